@@ -1,0 +1,3 @@
+"""Answers questions from a team's own documents and proves every answer."""
+
+__version__ = "0.1.0"

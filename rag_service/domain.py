@@ -1,0 +1,208 @@
+"""Values that travel through the service: documents in, chunks stored, hits ranked, answers proved.
+
+Everything here is frozen and keyword-only, knows nothing of the database, the web or a model,
+and holds no behaviour beyond what follows from its own fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+
+class Role(StrEnum):
+    """What a user may do beyond their own corpora."""
+
+    ADMIN = "admin"  # manages global corpora, agents and users
+    USER = "user"  # owns personal corpora, reads global ones through agents
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who acts. Set on every transaction; PostgreSQL's row-level security reads it."""
+
+    user_id: UUID  # primary key of the user
+    role: Role = Role.USER  # for the application's own guards; the database looks it up itself
+
+
+class CorpusKind(StrEnum):
+    GLOBAL = "global"  # managed by admins
+    PERSONAL = "personal"  # readable by its owner only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """A place in the original document that a person can open. Numbers are 1-based.
+
+    Fields that do not apply to the format are None or empty: a PDF has pages, a workbook
+    has a sheet and cells, a CSV file has rows, Markdown and DOCX have headings.
+    """
+
+    page: int | None = None  # page of a PDF
+    headings: tuple[str, ...] = ()  # heading path, outermost first
+    sheet: str | None = None  # worksheet name
+    cell: str | None = None  # "C12", or a range "A12:F12"
+    row: int | None = None  # row of a sheet or a CSV file, header included in the count
+    paragraph: int | None = None  # paragraph of a DOCX or text file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Characters [start, end) of a text and where they stand in the original."""
+
+    start: int
+    end: int
+    location: Location
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedDocument:
+    """What a parser makes of a file: one stored text, and the place of each part of it.
+
+    `text` is what chunks are cut from and what citation offsets count in. `spans` are sorted by
+    `start` and may nest nowhere; a character outside every span has no place of its own.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+    title: str  # from the document itself, else from its file name
+    media_type: str  # detected from the content, e.g. "application/pdf"
+    language: str | None = None  # ISO 639-1 when the document declares it
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # front matter, document properties
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentRef:
+    """The document that a chunk belongs to, as far as answers and citations need it."""
+
+    id: UUID
+    corpus_id: UUID
+    title: str
+    file_name: str | None
+    source: str | None  # where the document came from, as the uploader wrote it
+    tags: tuple[str, ...]
+    content_hash: str  # SHA-256 of the original bytes, hex
+    updated_at: datetime  # when this version of the content was stored
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """A passage: the slice [start, end) of its document's stored text."""
+
+    id: str  # node id in the vector store
+    document: DocumentRef
+    index: int  # position in the document, from 0
+    text: str  # exactly the slice of the stored text
+    start: int  # first character in the document's stored text
+    end: int  # one past the last character
+    spans: tuple[Span, ...] = ()  # places within the chunk, in document offsets
+    type: str | None = None  # chunk type declared by the index, e.g. "required_data"
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # declared filter fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """How a hit was rated, each figure under its own name; None where a leg did not run."""
+
+    relevance: float  # calibrated, 0..1; what similarityThreshold applies to
+    dense: float | None = None  # cosine similarity, -1..1
+    bm25: float | None = None  # Okapi BM25, 0 and up
+    coverage: float | None = None  # BM25 as a share of the most the query's terms could give, 0..1
+    fused: float | None = None  # weighted sum of the legs that ranked the candidates
+    rerank: float | None = None  # from the reranker, 0..1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """A retrieved chunk with its scores. Lists of hits are ordered best first."""
+
+    chunk: Chunk
+    scores: Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """What a search may look at. Empty fields do not restrict."""
+
+    corpus_ids: tuple[UUID, ...] = ()
+    document_ids: tuple[UUID, ...] = ()
+    file_name: str | None = None
+    source: str | None = None
+    tags: tuple[str, ...] = ()  # a document must carry all of them
+    fields: Mapping[str, str] = field(default_factory=dict)  # declared filter fields, equal to
+    chunk_types: tuple[str, ...] = ()  # any of them
+    territory: str | None = None  # keeps documents of this territory and those of none
+
+
+class CitationStatus(StrEnum):
+    VERIFIED = "verified"  # the quote stands in the chunk that the mark names
+    MISATTRIBUTED = "misattributed"  # the quote stands in another retrieved chunk
+    NOT_FOUND = "not_found"  # no retrieved chunk supports the sentence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """One mark in the answer, resolved and checked.
+
+    For `verified` and `misattributed`, `quote` is exactly characters [start, end) of the stored
+    text of the document; for `not_found` all place fields are None.
+    """
+
+    mark: int  # the number in [Cn] as the model wrote it
+    status: CitationStatus
+    sentence_start: int  # the marked sentence in the answer text, in characters
+    sentence_end: int
+    support: float  # how well the quote carries the sentence, 0..1
+    chunk_id: str | None = None
+    document_id: UUID | None = None
+    content_hash: str | None = None
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    location: Location | None = None
+
+
+class Decision(StrEnum):
+    CAN_PROCEED = "can_proceed"
+    UNCERTAIN = "uncertain"
+    OUT_OF_SCOPE = "out_of_scope"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """The sum behind the confidence figure, so that a reader sees why (requirement B5)."""
+
+    value: float  # 0..1, two decimals
+    mean_relevance: float  # mean of the top three relevances
+    mean_rerank: float | None  # mean of the top three rerank scores, if reranked
+    critical_boost: bool  # two or more CRITICAL chunks: times 1.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenCount:
+    prompt: int
+    completion: int
+    estimated: bool  # counted by us, not by the model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A complete answer with its proof."""
+
+    id: UUID
+    question: str
+    language: str  # of the question and the answer, ISO 639-1
+    text: str
+    hits: tuple[Hit, ...]  # chunks shown to the model, [C1] first
+    citations: tuple[Citation, ...]
+    decision: Decision
+    confidence: Confidence
+    tokens: TokenCount
+    latency_ms: float
+    model: str
+    unmarked_sentences: int = 0  # sentences of the answer that carry no mark
+    withheld_sentences: int = 0  # removed because they could not be verified, where that is set

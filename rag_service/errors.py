@@ -1,0 +1,135 @@
+"""The error tree. Each class carries a stable code, whether a retry can help, and what to do.
+
+`message` is written for the person who reads the reply: it names what is wrong and never holds
+internals. The cause stays on `__cause__` for the log.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RagError(Exception):
+    """Base of every error that the service raises on purpose."""
+
+    code: ClassVar[str] = "internal_error"
+    retryable: ClassVar[bool] = False
+    help: ClassVar[str] = "Look up the correlation id in the service's log."
+
+    def __init__(self, message: str, *, field: str | None = None, retry_after: int | None = None):
+        super().__init__(message)
+        self.message = message
+        self.field = field  # the request field or setting at fault, in its wire name
+        self.retry_after = retry_after  # seconds after which a retry makes sense
+
+
+class InputError(RagError):
+    """What the caller sent cannot be used as it is."""
+
+    code = "invalid_input"
+    help = "Correct the named field and send the request again."
+
+
+class ConfigurationError(RagError):
+    """A setting, an index definition or a prompt is wrong. Names the setting or file and key."""
+
+    code = "invalid_configuration"
+    help = "Correct the named setting or file and start again; `rag-service check` tests them all."
+
+
+class DefinitionError(ConfigurationError):
+    """A file below indices/ or prompts/ is wrong. The message names file, key and mend."""
+
+    code = "invalid_definition"
+
+
+class UnsafeRoleError(ConfigurationError):
+    """The database role could bypass row-level security."""
+
+    code = "unsafe_database_role"
+    help = "Connect as the role that `rag-service migrate` creates, never as owner or superuser."
+
+
+class NotFoundError(RagError):
+    """The object does not exist, or the caller may not know that it does."""
+
+    code = "not_found"
+    help = "Check the id. Objects of other users are reported as not found."
+
+
+class ConflictError(RagError):
+    """The request does not fit the present state of the object."""
+
+    code = "conflict"
+    help = "Read the object again, then decide."
+
+
+class AuthenticationError(RagError):
+    code = "not_authenticated"
+    help = "Send a valid API key or bearer token in the Authorization header."
+
+
+class PermissionDeniedError(RagError):
+    code = "not_permitted"
+    help = "Ask an administrator for the role or scope that this action needs."
+
+
+class DocumentError(RagError):
+    """A document cannot be read. The message is for the person who uploaded it."""
+
+    code = "unreadable_document"
+    help = "Repair or convert the file and upload it again."
+
+
+class UnsupportedMediaError(DocumentError):
+    code = "unsupported_media_type"
+    help = "Upload PDF, DOCX, XLSX, CSV, Markdown or plain text."
+
+
+class TooLargeError(DocumentError):
+    code = "too_large"
+    help = "Split the file, or have RAG_UPLOAD_MAX_MB raised."
+
+
+class ModelError(RagError):
+    """A language model failed."""
+
+    code = "llm_unavailable"
+    retryable = True
+    help = "Try again shortly; `rag-service check --live` tells what the model server says."
+
+
+class ModelBusyError(ModelError):
+    """The model is at its limit of concurrent requests."""
+
+    code = "llm_busy"
+
+
+class EmbeddingError(ModelError):
+    code = "embedding_unavailable"
+
+
+class RerankError(ModelError):
+    code = "rerank_unavailable"
+
+
+class ModelOutputError(ModelError):
+    """The model answered, but not in the form it was told to."""
+
+    code = "llm_output_invalid"
+    help = "Try again; if it persists, use a model that supports structured output."
+
+
+class ContextOverflowError(RagError):
+    """The parts of the prompt that must be there do not fit the model's window."""
+
+    code = "context_overflow"
+    help = "Raise RAG_CONTEXT_WINDOW to the model's real window, or shorten the request."
+
+
+class StoreError(RagError):
+    """The database cannot be reached or refused."""
+
+    code = "store_unavailable"
+    retryable = True
+    help = "Try again shortly; /health/ready tells the state of each dependency."

@@ -1,0 +1,155 @@
+"""Environment to one frozen object, built once and passed in.
+
+Every setting is a field here, named `RAG_<FIELD>` in the environment; the README's table is
+checked against this file by a test. An unknown `RAG_*` name is an error at start, so that a typo
+never turns a safeguard off in silence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from rag_service.errors import ConfigurationError
+
+PREFIX = "RAG_"
+
+
+class Settings(BaseSettings):
+    """All settings of the service. Read-only; tests and the notebook build it with keywords."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    # -- where data lives
+    data_dir: Path = Field(Path(".rag"), description="Folder of the embedded database and its secret.")
+    database_url: SecretStr | None = Field(
+        None, description="postgresql:// URL of an external database, as the unprivileged role. Unset: embedded."
+    )
+    database_owner_url: SecretStr | None = Field(
+        None, description="URL of the owning role; used by `migrate` only."
+    )
+    database_pool_size: int = Field(10, ge=1, le=200, description="Most connections held by one process.")
+    database_timeout: float = Field(5.0, gt=0, description="Seconds to wait for a connection.")
+    indices_path: Path | None = Field(None, description="Folder of index definitions; unset: the shipped ones.")
+    prompts_path: Path | None = Field(None, description="Folder of prompt templates; unset: the shipped ones.")
+    index: str = Field("samples", description="Index definition of the default corpus.")
+
+    # -- models
+    chat_provider: Literal["extractive", "ollama"] = Field(
+        "extractive", description="Who writes answers: `extractive` quotes and needs no model server."
+    )
+    model_name: str = Field("llama3.2", description="Chat model, as its provider names it.")
+    ollama_url: str = Field("http://127.0.0.1:11434", description="Base URL of the Ollama server.")
+    context_window: int = Field(8192, ge=512, description="Window of the chat model in tokens (num_ctx).")
+    max_tokens: int = Field(700, ge=16, description="Most tokens of an answer (num_predict).")
+    temperature: float = Field(0.1, ge=0, le=2, description="Sampling temperature of the chat model.")
+    thinking: bool = Field(False, description="Let a thinking model think before it answers.")
+    embedding_provider: Literal["local", "ollama"] = Field(
+        "local", description="Who embeds: `local` is the packaged all-MiniLM-L6-v2."
+    )
+    embedding_model: str = Field("all-minilm-l6-v2", description="Embedding model, as its provider names it.")
+    embedding_dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
+    embedding_batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
+    connect_timeout: float = Field(5.0, gt=0, description="Seconds to reach a model server.")
+    first_token_timeout: float = Field(60.0, gt=0, description="Seconds until a model's first token.")
+    token_timeout: float = Field(20.0, gt=0, description="Seconds between two tokens.")
+    answer_timeout: float = Field(180.0, gt=0, description="Seconds for a whole answer.")
+    model_concurrency: int = Field(4, ge=1, description="Requests to the chat model at the same time.")
+    model_queue: int = Field(64, ge=0, description="Requests that may wait for the model; more get `llm_busy`.")
+
+    # -- retrieval and answers
+    topk_default: int = Field(5, ge=1, description="Passages returned when the request names no number.")
+    topk_max: int = Field(10, ge=1, description="Most passages a request may ask for.")
+    similarity_threshold: float = Field(0.6, ge=0, le=1, description="Least calibrated relevance of a passage.")
+    query_max_chars: int = Field(4000, ge=1, description="Longest question, in characters.")
+    rerank_strategy: Literal["none", "heuristic", "sbert", "llm", "cohere"] = Field(
+        "heuristic", description="How hits are reordered after fusion."
+    )
+    rerank_model: str = Field("BAAI/bge-reranker-v2-m3", description="Cross-encoder of `sbert`, name or folder.")
+    hybrid: bool = Field(True, description="Fuse BM25 and dense; off: dense alone.")
+    grounded_prompting: bool = Field(True, description="Numbered chunks and strict rules; off: classic prompt.")
+    max_chunks_in_prompt: int = Field(4, ge=1, description="Most chunks shown to the model.")
+    context_max_tokens: int = Field(3000, ge=100, description="Most tokens of chunks shown to the model.")
+    prompt_template_path: Path | None = Field(
+        None, description="One template that replaces the grounded prompt in every language."
+    )
+    withhold_unverified: bool = Field(False, description="Leave out sentences whose citation fails.")
+    enabled: bool = Field(True, description="Off: answers from the plain JSON knowledge base, no vectors.")
+    knowledge_base_path: Path | None = Field(None, description="JSON knowledge base for RAG_ENABLED=false.")
+
+    # -- serving
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    stream_enabled: bool = Field(True, description="Allow streamed answers.")
+    heartbeat_seconds: float = Field(15.0, gt=0, le=15, description="Silence after which a stream sends a comment.")
+    upload_max_mb: int = Field(10, ge=1, le=1000, description="Largest upload in megabytes.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
+    log_format: Literal["json", "console"] = Field("json", description="How log lines are written.")
+
+    # -- identity
+    auth: Literal["none", "required"] = Field(
+        "none", description="`none`: one local administrator, loopback only. `required`: keys or tokens."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keywords first, then the environment; no hidden files."""
+        return init_settings, env_settings
+
+    @field_validator("ollama_url")
+    @classmethod
+    def _is_http_url(cls, url: str) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Settings:
+        if self.topk_default > self.topk_max:
+            raise ValueError("RAG_TOPK_DEFAULT is larger than RAG_TOPK_MAX")
+        if self.max_tokens >= self.context_window:
+            raise ValueError("RAG_MAX_TOKENS leaves no room in RAG_CONTEXT_WINDOW")
+        if self.auth == "none" and self.host not in {"127.0.0.1", "::1", "localhost"}:
+            raise ValueError("RAG_HOST must be a loopback address while RAG_AUTH is 'none'")
+        return self
+
+
+def setting_name(field: str) -> str:
+    """Name of a field in the environment."""
+    return PREFIX + field.upper()
+
+
+def load_settings(environment: Mapping[str, str] | None = None, **overrides: object) -> Settings:
+    """Read the settings from the environment, keywords winning over it.
+
+    Raises:
+        ConfigurationError: names each setting at fault and says what it must be; an unknown
+            `RAG_*` name is reported with the nearest known one.
+    """
+    known = {setting_name(field) for field in Settings.model_fields}
+    for name in sorted(os.environ if environment is None else environment):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ConfigurationError(f"Unknown setting {name}.{hint}", field=name)
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]  # validated by pydantic
+    except ValidationError as error:
+        parts = []
+        for problem in error.errors(include_url=False, include_input=False):
+            place = ", ".join(setting_name(str(part)) for part in problem["loc"]) or "settings"
+            parts.append(f"{place}: {problem['msg'].removeprefix('Value error, ')}")
+        raise ConfigurationError("; ".join(parts)) from error

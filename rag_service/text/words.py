@@ -1,0 +1,122 @@
+"""Text to index terms: words, folded and stemmed, the same way for chunks and for questions.
+
+The lexical index, the coverage figure, the heuristic reranker and the extractive answerer all
+count the terms made here, so that a term means one thing everywhere.
+
+Accents are folded before stemming and restored on the endings that the Snowball stemmers know
+only with an accent: a question typed as "documentacion" and a text that says "documentación"
+give one term, which stemming first and folding later does not.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+
+import Stemmer
+
+from rag_service.text.stopwords import STOP_WORDS
+
+LANGUAGES = ("es", "fr", "en")
+
+_ALGORITHMS = {"es": "spanish", "fr": "french", "en": "english"}
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
+_MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
+_stemmers = threading.local()  # Stemmer objects are not safe to share between threads
+
+_RESTORED_ENDINGS = {
+    "es": (
+        (re.compile(r"([cs])ion$"), r"\1ión"),
+        (re.compile(r"logia(s?)$"), r"logía\1"),
+        (re.compile(r"(r|s|t)ia(n|s|mos|is)?$"), r"\1ía\2"),
+    ),
+    "fr": (
+        (re.compile(r"ees?$"), "ée"),
+        (re.compile(r"ites?$"), "ité"),
+    ),
+    "en": (),
+}
+
+
+def fold(text: str) -> str:
+    """Case-folded text without accents: "Año" and "ANO" both give "ano"."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+def words(text: str) -> list[str]:
+    """Words of a text in order, folded. Numbers keep their separators: "1.234,56" is one word."""
+    return [word[:_MAX_TERM_LENGTH] for word in _WORD.findall(fold(text))]
+
+
+def terms(text: str, language: str) -> list[str]:
+    """Index terms of a text in order, stop words left out.
+
+    Args:
+        text: Anything; markup is ignored as far as it is punctuation.
+        language: "es", "fr" or "en"; any other value folds without stemming.
+    """
+    return [term for word in words(text) if (term := _term(word, language)) is not None]
+
+
+def frequencies(text: str, language: str) -> Counter[str]:
+    """How often each index term stands in the text."""
+    return Counter(terms(text, language))
+
+
+def is_stop_word(word: str, language: str) -> bool:
+    """Whether a folded word carries no meaning of its own in the language."""
+    return word in STOP_WORDS.get(language, frozenset())
+
+
+@lru_cache(maxsize=200_000)
+def _term(word: str, language: str) -> str | None:
+    if is_stop_word(word, language):
+        return None
+    if word[0].isdigit() or language not in _ALGORITHMS:
+        return word
+    for ending, restored in _RESTORED_ENDINGS[language]:
+        word, count = ending.subn(restored, word)
+        if count:
+            break
+    return fold(_stemmer(language).stemWord(word))
+
+
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    stemmer = getattr(_stemmers, language, None)
+    if stemmer is None:
+        stemmer = Stemmer.Stemmer(_ALGORITHMS[language])
+        setattr(_stemmers, language, stemmer)
+    return stemmer
+
+
+def detect_language(text: str, *, default: str | None = None) -> str | None:
+    """Language whose function words and letters fit the text best, or the default when none does.
+
+    Counts stop words and a few letters that only one of the languages uses; made for questions
+    as short as three words, where statistical detectors guess.
+    """
+    sample = text[:20_000]
+    found = words(sample)
+    score = {
+        language: float(sum(1 for word in found if word in STOP_WORDS[language])) for language in LANGUAGES
+    }
+    lowered = sample.casefold()
+    for language, letters in _TELLING_LETTERS.items():
+        score[language] += sum(lowered.count(letter) for letter in letters)
+    best = max(LANGUAGES, key=lambda language: score[language])
+    if score[best] == 0 or sum(1 for value in score.values() if value == score[best]) > 1:
+        return default
+    return best
+
+
+_TELLING_LETTERS = {
+    "es": ("¿", "¡", "ñ", "ción", "ú", "ó", "í", "á"),
+    "fr": ("ç", "è", "ê", "à", "û", "œ", "qu'", "l'", "d'", "qu’", "l’", "d’"),
+    "en": ("'s ", "’s ", "th", "wh"),
+}
