@@ -31,9 +31,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, description="postgresql:// URL of an external database, as the unprivileged role. Unset: embedded."
     )
-    database_owner_url: SecretStr | None = Field(
-        None, description="URL of the owning role; used by `migrate` only."
-    )
+    database_owner_url: SecretStr | None = Field(None, description="URL of the owning role; used by `migrate` only.")
     database_pool_size: int = Field(10, ge=1, le=200, description="Most connections held by one process.")
     database_timeout: float = Field(5.0, gt=0, description="Seconds to wait for a connection.")
     indices_path: Path | None = Field(None, description="Folder of index definitions; unset: the shipped ones.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from alembic import context, op
 
@@ -17,6 +18,5 @@ def run_sql(migration_file: str) -> None:
     for name, value in context.config.attributes["parameters"].items():
         sql = sql.replace("{" + name + "}", value)
     # The driver's own cursor: SQLAlchemy would take ":name" in the text for a parameter.
-    driver_connection = op.get_bind().connection.driver_connection
-    assert driver_connection is not None
+    driver_connection: Any = op.get_bind().connection.driver_connection
     driver_connection.execute(sql)

@@ -50,6 +50,9 @@ CREATE TABLE rag.documents (
     name         text NOT NULL,              -- unique in its corpus: a relative path or an external id
     title        text NOT NULL,
     file_name    text,
+    -- stored, since lower() is not leakproof and an expression index would lie idle under row-level security
+    file_key     text GENERATED ALWAYS AS (lower(file_name)) STORED,
+    file_stem    text GENERATED ALWAYS AS (lower(regexp_replace(file_name, '[.][^.]*$', ''))) STORED,
     source       text,
     tags         text[] NOT NULL DEFAULT '{}',
     language     text,
@@ -67,7 +70,8 @@ CREATE TABLE rag.documents (
     UNIQUE (corpus_id, name)
 );
 CREATE INDEX documents_hash ON rag.documents (corpus_id, content_hash);
-CREATE INDEX documents_file_name ON rag.documents (corpus_id, lower(file_name));
+CREATE INDEX documents_file_key ON rag.documents (corpus_id, file_key);
+CREATE INDEX documents_file_stem ON rag.documents (corpus_id, file_stem);
 CREATE INDEX documents_expiry ON rag.documents (corpus_id, expires_at) WHERE expires_at IS NOT NULL;
 
 -- The text that chunks are cut from and citation offsets count in; apart, so that documents stay narrow.
@@ -91,6 +95,7 @@ CREATE TABLE rag.data_chunks (
     chunk_type  text,
     char_start  integer NOT NULL,
     char_end    integer NOT NULL,
+    spans       jsonb NOT NULL DEFAULT '[]', -- [start, end, location] in document offsets
     length      integer NOT NULL,            -- in index terms: what BM25 normalises by
     UNIQUE (document_id, chunk_index)
 );
@@ -250,3 +255,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     rag.users, rag.corpora, rag.documents, rag.document_texts, rag.data_chunks, rag.postings, rag.answers
     TO {role};
 GRANT SELECT ON rag.term_statistics, rag.corpus_statistics TO {role};
+GRANT USAGE ON SEQUENCE rag.data_chunks_id_seq TO {role};
+GRANT SELECT ON public.schema_version TO {role};

@@ -1,0 +1,235 @@
+"""Loads and validates what a domain owner edits: indices/ and prompts/.
+
+An index definition has two parts. `ingest` decides how documents become chunks; its fingerprint is
+stored with every document, so that a change marks the index stale. `query` decides how questions
+are answered and applies on reload.
+
+Files are found in this order: the path in the settings, the copy inside the installed package,
+the checkout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from rag_service.errors import DefinitionError
+
+_Model = TypeVar("_Model", bound=BaseModel)
+Tier = Literal["critical", "high", "medium", "low"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class IngestDefinition(_Strict):
+    """How documents become chunks."""
+
+    language: Literal["auto", "es", "fr", "en"] = "auto"  # of the documents; auto: found per document
+    chunk_tokens: int = Field(800, ge=50, le=4000)
+    chunk_overlap: int = Field(100, ge=0)
+    filter_fields: tuple[str, ...] = ()  # front-matter keys that requests may filter on
+    territory_field: str | None = None  # front-matter key that names the territory a document is valid in
+    chunk_types: dict[str, str] = Field(default_factory=dict)  # heading of a section → its chunk type
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> IngestDefinition:
+        if self.chunk_overlap >= self.chunk_tokens:
+            raise ValueError("chunk_overlap must be smaller than chunk_tokens")
+        return self
+
+
+class Calibration(_Strict):
+    """relevance = 1 / (1 + exp(-(intercept + cosine·c + coverage·v))), fitted by `eval calibrate`."""
+
+    intercept: float
+    cosine: float
+    coverage: float
+    run: str  # the saved eval run that set the numbers
+
+
+class QueryDefinition(_Strict):
+    """How questions are answered."""
+
+    alpha: float = Field(0.5, ge=0, le=1)  # share of the dense leg in the fusion
+    alpha_run: str | None = None  # the saved eval run that set alpha
+    bm25_k1: float = Field(1.2, ge=0, le=10)
+    bm25_b: float = Field(0.75, ge=0, le=1)
+    candidates: int = Field(100, ge=10, le=1000)  # fetched by each leg before fusion
+    threshold: float | None = Field(None, ge=0, le=1)  # overrides RAG_SIMILARITY_THRESHOLD
+    calibration: Calibration | None = None
+    synonyms: str | None = None  # file beside index.yaml
+    territories: str | None = None  # file beside index.yaml
+    prompt: str = "grounded"
+    tiers: dict[Tier, tuple[str, ...]] = Field(default_factory=dict)  # tier → chunk types
+    minimum_context_tokens: int = Field(0, ge=0)  # less context than this makes a decision uncertain
+
+
+class IndexFile(_Strict):
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")
+    description: str = ""
+    ingest: IngestDefinition = IngestDefinition()
+    query: QueryDefinition = QueryDefinition()
+
+
+class IndexDefinition(_Strict):
+    """A loaded index: its file, its synonyms and its territories."""
+
+    name: str
+    description: str
+    folder: Path
+    ingest: IngestDefinition
+    query: QueryDefinition
+    synonyms: tuple[tuple[str, ...], ...] = ()  # groups of equivalent expressions
+    territories: tuple[Territory, ...] = ()
+
+    def fingerprint(self, *, embedding_model: str, dimension: int) -> str:
+        """Hash of everything that decides what the chunks are; a change means: ingest again."""
+        parts = {
+            "ingest": self.ingest.model_dump(mode="json"),
+            "embedding_model": embedding_model,
+            "dimension": dimension,
+        }
+        return _hash(parts)
+
+    @cached_property
+    def query_hash(self) -> str:
+        """Hash of the query part with its files, for provenance records."""
+        return _hash(
+            {
+                "query": self.query.model_dump(mode="json"),
+                "synonyms": self.synonyms,
+                "territories": [territory.model_dump(mode="json") for territory in self.territories],
+            }
+        )
+
+    @property
+    def documents_path(self) -> Path:
+        """Folder of the documents that are shipped with the index."""
+        return self.folder / "documents"
+
+
+class Territory(_Strict):
+    """A region that documents and questions may name."""
+
+    name: str = Field(min_length=1)
+    aliases: tuple[str, ...] = ()
+    cities: tuple[str, ...] = ()
+
+
+class _SynonymFile(_Strict):
+    groups: tuple[tuple[str, ...], ...]
+
+
+class _TerritoryFile(_Strict):
+    communities: tuple[Territory, ...]
+
+
+IndexDefinition.model_rebuild()
+
+
+def shipped_folder(name: str) -> Path:
+    """Folder `indices`, `prompts` or `evals` inside the installed package, else in the checkout."""
+    package = Path(__file__).parent
+    packaged = package / "_shipped" / name
+    return packaged if packaged.is_dir() else package.parent / name
+
+
+def load_index(name: str, *, indices_path: Path | None = None) -> IndexDefinition:
+    """Load one index definition.
+
+    Raises:
+        DefinitionError: there is no such index, or a file is wrong; names file, key and mend.
+    """
+    root = indices_path or shipped_folder("indices")
+    file = root / name / "index.yaml"
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) or not file.is_file():
+        there = ", ".join(list_indices(indices_path=indices_path)) or "none"
+        raise DefinitionError(f"There is no index {name!r} in {root}; there are: {there}.", field="RAG_INDEX")
+    loaded = _validate(IndexFile, file)
+    if loaded.name != name:
+        raise DefinitionError(f"{file}: name: is {loaded.name!r}, the folder says {name!r}; make them equal.")
+    synonyms: tuple[tuple[str, ...], ...] = ()
+    territories: tuple[Territory, ...] = ()
+    if loaded.query.synonyms:
+        synonyms = _load_synonyms(file.parent / loaded.query.synonyms)
+    if loaded.query.territories:
+        territories = _validate(_TerritoryFile, file.parent / loaded.query.territories).communities
+    return IndexDefinition(
+        name=loaded.name,
+        description=loaded.description,
+        folder=file.parent,
+        ingest=loaded.ingest,
+        query=loaded.query,
+        synonyms=synonyms,
+        territories=territories,
+    )
+
+
+def list_indices(*, indices_path: Path | None = None) -> list[str]:
+    """Names of the index definitions that can be loaded."""
+    root = indices_path or shipped_folder("indices")
+    return sorted(file.parent.name for file in root.glob("*/index.yaml"))
+
+
+def _load_synonyms(file: Path) -> tuple[tuple[str, ...], ...]:
+    groups = _validate(_SynonymFile, file).groups
+    seen: dict[str, int] = {}
+    for number, group in enumerate(groups, start=1):
+        if len(group) < 2:
+            raise DefinitionError(f"{file}: groups[{number}]: needs at least two expressions.")
+        for expression in group:
+            key = " ".join(expression.casefold().split())
+            if not key:
+                raise DefinitionError(f"{file}: groups[{number}]: holds an empty expression; remove it.")
+            if key in seen and seen[key] != number:
+                line = _line_of(file, expression)
+                raise DefinitionError(
+                    f"{file}:{line}: {expression!r} stands in groups {seen[key]} and {number};"
+                    " merge the groups or remove it from one."
+                )
+            seen[key] = number
+    return groups
+
+
+def _validate(model: type[_Model], file: Path) -> _Model:
+    try:
+        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DefinitionError(f"{file}: is named by the definition but does not exist.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{file}: cannot be read as UTF-8 text.") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark is not None else ""
+        raise DefinitionError(f"{file}{place}: is no valid YAML: {getattr(error, 'problem', error)}.") from error
+    if not isinstance(raw, dict):
+        raise DefinitionError(f"{file}: must hold keys and values at the top level.")
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors(include_url=False):
+            key = ".".join(str(part) for part in problem["loc"])
+            message = problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                message = "unknown key; remove it or correct its name"
+            problems.append(f"{file}: {key}: {message}")
+        raise DefinitionError("; ".join(problems)) from error
+
+
+def _line_of(file: Path, text: str) -> int:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return max((number for number, line in enumerate(lines, start=1) if text in line), default=0)
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

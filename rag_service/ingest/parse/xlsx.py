@@ -1,0 +1,180 @@
+"""Excel workbooks: each sheet as labelled rows, each value with its cell."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from openpyxl import load_workbook
+from openpyxl.cell.read_only import ReadOnlyCell
+from openpyxl.worksheet._reader import WorkSheetParser
+
+from rag_service.domain import Location, ParsedDocument
+from rag_service.errors import TooLargeError
+from rag_service.ingest.parse.archive import check_members, open_archive
+from rag_service.ingest.parse.builder import MAX_SPANS, TextBuilder, one_line
+from rag_service.ingest.parse.names import choose_title, language_of
+from rag_service.ingest.parse.tables import Cell, Row, column_letters, write_table
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+Sheet = Any  # openpyxl's ReadOnlyWorksheet: what is needed of it is private, and untyped
+_MAX_CELLS = MAX_SPANS // 2
+_MAX_MERGES = 5_000  # merged ranges of a sheet that are honoured
+_MAX_SPANNED = 200  # columns that a wide merged header names
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """A merged range; its value stands in the upper left cell only."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def address(self) -> str:
+        return f"{column_letters(self.left)}{self.top}:{column_letters(self.right)}{self.bottom}"
+
+
+def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
+    """Read all worksheets, hidden ones too; charts are left out.
+
+    Values are what the sheet shows, in a clean form: 12 for 12.0, 15% for 0.15 in a percent format, ISO
+    dates, TRUE and FALSE. Formulas give the value that was stored with them; without one the cell is empty.
+    Each value is a span with `sheet`, `cell` and `row`; the labels before it carry the row's range.
+
+    Raises:
+        DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.
+    """
+    check_members(open_archive(data, name), name)
+    workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    builder = TextBuilder(name)
+    cells_left = _MAX_CELLS
+    has_values = False
+    for sheet in workbook.worksheets:
+        rows = _read_rows(sheet, name, cells_left)
+        cells_left -= sum(len(row.cells) for row in rows)
+        has_values = has_values or bool(rows)
+        title = one_line(str(sheet.title))
+        builder.write("\n" if len(builder) else "")
+        builder.write(f"Sheet: {title}\n", Location(sheet=title))
+        write_table(builder, rows, place=partial(_place, title))
+    if not has_values:
+        builder = TextBuilder(name)  # names of empty sheets are no text: refuse as without any
+    properties = workbook.properties
+    return builder.build(
+        title=choose_title(name, properties.title),
+        media_type=MEDIA_TYPE,
+        language=language_of(properties.language),
+        metadata={"sheets": [one_line(str(sheet)) for sheet in workbook.sheetnames]},
+    )
+
+
+def _place(sheet: str, row: int, cell: str | None) -> Location:
+    return Location(sheet=sheet, cell=cell, row=row)
+
+
+def _read_rows(sheet: Sheet, name: str, most_cells: int) -> list[Row]:
+    """Read the cells that exist. `sheet.iter_rows` would invent the 17 billion between A1 and XFD1048576."""
+    workbook: Any = sheet.parent
+    grid: dict[int, dict[int, Cell]] = {}
+    formats: dict[int, str] = {}
+    count = 0
+    with sheet._get_source() as source:
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=workbook.epoch,
+            date_formats=workbook._date_formats,
+            timedelta_formats=workbook._timedelta_formats,
+        )
+        for _, cells in parser.parse():
+            for raw in cells:
+                cell = _cell(sheet, raw, formats)
+                if cell is None:
+                    continue
+                grid.setdefault(raw["row"], {})[cell.column] = cell
+                count += 1
+                if count > most_cells:
+                    raise TooLargeError(
+                        f'"{name}" has more than {_MAX_CELLS:,} filled cells. Split it into smaller workbooks.'
+                    )
+    _spread_merged(grid, list(_merges(parser)))
+    return [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
+
+
+def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, str]) -> Cell | None:
+    value, style = raw["value"], raw["style_id"]
+    if value is None:
+        return None
+    if style not in formats:
+        formats[style] = str(ReadOnlyCell(sheet, **raw).number_format)
+    text = render(value, formats[style])
+    return Cell(raw["column"], text, isinstance(value, str)) if text else None
+
+
+def render(value: object, number_format: str = "General") -> str:
+    """Write a cell's value on one line, the way a person would type it."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        if _is_percent(number_format) and abs(value) < 1e13:
+            return _number(round(value * 100, 10)) + "%"
+        return _number(value)
+    if isinstance(value, datetime.datetime):
+        is_midnight = value.time() == datetime.time(0)
+        return value.date().isoformat() if is_midnight else value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.time):
+        return value.isoformat(timespec="seconds")
+    return one_line(str(value))
+
+
+def _is_percent(number_format: str) -> bool:
+    """A % outside of quoted text, as in `0.0%` but not `0 "% of sales"`."""
+    return "%" in "".join(number_format.split('"')[0::2])
+
+
+def _number(value: int | float) -> str:
+    """Fifteen significant digits, as Excel itself keeps: 0.15, never 0.15000000000000002."""
+    if isinstance(value, int):
+        return str(value)
+    short = f"{value:.15g}"
+    if not math.isfinite(value) or not 1e-12 < abs(value) < 1e18:
+        return "0" if value == 0 else short
+    return format(Decimal(short), "f")
+
+
+def _merges(parser: WorkSheetParser) -> Iterator[_Merge]:
+    merged = parser.merged_cells
+    for area in (merged.mergeCell if merged is not None else [])[:_MAX_MERGES]:
+        yield _Merge(area.min_col, area.min_row, area.max_col, area.max_row)
+
+
+def _spread_merged(grid: dict[int, dict[int, Cell]], merges: list[_Merge]) -> None:
+    """Give tall merged cells to each of their rows, and let wide ones name all their columns."""
+    budget = _MAX_CELLS
+    for merge in merges:
+        anchor = grid.get(merge.top, {}).get(merge.left)
+        if anchor is None:
+            continue
+        anchor = Cell(anchor.column, anchor.text, anchor.is_text, merge.address)
+        grid[merge.top][merge.left] = anchor
+        if merge.right > merge.left:
+            for column in range(merge.left + 1, min(merge.right, merge.left + _MAX_SPANNED) + 1):
+                grid[merge.top].setdefault(column, Cell(column, anchor.text, anchor.is_text, is_spanned=True))
+            continue
+        height = min(merge.bottom - merge.top, budget)
+        budget -= height
+        for number in range(merge.top + 1, merge.top + height + 1):
+            if number in grid:  # rows without cells of their own stay away
+                grid[number].setdefault(merge.left, anchor)

@@ -1,0 +1,186 @@
+"""A document's way into the store: parse → chunk → embed → one transaction.
+
+Idempotent by content hash and index fingerprint: the same bytes under the same definition are not
+embedded twice. Nothing is deleted before its replacement is ready.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any
+from uuid import UUID, uuid4
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.schema import BaseNode
+
+from rag_service.definitions import IndexDefinition
+from rag_service.domain import Identity, ParsedDocument
+from rag_service.errors import DocumentError
+from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
+from rag_service.ingest.parse import clean_file_name
+from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
+from rag_service.store.corpora import Corpus
+from rag_service.store.documents import DocumentState, NewDocument, find_document, store_document
+from rag_service.store.session import Database
+from rag_service.text.words import detect_language, fold
+
+Parser = Callable[[bytes, str], Awaitable[ParsedDocument]]  # (bytes, file name) → parsed
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentInput:
+    """A document as it comes in."""
+
+    data: bytes  # the original file
+    file_name: str  # as the uploader named it; untrusted
+    name: str | None = None  # unique in the corpus; None: the cleaned file name
+    title: str | None = None  # None: the document's own
+    source: str | None = None
+    tags: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)  # declared filter fields
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    expires_at: datetime | None = None
+
+
+class Outcome(StrEnum):
+    ADDED = "added"
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingested:
+    """What became of a document."""
+
+    document_id: UUID
+    outcome: Outcome
+    chunk_count: int
+
+
+class Ingestor:
+    """Brings documents into corpora, one at a time."""
+
+    def __init__(self, database: Database, embedding: BaseEmbedding, parser: Parser, *, model: str, dimension: int):
+        """
+        Args:
+            database: where to.
+            embedding: the model that embeds passages.
+            parser: turns bytes into text and places; the sandbox in production.
+            model: name of the embedding model, part of the fingerprint.
+            dimension: length of its vectors, likewise.
+        """
+        self._database = database
+        self._embedding = embedding
+        self._parser = parser
+        self._model = model
+        self._dimension = dimension
+
+    def fingerprint(self, index: IndexDefinition) -> str:
+        """What the chunks of this index depend on, as stored with every document."""
+        return index.fingerprint(embedding_model=self._model, dimension=self._dimension)
+
+    async def ingest(
+        self, source: DocumentInput, *, corpus: Corpus, index: IndexDefinition, identity: Identity
+    ) -> Ingested:
+        """Ingest one document; an earlier version of the same name is replaced in one transaction.
+
+        Raises:
+            DocumentError: it cannot be read, or holds no text.
+            EmbeddingError: the model fails; nothing was changed.
+            StoreError: the database fails; nothing was changed.
+        """
+        name = source.name or clean_file_name(source.file_name)
+        content_hash = hashlib.sha256(source.data).hexdigest()
+        fingerprint = self.fingerprint(index)
+        async with self._database.transaction(identity) as connection:
+            stored = await find_document(connection, corpus.id, name=name, content_hash=content_hash)
+        if stored is not None and (stored.content_hash, stored.fingerprint) == (content_hash, fingerprint):
+            return Ingested(document_id=stored.id, outcome=Outcome.UNCHANGED, chunk_count=stored.chunk_count)
+        parsed = await self._parser(source.data, source.file_name)
+        document = _describe(
+            source, parsed, index, corpus=corpus, name=name, content_hash=content_hash, fingerprint=fingerprint,
+            stored=stored,
+        )  # fmt: skip
+        nodes = await self.embed(document, parsed, index)
+        if not nodes:
+            raise DocumentError(f"{document.file_name} holds no text that could be searched.")
+        async with self._database.transaction(identity) as connection:
+            await store_document(connection, document, nodes)
+        outcome = Outcome.ADDED if stored is None else Outcome.REPLACED
+        return Ingested(document_id=document.id, outcome=outcome, chunk_count=len(nodes))
+
+    async def embed(
+        self, document: NewDocument, parsed: ParsedDocument, index: IndexDefinition
+    ) -> Sequence[BaseNode]:
+        """Chunk and embed through LlamaIndex's pipeline; the nodes are not stored yet."""
+        pipeline = IngestionPipeline(transformations=[Chunker(index.ingest), self._embedding], disable_cache=True)
+        metadata = {
+            CORPUS_ID: str(document.corpus_id),
+            DOCUMENT_ID: str(document.id),
+            LANGUAGE: document.language,
+            TITLE: document.title,
+        }
+        nodes: Sequence[BaseNode] = await pipeline.arun(
+            documents=[as_llama_document(parsed.text, parsed.spans, metadata)]
+        )
+        return nodes
+
+
+def _describe(
+    source: DocumentInput,
+    parsed: ParsedDocument,
+    index: IndexDefinition,
+    *,
+    corpus: Corpus,
+    name: str,
+    content_hash: str,
+    fingerprint: str,
+    stored: DocumentState | None,
+) -> NewDocument:
+    declared = {key: str(value) for key, value in parsed.metadata.items() if key in index.ingest.filter_fields}
+    tags = source.tags or tuple(str(tag) for tag in parsed.metadata.get("tags") or ())
+    origin = source.source or parsed.metadata.get("source")
+    replaces = stored is not None and stored.name == name
+    return NewDocument(
+        id=stored.id if stored is not None and replaces else uuid4(),
+        corpus_id=corpus.id,
+        name=name,
+        title=source.title or parsed.title,
+        file_name=PurePosixPath(clean_file_name(source.file_name)).name,
+        source=None if origin is None else str(origin),
+        tags=tags,
+        language=_language(parsed, index),
+        media_type=parsed.media_type,
+        content_hash=content_hash,
+        fingerprint=fingerprint,
+        text=parsed.text,
+        fields={**declared, **source.fields},
+        metadata={**parsed.metadata, **source.metadata},
+        territory=_territory(parsed.metadata, index),
+        size_bytes=len(source.data),
+        expires_at=source.expires_at,
+    )
+
+
+def _language(parsed: ParsedDocument, index: IndexDefinition) -> str | None:
+    if index.ingest.language != "auto":
+        return index.ingest.language
+    return parsed.language or detect_language(parsed.text)
+
+
+def _territory(metadata: Mapping[str, Any], index: IndexDefinition) -> str | None:
+    """Name of the territory a document is valid in; None when it is valid everywhere."""
+    declared = metadata.get(index.ingest.territory_field or "")
+    if declared is None:
+        return None
+    wanted = fold(str(declared))
+    for territory in index.territories:
+        if wanted in {fold(name) for name in (territory.name, *territory.aliases, *territory.cities)}:
+            return territory.name
+    return None

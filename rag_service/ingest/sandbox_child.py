@@ -1,0 +1,125 @@
+"""What runs inside the sandbox: lock the doors, read one document from stdin, write one reply to stdout.
+
+Started by `rag_service.ingest.sandbox` in a bare interpreter. Imports are few on purpose: the child must
+start in well under 150 ms, and what is not loaded cannot be attacked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import resource
+import signal
+import sys
+
+import msgspec
+
+from rag_service.domain import ParsedDocument
+from rag_service.errors import DocumentError
+from rag_service.ingest.parse import parse
+
+OUT_OF_MEMORY = "out_of_memory"  # a Failure's code besides the codes of DocumentError
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+# Optional imports of the parsers' libraries that cost 0.1 s or address space and give text nothing.
+_NEEDLESS_MODULES = ("numpy", "PIL", "pandas")
+
+
+class Success(msgspec.Struct, tag=True, frozen=True):
+    document: ParsedDocument
+
+
+class Failure(msgspec.Struct, tag=True, frozen=True):
+    code: str  # of the DocumentError, or OUT_OF_MEMORY
+    message: str  # for the uploader
+    detail: str = ""  # for the log: where it happened, without any text of the document
+
+
+Reply = Success | Failure
+
+
+def main() -> None:
+    """Entry point. Arguments: memory in bytes, CPU seconds, open files, process id of the parent."""
+    memory, cpu_seconds, open_files, parent = (int(argument) for argument in sys.argv[1:5])
+    _lock_doors(memory, cpu_seconds, open_files, parent)
+    for module in _NEEDLESS_MODULES:
+        sys.modules[module] = None  # type: ignore[assignment]  # makes the import fail at once
+    logging.disable(logging.CRITICAL)
+    replies = os.dup(1)
+    os.dup2(2, 1)  # a library that prints must not garble the reply
+    header = sys.stdin.buffer.read(4)
+    name = sys.stdin.buffer.read(int.from_bytes(header, "big")).decode()
+    _write_all(replies, _answer(name))
+    os._exit(0)  # the answer is out: tearing down a large heap would only take time
+
+
+def frame(name: str, data: bytes) -> tuple[bytes, bytes]:
+    """The two parts that stdin must bring: the file name with its length, and the file."""
+    encoded = name.encode()
+    return len(encoded).to_bytes(4, "big") + encoded, data
+
+
+def _answer(name: str) -> bytes:
+    try:
+        reply: Reply = Success(parse(sys.stdin.buffer.read(), file_name=name))
+        return msgspec.msgpack.encode(reply)
+    except DocumentError as error:
+        reply = Failure(error.code, error.message, _origin(error.__cause__))
+    except MemoryError:
+        reply = Failure(OUT_OF_MEMORY, "")
+    return msgspec.msgpack.encode(reply)
+
+
+def _origin(cause: BaseException | None) -> str:
+    """Kind and place of the underlying error. Its message is left out: it may quote the document."""
+    if cause is None:
+        return ""
+    trace = cause.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+    return f"{type(cause).__name__}{place}"
+
+
+def _lock_doors(memory: int, cpu_seconds: int, open_files: int, parent: int) -> None:
+    """Set the limits for good, before a byte of the document is read."""
+    wanted = {
+        resource.RLIMIT_AS: (memory, memory),
+        # At the soft limit SIGXCPU ends the process; a second later nothing can stop SIGKILL.
+        resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
+        resource.RLIMIT_FSIZE: (0, 0),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_NOFILE: (open_files, open_files),
+    }
+    if hasattr(resource, "RLIMIT_NPROC"):
+        wanted[resource.RLIMIT_NPROC] = (0, 0)  # no further processes or threads (root is exempt)
+    for kind, pair in wanted.items():
+        _limit(kind, pair)
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    if sys.platform == "linux":
+        _lock_linux_doors(parent)
+
+
+def _limit(kind: int, pair: tuple[int, int]) -> None:
+    """A limit may already be tighter from outside; it is never widened."""
+    hard = resource.getrlimit(kind)[1]
+    tightest = pair if hard == resource.RLIM_INFINITY else (min(pair[0], hard), min(pair[1], hard))
+    resource.setrlimit(kind, tightest)
+
+
+def _lock_linux_doors(parent: int) -> None:
+    """No new privileges, death with the parent; no network where the kernel permits it (best effort)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died before the line above
+    if libc.unshare(_CLONE_NEWNET) != 0:
+        libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

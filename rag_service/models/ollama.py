@@ -1,0 +1,44 @@
+"""How the Ollama clients are built, with everything said that they would otherwise ask or guess."""
+
+from __future__ import annotations
+
+import httpx
+from llama_index.llms.ollama import Ollama
+from ollama import AsyncClient
+
+from rag_service.models.responses import note_response
+from rag_service.settings import Settings
+
+
+def build_client(settings: Settings, *, read_timeout: float) -> AsyncClient:
+    """A client of the server at RAG_OLLAMA_URL.
+
+    `read_timeout`: most seconds between two pieces of a response, a backstop below the finer limits
+    of the callers. The package's own default is no time limit at all.
+    """
+    return AsyncClient(
+        host=settings.ollama_url,
+        timeout=httpx.Timeout(read_timeout, connect=settings.connect_timeout, pool=settings.connect_timeout),
+        # Slots bound the calls; a second bound here would only queue out of sight.
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=settings.model_concurrency),
+        event_hooks={"response": [note_response]},
+    )
+
+
+def build_ollama(settings: Settings, client: AsyncClient) -> Ollama:
+    """LlamaIndex's Ollama for the settings' chat model.
+
+    Without `context_window` it asks `/api/show` in a blocking call; `thinking` given per call is
+    lost when it is False; a request without `num_ctx` is cut by the server at its own default.
+    """
+    return Ollama(
+        model=settings.model_name,
+        base_url=settings.ollama_url,
+        temperature=settings.temperature,
+        context_window=settings.context_window,
+        request_timeout=settings.answer_timeout,
+        thinking=settings.thinking,
+        additional_kwargs={"num_predict": settings.max_tokens},
+        is_function_calling_model=False,
+        async_client=client,
+    )

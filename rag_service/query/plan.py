@@ -1,0 +1,146 @@
+"""What a question asks of the search: its language, its index terms, the territory and files it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rag_service.definitions import IndexDefinition, Territory
+from rag_service.domain import Filters
+from rag_service.store.search import QueryTerm
+from rag_service.text.words import LANGUAGES, detect_language, terms, words
+
+FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages: names match across languages
+SYNONYM_WEIGHT = 0.7  # an equivalent expression counts a little less than the asker's own
+_MAX_TERMS = 64  # of a question; longer ones are texts, and their head says what they are about
+_MAX_NAME_WORDS = 4  # a place name, or a file name with blanks
+
+_FILE_NAME = re.compile(r"[\w()\[\]&+,'’ -]*[\w()\[\]]\.(?:pdf|xlsx|csv|tsv|docx|md|markdown|txt)\b", re.IGNORECASE)
+_FILE_STEM = re.compile(r"\b(?=\w*[\d_-])\w[\w-]*[_-][\w-]*\w\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPlan:
+    """A question made ready for search."""
+
+    question: str
+    language: str  # ISO 639-1; "en" when it cannot be told
+    terms: tuple[QueryTerm, ...]
+    filters: Filters
+    territory: str | None = None  # detected, not asked for by filter
+    file_names: tuple[str, ...] = ()  # names of files the question may mean, lower case
+
+
+def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> QueryPlan:
+    """Analyse a question under an index definition; pure, no I/O."""
+    language = detect_language(question, default=None)
+    territory = None
+    if filters.territory is None and index.territories:
+        territory = find_territory(question, index.territories)
+        if territory is not None:
+            filters = replace(filters, territory=territory)
+    return QueryPlan(
+        question=question,
+        language=language or _default_language(index),
+        terms=tuple(expand(question, language=language or _default_language(index), synonyms=index.synonyms)),
+        filters=filters,
+        territory=territory,
+        file_names=tuple(find_file_names(question)),
+    )
+
+
+def _default_language(index: IndexDefinition) -> str:
+    return "en" if index.ingest.language == "auto" else index.ingest.language
+
+
+def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = ()) -> list[QueryTerm]:
+    """Index terms of a question, with those of equivalent expressions and of the other languages.
+
+    Each word of the question is a group; what is added for a word joins its group, so that it
+    stands in for the word where the scope lacks it and never raises what the question could cover.
+    """
+    expanded: dict[str, QueryTerm] = {}
+    asked = words(question)
+    group_of: dict[int, int] = {}  # position of a word → its group
+    for position, word in enumerate(asked):
+        for term in terms(word, language):
+            if len(group_of) < _MAX_TERMS:
+                group_of[position] = expanded.setdefault(term, QueryTerm(term=term, group=len(group_of))).group
+    for position, group in group_of.items():
+        for other in LANGUAGES:
+            for term in terms(asked[position], other) if other != language else ():
+                expanded.setdefault(term, QueryTerm(term=term, weight=FOREIGN_STEM_WEIGHT, group=group))
+    for position, term in _synonym_terms(asked, language, synonyms):
+        expanded.setdefault(term, QueryTerm(term=term, weight=SYNONYM_WEIGHT, group=group_of.get(position, -1)))
+    return list(expanded.values())
+
+
+def _synonym_terms(asked: Sequence[str], language: str, synonyms: Sequence[Sequence[str]]) -> Iterator[tuple[int, str]]:
+    """(position of the expression in the question, term of an equivalent one)."""
+    stems = [(terms(word, language) or [word])[0] for word in asked]
+    for group in synonyms:
+        places = {expression: _find_expression(expression, asked, stems, language) for expression in group}
+        named = [place for place in places.values() if place is not None]
+        if not named:
+            continue
+        for expression, place in places.items():
+            if place is None:
+                for term in terms(expression, language):
+                    yield named[0], term
+
+
+def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str], language: str) -> int | None:
+    wanted = words(expression)
+    stemmed = [(terms(word, language) or [word])[0] for word in wanted]
+    for start in range(len(asked) - len(wanted) + 1):
+        end = start + len(wanted)
+        if list(asked[start:end]) == wanted or list(stems[start:end]) == stemmed:
+            return start
+    return None
+
+
+def find_territory(question: str, territories: Sequence[Territory]) -> str | None:
+    """The territory that a question names: "en <place>" first, then names of 2-4 words, then single words.
+
+    Cities stand for the territory they lie in. Returns the territory's name, or None.
+    """
+    names = {
+        tuple(words(name)): territory.name
+        for territory in territories
+        for name in (*territory.cities, *territory.aliases, territory.name)
+    }
+    asked = words(question)
+    runs = [
+        (start, length)
+        for length in range(_MAX_NAME_WORDS, 0, -1)
+        for start in range(len(asked) - length + 1)
+        if tuple(asked[start : start + length]) in names
+    ]
+    if not runs:
+        return None
+
+    def preference(run: tuple[int, int]) -> tuple[bool, bool, int]:
+        start, length = run
+        after_preposition = start > 0 and (
+            asked[start - 1] == "en" or asked[max(0, start - 2) : start] in (["en", "la"], ["en", "el"], ["en", "las"])
+        )
+        return (not after_preposition, length == 1, start)
+
+    start, length = min(runs, key=preference)
+    return names[tuple(asked[start : start + length])]
+
+
+def find_file_names(question: str) -> list[str]:
+    """Names that may be those of files: "rapport T3.pdf" gives "rapport t3.pdf" and "t3.pdf".
+
+    The caller looks up which of them exist; a question that names none of them is not restricted.
+    """
+    found: dict[str, None] = {}
+    for match in _FILE_NAME.finditer(question):
+        parts = match.group().lower().split()
+        for start in range(max(0, len(parts) - 8), len(parts)):
+            found[" ".join(parts[start:])] = None
+    for match in _FILE_STEM.finditer(question):
+        found[match.group().lower()] = None
+    return list(found)

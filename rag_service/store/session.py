@@ -1,0 +1,109 @@
+"""Connections and identity: every transaction says whose it is, and PostgreSQL does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+
+from rag_service.domain import Identity
+from rag_service.errors import StoreError, UnsafeRoleError
+from rag_service.store.migrate import LATEST
+
+Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
+
+
+class Database:
+    """A pool of connections as the unprivileged role."""
+
+    def __init__(self, conninfo: str, *, pool_size: int, timeout: float):
+        """Nothing is opened here; `open()` does it.
+
+        Args:
+            conninfo: connection string of the unprivileged role.
+            pool_size: most connections held.
+            timeout: seconds to wait for a connection before StoreError.
+        """
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=pool_size,
+            timeout=timeout,
+            open=False,
+            # A connection that died while it lay idle (server restart, fail-over) is replaced
+            # here, one round trip before a request would trip over it.
+            check=AsyncConnectionPool.check_connection,
+            kwargs={"options": "-c search_path=rag,public", "connect_timeout": max(1, int(timeout))},
+        )
+
+    async def open(self) -> None:
+        """Open the pool without waiting for the server: a service that starts before its database recovers."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
+        """A transaction as an identity; None sees no rows of anybody.
+
+        Raises:
+            StoreError: the database cannot be reached, or fails on the way.
+        """
+        user_id = "" if identity is None else str(identity.user_id)
+        try:
+            async with self._pool.connection() as connection, connection.transaction():
+                await connection.execute("SELECT set_config('rag.user_id', %s, true)", [user_id])
+                yield connection
+        except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+            raise StoreError("The database cannot be reached.", retry_after=5) from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise StoreError("The database failed during the request.", retry_after=5) from error
+
+    async def check(self) -> None:
+        """Make sure that the schema is current and that row-level security holds for this role.
+
+        Raises:
+            StoreError: unreachable, or not migrated to the revision that this code needs.
+            UnsafeRoleError: the role is a superuser, may bypass row-level security, or owns a table.
+        """
+        async with self.transaction(None) as connection:
+            await _check_role(connection)
+            await _check_revision(connection)
+
+
+async def _check_role(connection: Connection) -> None:
+    cursor = await connection.execute(
+        """SELECT r.rolname, r.rolsuper, r.rolbypassrls,
+                  EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                          WHERE n.nspname = 'rag' AND c.relkind = 'r'
+                            AND pg_has_role(r.oid, c.relowner, 'MEMBER'))
+           FROM pg_roles r WHERE r.rolname = current_user"""
+    )
+    row = await cursor.fetchone()
+    if row is None:
+        raise UnsafeRoleError("The database role cannot be inspected.")
+    name, is_superuser, bypasses, owns = row
+    if is_superuser or bypasses or owns:
+        why = "is a superuser" if is_superuser else "may bypass row-level security" if bypasses else ""
+        raise UnsafeRoleError(
+            f"The database role {name!r} {why or 'owns the tables'}: isolation between users would not hold.",
+            field="RAG_DATABASE_URL",
+        )
+
+
+async def _check_revision(connection: Connection) -> None:
+    cursor = await connection.execute("SELECT to_regclass('public.schema_version') IS NOT NULL")
+    row = await cursor.fetchone()
+    revision = None
+    if row is not None and row[0]:
+        cursor = await connection.execute("SELECT version_num FROM public.schema_version")
+        found = await cursor.fetchone()
+        revision = None if found is None else found[0]
+    if revision != LATEST:
+        raise StoreError(
+            f"The database is at schema {revision or 'none'}, this version needs {LATEST}: run `rag-service migrate`."
+        )

@@ -1,0 +1,298 @@
+"""Where sentences begin and end, in Spanish, French and English, for whole texts and for streams.
+
+One scanner serves both. It looks at each full stop and each line break once, decides from the text
+to the left and from a bounded look to the right, and waits when that look reaches the end of what has
+arrived so far. So a stream gives the same sentences as the whole text, however it was cut, and the
+work is linear in the length of the text.
+
+What ends a sentence: `.`, `!`, `?`, `…` with the quotes and brackets that close after it, unless the
+stop belongs to an abbreviation, an initial or a number, or the text goes on in lower case. A blank
+line, a list item, a heading, a table row (`| a | b |`, or cells joined by ` | `) and a line of code end
+one too; any other line break is taken as the wrapping of a line. Citation marks such as `[C1]` that
+follow the stop, or stand alone on the next line, belong to the sentence before them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rag_service.text.abbreviations import ALWAYS, BEFORE_NUMBER, SENTENCE_STARTERS, SOMETIMES, for_language
+
+_S = "[ \t\u00a0\u202f]"
+# [C1], [c1], [C 1], [C1, C2], [C1, 2], [C1-3], also in full-width brackets. Every repetition is
+# bounded, so that a stream knows when an opening bracket can no longer become a mark.
+MARK = (
+    rf"[\[［【]{_S}?[Cc]{_S}?[0-9]{{1,9}}"
+    rf"(?:{_S}{{0,2}}[,;–-]{_S}{{0,2}}(?:[Cc]{_S}?)?[0-9]{{1,9}}){{0,63}}{_S}?[\]］】]"
+)
+_OPENING = "[［【"
+_PARTIAL_MARK = rf"(?:[{re.escape(_OPENING)}][ \t\u00a0\u202fCc0-9,;–-]{{0,2000}})?\Z"
+
+_CANDIDATE = re.compile(r"[.!?…。！？]+|\n")
+_SPACE = re.compile(r"\s*")
+_CLOSERS = re.compile(r"(?:[ \u00a0\u202f]?»|[\"'”’)\]*_`])*")
+_MARKS = re.compile(rf"(?:[ \t]*[,;.]?[ \t]*{MARK})+\.?")
+_MARKS_OPEN = re.compile(rf"[ \t]*[,;.]?[ \t]*{_PARTIAL_MARK}")
+_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
+_FENCE = re.compile(r"```|~~~")
+_MARKER = re.compile(
+    r"[-*+•‣▪·–—]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z]\)\s|#{1,6}\s|\||>|```|~~~|(?:-{3,}|\*{3,}|_{3,}|={3,})\s"
+)
+_MARKER_OPEN = re.compile(r"(?:[-*+•‣▪·–—]+|_+|=+|\(?\d{0,3}[.)]?|\(?[a-zA-Z]\)?|#{1,6}|`{1,2}|~{1,2})\Z")
+_HEADING = re.compile(r"#{1,6}\s")
+_LABEL = re.compile(r"[^\n.!?|:]{1,60}:[ \t]")
+_SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
+_WORD = re.compile(r"\w+")
+_ALNUM = re.compile(r"[^\W_]")
+_TITLE_LENGTH = 60  # a line this short that the next, capitalised line follows reads as a title
+
+_NO = 0  # no sentence ends here; a boundary is always greater, since a stop stands before it
+_WAIT = -1  # more text is needed to tell
+
+
+def _skip_space(text: str, at: int) -> int:
+    return _skip(_SPACE, text, at)
+
+
+def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+class Sentence(NamedTuple):
+    """One sentence. `start` and `end` count characters of the whole text, without outer white space."""
+
+    start: int
+    end: int
+    text: str
+    before: str  # what stands between the previous sentence and this one: white space, rules
+    code: bool  # a line of a fenced code block
+
+
+def split_sentences(text: str, *, language: str | None = None) -> list[tuple[int, int]]:
+    """Offsets [start, end) of the sentences of `text`, in order, without overlap.
+
+    Every letter and digit of the text lies in exactly one sentence. `language` ("es", "fr", "en")
+    narrows the abbreviations to that language's; None takes those of all three.
+    """
+    return [(sentence.start, sentence.end) for sentence in read_sentences(text, language=language)]
+
+
+def read_sentences(text: str, *, language: str | None = None) -> list[Sentence]:
+    """As `split_sentences`, with each sentence's text and what stands before it."""
+    stream = SentenceStream(language=language)
+    return stream.flush(text)
+
+
+class SentenceStream:
+    """Splits a text that arrives in pieces. A sentence comes out as soon as nothing can extend it."""
+
+    def __init__(self, *, language: str | None = None) -> None:
+        self._always, self._before_number, self._sometimes = (
+            for_language(table, language) for table in (ALWAYS, BEFORE_NUMBER, SOMETIMES)
+        )
+        self._text = ""  # what has arrived, from offset _base on
+        self._base = 0  # characters already dropped from the front
+        self._position = 0  # the first candidate not yet decided
+        self._start = 0  # where the sentence at hand begins
+        self._last_end = 0  # where the one before it ended
+        self._line = -1  # first character of the line at hand; -1 before the first line
+        self._row: bool | None = None  # whether that line is a table row, once known
+        self._code = False  # whether that line is code
+        self._fence: str | None = None  # the open fence's characters
+
+    def feed(self, delta: str) -> list[Sentence]:
+        """Takes the next piece; returns the sentences that it completed."""
+        self._text += delta
+        sentences = self._scan(final=False)
+        self._drop_front()
+        return sentences
+
+    def flush(self, delta: str = "") -> list[Sentence]:
+        """Takes the last piece; returns every sentence still open."""
+        self._text += delta
+        sentences = self._scan(final=True)
+        self._emit(len(self._text), sentences)
+        return sentences
+
+    def _scan(self, *, final: bool) -> list[Sentence]:
+        sentences: list[Sentence] = []
+        if self._line < 0 and not self._enter_line(0, final):
+            return sentences
+        search = _CANDIDATE.search
+        while match := search(self._text, self._position):
+            at, after = match.span()
+            newline = self._text[at] == "\n"
+            end = self._at_newline(at, final) if newline else self._at_stop(at, after, final)
+            if end == _WAIT:
+                self._position = at
+                return sentences
+            if end != _NO:
+                self._emit(end, sentences)
+            if newline:
+                self._enter_line(_skip_space(self._text, at), final)
+                self._position = max(self._line, end)
+            else:
+                self._position = max(end, after)
+        self._position = len(self._text)
+        return sentences
+
+    def _emit(self, end: int, sentences: list[Sentence]) -> None:
+        piece = self._text[self._start : end]
+        if _ALNUM.search(piece):
+            start = self._start + len(piece) - len(piece.lstrip())
+            stop = self._start + len(piece.rstrip())
+            before = self._text[self._last_end : start]
+            sentence = self._text[start:stop]
+            sentences.append(Sentence(self._base + start, self._base + stop, sentence, before, self._code))
+            self._last_end = stop
+        self._start = end
+
+    def _drop_front(self) -> None:
+        cut = min(self._last_end, self._line, self._start, self._position)
+        if cut < 4096:  # moving the offsets for every sentence would cost more than it frees
+            return
+        self._text = self._text[cut:]
+        self._base += cut
+        self._last_end -= cut
+        self._line -= cut
+        self._start -= cut
+        self._position -= cut
+
+    def _enter_line(self, at: int, final: bool) -> bool:
+        """Makes the line whose first visible character stands at `at` the one at hand."""
+        if self._line < 0:
+            at = _skip_space(self._text, at)
+            if not final and (at == len(self._text) or _MARKER_OPEN.match(self._text, at)):
+                return False
+        self._line = at
+        self._row = None
+        fence = _FENCE.match(self._text, at)
+        self._code = fence is not None or self._fence is not None
+        if fence is not None:
+            if self._fence is None:
+                self._fence = fence[0]
+            elif self._fence == fence[0]:
+                self._fence = None
+        return True
+
+    def _at_stop(self, at: int, end: int, final: bool) -> int:
+        """Where the sentence ends that the stop [at, end) closes, or _NO, or _WAIT."""
+        text, size = self._text, len(self._text)
+        if self._code or self._row:
+            return _NO
+        if end == size and not final:
+            return _WAIT
+        closed = _skip(_CLOSERS, text, end)
+        if (closed == size or (text[closed] in " \u00a0\u202f" and closed + 1 == size)) and not final:
+            return _WAIT
+        if at and text[at - 1] in "[(" and closed > end and text[end] in "])":
+            return _NO  # an ellipsis: [...]
+        marked = self._take_marks(closed, final)
+        if marked == _WAIT:
+            return _WAIT
+        after = _skip_space(text, marked)
+        if after == size:
+            verdict = _WAIT if not final else marked
+        elif marked > closed:
+            verdict = marked
+        elif after == closed:
+            verdict = closed if text[at] in "。！？" or (text[at] in "!?" and text[after] in "¿¡") else _NO
+        elif text[after].islower() or text[after] in ",;:)]}»%":
+            verdict = _NO
+        elif text[at:end] == ".":
+            verdict = self._at_full_stop(at, after, closed, final)
+        else:
+            verdict = closed
+        return verdict if verdict <= 0 else self._unless_row(at, verdict, final)
+
+    def _at_full_stop(self, at: int, after: int, closed: int, final: bool) -> int:
+        text = self._text
+        tail = text[max(self._start, at - 24) : at]
+        if not tail or tail[-1].isspace():
+            return closed
+        token = tail.split()[-1].replace("’", "'").rpartition("'")[2].lstrip('([{"«“‘¿¡*_-')
+        word = token.lower()
+        if word in self._always:
+            return _NO
+        if word in self._before_number:
+            return _NO if text[after].isdigit() else closed
+        if token.isdigit() and len(token) <= 3 and text[self._line : at] == token:
+            return _NO  # the number of a list item
+        dotted = "." in token and not any(character.isdigit() for character in token)
+        if dotted or word in self._sometimes or (len(token) == 1 and token.isalpha()):
+            following = _WORD.match(text, after)
+            if following is None:
+                return closed
+            if following.end() == len(text) and not final:
+                return _WAIT
+            return closed if following[0] in SENTENCE_STARTERS else _NO
+        return closed
+
+    def _unless_row(self, at: int, verdict: int, final: bool) -> int:
+        """Keeps a table row whole: it starts with a bar, has ` | ` so far, or is `label: value | …`."""
+        if self._row is None:
+            text, line = self._text, self._line
+            row = text.startswith("|", line) or text.find(" | ", line, at) >= 0
+            if not row and _LABEL.match(text, line, at):
+                end = text.find("\n", at)
+                if end < 0 and not final:
+                    return _WAIT
+                row = text.find(" | ", at, end if end >= 0 else len(text)) >= 0
+            self._row = row
+        return _NO if self._row else verdict
+
+    def _take_marks(self, at: int, final: bool) -> int:
+        """The end of the citation marks that follow `at`, on its line or alone on the next; else `at`."""
+        text, end = self._text, at
+        if marks := _MARKS.match(text, at):
+            end = marks.end()
+        if not final and _MARKS_OPEN.match(text, end):
+            return _WAIT
+        after = _skip_space(text, end)
+        if after < len(text) and text[after] in _OPENING and text.find("\n", end, after) >= 0:
+            marks = _MARKS.match(text, after)
+            if not final and _MARKS_OPEN.match(text, marks.end() if marks else after):
+                return _WAIT
+            if marks and _LINE_END.match(text, marks.end()):
+                return marks.end()
+        return end
+
+    def _at_newline(self, at: int, final: bool) -> int:
+        """Where the sentence ends that the line break at `at` closes, or _NO, or _WAIT."""
+        text, size = self._text, len(self._text)
+        after = _skip_space(text, at)
+        if after == size:
+            return at if final else _WAIT
+        if not final and _MARKER_OPEN.match(text, after):
+            return _WAIT
+        if not self._code and _ALNUM.search(text, self._start, at):
+            marked = self._take_marks(at, final)
+            if marked == _WAIT or marked > at:
+                return marked
+        ends = (
+            self._code
+            or text.count("\n", at, after) > 1
+            or _MARKER.match(text, after) is not None
+            or self._line_stands_alone(at, text[after])
+        )
+        return at if ends and at > 0 else _NO
+
+    def _line_stands_alone(self, at: int, following: str) -> bool:
+        """Whether the line that ends at `at` is a heading, a row, a lead-in or a title."""
+        text, line = self._text, self._line
+        if _HEADING.match(text, line) or text.startswith("|", line) or text.find(" | ", line, at) >= 0:
+            return True
+        shown = text[line:at].rstrip()
+        if not shown or following.islower():
+            return False
+        if shown[-1] == ":":
+            return True
+        begins_here = not text[self._start : line].strip()
+        return (
+            begins_here
+            and len(shown) <= _TITLE_LENGTH
+            and shown[-1] not in ",;-–—(/.…"
+            and _SHORT_LAST_WORD.search(shown) is None
+        )
