@@ -166,6 +166,16 @@ class Citation:
     location: Location | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class AnswerQuery:
+    """A question with everything that rules how it is answered."""
+
+    question: str
+    filters: Filters = Filters()
+    top_k: int = 5  # passages returned at most
+    threshold: float = 0.6  # least calibrated relevance, 0..1
+
+
 class Decision(StrEnum):
     CAN_PROCEED = "can_proceed"
     UNCERTAIN = "uncertain"
@@ -197,7 +207,8 @@ class Answer:
     question: str
     language: str  # of the question and the answer, ISO 639-1
     text: str
-    hits: tuple[Hit, ...]  # chunks shown to the model, [C1] first
+    sources: tuple[Hit, ...]  # passages above the threshold, best first
+    shown: tuple[Hit, ...]  # those put before the model, [C1] first
     citations: tuple[Citation, ...]
     decision: Decision
     confidence: Confidence

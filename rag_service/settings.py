@@ -36,7 +36,7 @@ class Settings(BaseSettings):
     database_timeout: float = Field(5.0, gt=0, description="Seconds to wait for a connection.")
     indices_path: Path | None = Field(None, description="Folder of index definitions; unset: the shipped ones.")
     prompts_path: Path | None = Field(None, description="Folder of prompt templates; unset: the shipped ones.")
-    index: str = Field("samples", description="Index definition of the default corpus.")
+    index: str = Field("general", description="Index definition of the default corpus.")
 
     # -- models
     chat_provider: Literal["extractive", "ollama"] = Field(

@@ -115,9 +115,7 @@ class Ingestor:
         outcome = Outcome.ADDED if stored is None else Outcome.REPLACED
         return Ingested(document_id=document.id, outcome=outcome, chunk_count=len(nodes))
 
-    async def embed(
-        self, document: NewDocument, parsed: ParsedDocument, index: IndexDefinition
-    ) -> Sequence[BaseNode]:
+    async def embed(self, document: NewDocument, parsed: ParsedDocument, index: IndexDefinition) -> Sequence[BaseNode]:
         """Chunk and embed through LlamaIndex's pipeline; the nodes are not stored yet."""
         pipeline = IngestionPipeline(transformations=[Chunker(index.ingest), self._embedding], disable_cache=True)
         metadata = {

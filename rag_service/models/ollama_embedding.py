@@ -23,6 +23,7 @@ from rag_service.models.resilience import (
     RetryPolicy,
     is_connection_error,
     is_timeout,
+    isolated,
     retry_after_of,
     status_of,
 )
@@ -46,10 +47,10 @@ class OllamaServiceEmbedding(OllamaEmbedding):
     _query_slots: asyncio.Semaphore = PrivateAttr()
     _query_timeout: float = PrivateAttr()  # seconds for one try
     _batch_timeout: float = PrivateAttr()
-    _retries: RetryPolicy = PrivateAttr(default_factory=RetryPolicy)
+    _retries: RetryPolicy = PrivateAttr()
     _truncation_logged: bool = PrivateAttr(default=False)
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: Settings, *, retries: RetryPolicy | None = None):
         super().__init__(
             model_name=settings.embedding_model,
             base_url=settings.ollama_url,
@@ -63,6 +64,7 @@ class OllamaServiceEmbedding(OllamaEmbedding):
         self._query_slots = asyncio.Semaphore(settings.model_concurrency)
         self._query_timeout = settings.first_token_timeout
         self._batch_timeout = settings.answer_timeout
+        self._retries = retries or RetryPolicy()
 
     @property
     def dimension(self) -> int:
@@ -106,7 +108,7 @@ class OllamaServiceEmbedding(OllamaEmbedding):
             async for attempt in self._retries.tries(SERVER_STATUSES):
                 with attempt:
                     async with asyncio.timeout(seconds):
-                        reply = await self._async_client.embed(**self._request(texts))
+                        reply = await isolated(lambda: self._async_client.embed(**self._request(texts)))
         except RagError:
             raise
         except Exception as error:

@@ -21,6 +21,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from rag_service.domain import Hit
 from rag_service.errors import RerankError
 from rag_service.models.rerankers import by_score
+from rag_service.models.torch_runtime import import_torch
 from rag_service.models.worker import ModelThread
 
 
@@ -92,7 +93,7 @@ def cross_encoder(model: str) -> PostprocessorReranker:
     """
 
     def make() -> Any:
-        import torch
+        torch = import_torch()
         from llama_index.postprocessor.sbert_rerank import SentenceTransformerRerank
 
         return SentenceTransformerRerank(

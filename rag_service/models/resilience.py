@@ -195,3 +195,19 @@ async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     _background.add(task)
     task.add_done_callback(_background.discard)
     return await asyncio.shield(task)
+
+
+async def isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run work in a task of its own, which is cancelled once when the caller is.
+
+    For HTTP calls: a second cancellation, which a web framework sends at every await, would stop
+    httpx in the middle of closing the connection and leave it open.
+    """
+    task = asyncio.create_task(work())
+    _background.add(task)
+    task.add_done_callback(_background.discard)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise

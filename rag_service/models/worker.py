@@ -8,6 +8,7 @@ documents.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import queue
 import threading
@@ -17,7 +18,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_URGENT, _NORMAL, _STOP = 0, 1, 2
+_STOP_NOW, _URGENT, _NORMAL, _STOP = range(4)
+
+# Seconds that the end of the process waits for the job that is running.
+_LAST_JOB = 10
 
 
 class ModelThread:
@@ -42,10 +46,23 @@ class ModelThread:
 
     def stop(self) -> None:
         """End the thread after the jobs that are queued now. The next job starts a new one."""
+        self._stop(_STOP)
+
+    def _stop(self, priority: int) -> threading.Thread | None:
         with self._starting:
-            if self._thread is not None:
-                self._jobs.put((_STOP, next(self._order), Future(), lambda: None))
-                self._thread = None
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._jobs.put((priority, next(self._order), Future(), lambda: None))
+                atexit.unregister(self._finish)
+        return thread
+
+    def _finish(self) -> None:
+        """At the end of the process: leave the queue, wait for the running job.
+
+        torch aborts the process when its thread is killed at work.
+        """
+        if (thread := self._stop(_STOP_NOW)) is not None:
+            thread.join(_LAST_JOB)
 
     def _put(self, priority: int, future: Future[T], job: Callable[[], T]) -> None:
         with self._starting:
@@ -53,12 +70,13 @@ class ModelThread:
             if self._thread is None:
                 # A daemon, so that a process told to end does not wait for a folder to be embedded.
                 self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                atexit.register(self._finish)
                 self._thread.start()
 
     def _work(self) -> None:
         while True:
             priority, _, future, job = self._jobs.get()
-            if priority == _STOP:
+            if priority in (_STOP, _STOP_NOW):
                 return
             if not future.set_running_or_notify_cancel():
                 continue

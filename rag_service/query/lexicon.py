@@ -6,9 +6,10 @@ Spanish, French and English, in lower case without accents. Written for this pro
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 
-from rag_service.text.normalise import normalise
+from rag_service.text.normalise import strip_accents
 from rag_service.text.stopwords import STOP_WORDS
 
 
@@ -23,8 +24,8 @@ def _numbered(text: str, first: int = 2) -> dict[str, str]:
 
 @lru_cache(maxsize=32768)
 def fold_word(word: str) -> str:
-    """One lower-case word without its accents."""
-    return normalise(word, fold_accents=True).text
+    """One normalised lower-case word without its accents."""
+    return word if word.isascii() else strip_accents(word)
 
 
 # "un", "one" and the like are left out: they are articles and pronouns far more often than numbers.
@@ -131,7 +132,8 @@ STOPPED = (
 ) - REQUIRED
 
 
-def number_words(language: str | None) -> dict[str, str]:
+@cache
+def number_words(language: str | None) -> Mapping[str, str]:
     """Number words of the language; of all three, less the ambiguous ones, when it is unknown."""
     if language in NUMBER_WORDS:
         return NUMBER_WORDS[language]
@@ -139,11 +141,12 @@ def number_words(language: str | None) -> dict[str, str]:
     return every | {word: word for word in _AMBIGUOUS_NUMBERS}
 
 
-# What may stand before a claim without being part of it.
+# What may stand before a claim without being part of it. It names no number and nobody.
+_SOURCE = r"(?:document|text|guid|informaci|information|fuente|source|fragment|pagina|page)[a-z]*"
 LEAD_IN = re.compile(
     r"(?:(?:y|e|o|pero|ademas|asimismo|tambien|por (?:lo )?tanto|por ello|sin embargo|en resumen|en concreto"
-    r"|es decir|por otra parte|por ultimo|finalmente|mientras que|segun [^,;:]{1,40}"
-    r"|et|ou|mais|de plus|en outre|par ailleurs|ainsi|donc|cependant|toutefois|enfin|tandis que|selon [^,;:]{1,40}"
+    r"|es decir|por otra parte|por ultimo|finalmente|mientras que"
+    r"|et|ou|mais|de plus|en outre|par ailleurs|ainsi|donc|cependant|toutefois|enfin|tandis que"
     r"|and|or|but|also|moreover|furthermore|in addition|however|therefore|thus|finally|while|in short"
-    r"|according to [^,;:]{1,40})(?:,\s*|\s+))+"
+    rf"|(?:segun|selon|according to|en|dans|in) (?:el|la|los|las|le|les|the) {_SOURCE})(?:,\s*|\s+))+"
 )

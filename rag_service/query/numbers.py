@@ -33,6 +33,11 @@ class Number(NamedTuple):
     start: int  # in the text it was read from, sign, currency and percent sign included
     end: int
 
+    @property
+    def is_code(self) -> bool:
+        """Whether it names something ("M8") rather than measures or counts it."""
+        return any(character.isalpha() for character in self.value)
+
 
 def find_numbers(text: str, words: Mapping[str, str]) -> list[Number]:
     """The numbers of a normalised lower-case text, in order.
@@ -71,24 +76,24 @@ def _value(token: re.Match[str]) -> str:
 
 
 def canonical(written: str) -> str:
-    """The one reading of a number without sign or unit; the text itself if there are several.
+    """The one reading of a number without sign or unit; `=` and the text as written if there are several.
 
     >>> canonical("1.234,56"), canonical("12,50"), canonical("1.234.567"), canonical("1.234")
-    ('1234.56', '12.5', '1234567', '1.234')
+    ('1234.56', '12.5', '1234567', '=1.234')
     """
     marks = {mark for mark in "., " if mark in written}
+    as_written = f"={written}"
     if not marks:
-        return written.lstrip("0") or "0" if len(written) <= 2 else written
-    decimal = max(marks, key=written.rfind)
-    whole, _, fraction = written.rpartition(decimal)
-    if len(marks) == 1:
-        if written.count(decimal) > 1:
-            return re.sub(r"[., ]", "", written) if _GROUPS.fullmatch(written) else written
-        if decimal == " " or (len(fraction) == 3 and _GROUPS.fullmatch(written)):
-            return written
-        return _decimal(whole, fraction)
-    if decimal == " " or written.count(decimal) > 1 or not _GROUPS.fullmatch(whole):
-        return written
+        # "03" of a date is 3; "007" is a code.
+        return written.lstrip("0") or "0" if len(written) <= 2 or written[0] != "0" else as_written
+    last = max(marks, key=written.rfind)
+    whole, _, fraction = written.rpartition(last)
+    if len(marks) == 1 and written.count(last) > 1:
+        return re.sub(r"[., ]", "", written) if _GROUPS.fullmatch(written) else as_written
+    if last == " " or written.count(last) > 1 or (len(marks) == 1 and _GROUPS.fullmatch(written)):
+        return as_written
+    if len(marks) > 1 and not _GROUPS.fullmatch(whole):
+        return as_written
     return _decimal(re.sub(r"[., ]", "", whole), fraction)
 
 

@@ -205,9 +205,7 @@ async def lock_corpora(connection: Connection, corpus_ids: Iterable[str]) -> Non
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [corpus_id])
 
 
-async def _insert_chunks(
-    connection: Connection, ids: list[int], nodes: Sequence[BaseNode], lengths: list[int]
-) -> None:
+async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence[BaseNode], lengths: list[int]) -> None:
     rows = [
         (
             chunk_id,

@@ -16,7 +16,7 @@ ALWAYS: Table = {
     "es": _words(
         "sr sra srta sres sras d dª dña dr dra dres prof profa lic ing arq art arts núm núms num nº n.º pág"
         " págs pag apdo aptdo apart párr cap caps vol vols ed eds fig figs av avda avd c/ pza pl ctra ej p.ej"
-        " vid véase cfr cf aprox máx mín dpto depto admón excmo excma ilmo ilma sto sta fdo tel tfno teléf ref"
+        " vid cfr cf aprox máx mín dpto depto admón excmo excma ilmo ilma sto sta fdo tel tfno teléf ref"
         " ee art.º disp"
     ),
     "fr": _words(

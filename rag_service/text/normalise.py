@@ -46,11 +46,11 @@ def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """A quick search for places that may change in length, and the edits tried at such a place."""
     hidden = _INVISIBLE + ("*`" if markup else "")
     run = rf"[\s{hidden}]"
-    quoted = r"|\n[ \t]*(?:>[ \t]?)+" if markup else ""
+    quoted = r"\n[ \t]*(?:>[ \t]?)+|" if markup else ""
     edits = [
-        rf"(?P<dash>(?<=[^\W\d_{_COMBINING}])[{hidden}]*[{_DASH}][{hidden}]*(?:[ \t]*\r?\n\s*)?(?={_LETTER}))",
+        rf"(?P<dash>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))[{hidden}]*[{_DASH}][{hidden}]*(?:[ \t]*\r?\n\s*)?(?={_LETTER}))",
         rf"(?P<soft>\u00ad[ \t]*\r?\n\s*(?={_LETTER}))",
-        rf"(?P<space>(?:{run}{quoted})+)",
+        rf"(?P<space>(?:{quoted}{run})+)",
         rf"(?P<guillemet>«{run}*)",
         rf"(?P<combining>[{_COMBINING}]+)",
         rf"(?P<expansion>[{''.join(_EXPANSIONS)}])",
@@ -166,16 +166,27 @@ def normalise(text: str, *, fold_case: bool = False, fold_accents: bool = False,
         add(_replacement(text[start:end], change, fold_accents), start, end)
         copied = position = end
     add(text[copied:], copied, -1)
-    pattern, table = _SAME_LENGTH[fold_accents]
-    result = pattern.sub(lambda character: table[character[0]], "".join(pieces))
+    result = _replace_same_length("".join(pieces), fold_accents)
     return Normalised(result.lower() if fold_case else result, starts, origins, ends)
+
+
+def strip_accents(text: str) -> str:
+    """A normalised text without its accents, character for character: offsets stay as they are."""
+    return _replace_same_length(text, True)
+
+
+def _replace_same_length(text: str, fold_accents: bool) -> str:
+    if text.isascii():
+        return text.replace("`", "'")
+    pattern, table = _SAME_LENGTH[fold_accents]
+    return pattern.sub(lambda character: table[character[0]], text)
 
 
 def _replacement(found: str, change: re.Match[str], fold_accents: bool) -> str:
     match change.lastgroup:
         case "space":
-            following = change.string[change.end() : change.end() + 1]
-            dropped = following in _TIGHT_BEFORE and following != ""
+            following = change.string[change.end() : change.end() + 2]
+            dropped = following[:1] in tuple(_TIGHT_BEFORE) and following != "!["  # which is an image
             return "" if dropped or not any(character.isspace() for character in found) else " "
         case "guillemet":
             return '"'

@@ -27,6 +27,7 @@ MARK = (
     rf"(?:{_S}{{0,2}}[,;–-]{_S}{{0,2}}(?:[Cc]{_S}?)?[0-9]{{1,9}}){{0,63}}{_S}?[\]］】]"
 )
 _OPENING = "[［【"
+_BEFORE_MARK = _OPENING + ",;."
 _PARTIAL_MARK = rf"(?:[{re.escape(_OPENING)}][ \t\u00a0\u202fCc0-9,;–-]{{0,2000}})?\Z"
 
 _CANDIDATE = re.compile(r"[.!?…。！？]+|\n")
@@ -46,6 +47,8 @@ _SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 _WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
 _TITLE_LENGTH = 60  # a line this short that the next, capitalised line follows reads as a title
+
+_LONGEST_ABBREVIATION = 6  # letters of the longest entry without inner stops; a longer word is a word
 
 _NO = 0  # no sentence ends here; a boundary is always greater, since a stop stands before it
 _WAIT = -1  # more text is needed to tell
@@ -184,15 +187,18 @@ class SentenceStream:
             return _NO
         if end == size and not final:
             return _WAIT
-        closed = _skip(_CLOSERS, text, end)
+        plain = text[end : end + 1] in (" ", "\n") and text[end + 1 : end + 2] != "»"
+        closed = end if plain else _skip(_CLOSERS, text, end)
         if (closed == size or (text[closed] in " \u00a0\u202f" and closed + 1 == size)) and not final:
             return _WAIT
         if at and text[at - 1] in "[(" and closed > end and text[end] in "])":
             return _NO  # an ellipsis: [...]
-        marked = self._take_marks(closed, final)
-        if marked == _WAIT:
-            return _WAIT
-        after = _skip_space(text, marked)
+        marked, after = closed, _skip_space(text, closed)
+        if after == size or text[after] in _BEFORE_MARK:
+            marked = self._take_marks(closed, final)
+            if marked == _WAIT:
+                return _WAIT
+            after = _skip_space(text, marked)
         if after == size:
             verdict = _WAIT if not final else marked
         elif marked > closed:
@@ -209,6 +215,8 @@ class SentenceStream:
 
     def _at_full_stop(self, at: int, after: int, closed: int, final: bool) -> int:
         text = self._text
+        if at - self._start > _LONGEST_ABBREVIATION and text[at - _LONGEST_ABBREVIATION - 1 : at].isalpha():
+            return closed
         tail = text[max(self._start, at - 24) : at]
         if not tail or tail[-1].isspace():
             return closed
@@ -267,7 +275,7 @@ class SentenceStream:
             return at if final else _WAIT
         if not final and _MARKER_OPEN.match(text, after):
             return _WAIT
-        if not self._code and _ALNUM.search(text, self._start, at):
+        if text[after] in _BEFORE_MARK and not self._code and _ALNUM.search(text, self._start, at):
             marked = self._take_marks(at, final)
             if marked == _WAIT or marked > at:
                 return marked

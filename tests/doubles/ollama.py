@@ -119,6 +119,7 @@ class Reply:
     reset: bool = False  # RST instead of an answer
     dimension: int | None = None
     count: int | None = None
+    tokens: int | None = None  # prompt_eval_count; None: estimated
 
 
 def chat(*steps: Step, delay: float = 0.0) -> Reply:
@@ -133,9 +134,11 @@ def failure(status: int, message: str = "it failed", *, retry_after: str | None 
     return Reply(status=status, body=json.dumps({"error": message}).encode(), headers=headers)
 
 
-def embed(*, dimension: int | None = None, count: int | None = None, delay: float = 0.0) -> Reply:
-    """An embed answer with a wrong dimension, a wrong number of vectors, or late."""
-    return Reply(dimension=dimension, count=count, delay=delay)
+def embed(
+    *, dimension: int | None = None, count: int | None = None, tokens: int | None = None, delay: float = 0.0
+) -> Reply:
+    """An embed answer with a wrong dimension, a wrong number of vectors, cut input, or late."""
+    return Reply(dimension=dimension, count=count, tokens=tokens, delay=delay)
 
 
 def refused() -> Reply:
@@ -272,7 +275,7 @@ class OllamaDouble:
         vectors = [vector(text, reply.dimension or self.dimension) for text in texts]
         if reply.count is not None:
             vectors = (vectors * (reply.count + 1))[: reply.count]
-        count = sum(_tokens(text) for text in texts)
+        count = sum(_tokens(text) for text in texts) if reply.tokens is None else reply.tokens
         return {"model": body["model"], "embeddings": vectors, "prompt_eval_count": count, **_DURATIONS}
 
     def _normal_chat(self, body: dict[str, Any]) -> Reply:

@@ -15,7 +15,7 @@ from rag_service.domain import Location, ParsedDocument, Span
 from rag_service.errors import DocumentError, TooLargeError
 
 MAX_CHARACTERS = 5_000_000  # about 2,500 printed pages; a text beyond it is a data dump, not a document
-MAX_SPANS = 600_000  # two for each cell of a table; keeps the parsed value below ~150 MB in the worker
+MAX_SPANS = 300_000  # one for each row and cell of a table; as values they take about 200 MB in the worker
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters.
@@ -59,7 +59,7 @@ class TextBuilder:
         if self._length > MAX_CHARACTERS or len(self._spans) >= MAX_SPANS:
             raise TooLargeError(
                 f'"{self._name}" holds too much text: more than {MAX_CHARACTERS:,} characters '
-                f"or {MAX_SPANS // 2:,} table cells. Split it into smaller files."
+                f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files."
             )
         self._parts.append(text)
         if location is None:

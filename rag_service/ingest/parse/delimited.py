@@ -69,26 +69,28 @@ def _sniff_delimiter(text: str) -> str:
     """
     best, best_score = ",", 0.0
     for delimiter in _DELIMITERS:
-        widths = _widths(text[:_SAMPLE_CHARACTERS], delimiter)
+        widths, is_sound = _widths(text[:_SAMPLE_CHARACTERS], delimiter)
         if not widths:
             continue
         width, count = Counter(widths).most_common(1)[0]
         # The first record is the header and knows no decimal commas: its width must agree.
         agrees = 1.0 if widths[0] == width else 0.5
-        score = count / len(widths) * agrees if width > 1 else 0.0
+        score = count / len(widths) * agrees * (1.0 if is_sound else 0.5) if width > 1 else 0.0
         if score > best_score:
             best, best_score = delimiter, score
     return best
 
 
-def _widths(sample: str, delimiter: str) -> list[int]:
+def _widths(sample: str, delimiter: str) -> tuple[list[int], bool]:
+    """Widths of the first records, and whether quotation marks stand where this delimiter wants them."""
     widths: list[int] = []
     try:
-        for record in csv.reader(_lines(sample), delimiter=delimiter):
+        for record in csv.reader(_lines(sample), delimiter=delimiter, strict=True):
             if any(field.strip() for field in record):
                 widths.append(len(record))
             if len(widths) == _SAMPLE_RECORDS:
                 break
     except csv.Error:
-        pass  # an endless field under the wrong delimiter; the right one reports it on reading
-    return widths
+        # Cut off within quotes at the end of the sample, or the wrong delimiter.
+        return widths, len(widths) > 1
+    return widths, True

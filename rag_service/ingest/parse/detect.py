@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from rag_service.errors import DocumentError, UnsupportedMediaError
-from rag_service.ingest.parse.archive import damaged, open_archive
 from rag_service.ingest.parse.encoding import decode_text
 from rag_service.ingest.parse.names import suffix_of
 
@@ -84,6 +83,9 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
 
 def _package(data: bytes, name: str) -> Format:
     """Tell Office files by the list of content types that each must carry."""
+    # Loaded here: the XML reader below brings urllib and ssl, which would double the sandbox's start.
+    from rag_service.ingest.parse.archive import damaged, open_archive
+
     archive = open_archive(data, name)
     members = {member.filename: member for member in archive.infolist()}
     listing = members.get("[Content_Types].xml")

@@ -61,10 +61,10 @@ def _utf16_without_mark(data: bytes) -> str | None:
 
 
 def _looks_binary(data: bytes) -> bool:
-    """NULs or many control characters at the start. A few stray NULs in a long text are tolerated."""
+    """Many NULs and control characters at the start; a few stray ones are cleaned away later."""
     sample = data[:_SAMPLE]
     controls = sum(sample.count(code) for code in range(32) if code not in _TEXT_CONTROLS)
-    return controls > len(sample) * 0.01
+    return controls > max(len(sample) * 0.01, min(len(sample) * 0.2, 8))
 
 
 def _legacy(data: bytes) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from pathlib import PurePosixPath
 
 MAX_NAME = 255  # the longest name that common file systems take
 _FALLBACK = "document"
@@ -30,13 +29,13 @@ def clean_file_name(name: str) -> str:
         return _FALLBACK
     if len(text) <= MAX_NAME:
         return text
-    suffix = PurePosixPath(text).suffix[:20]
-    return text[: MAX_NAME - len(suffix)].rstrip(". ") + suffix
+    ending = _split(text)[1][:20]
+    return text[: MAX_NAME - len(ending)].rstrip(". ") + ending
 
 
 def suffix_of(name: str) -> str:
     """Return the ending of a file name in lower case with its dot, or an empty string."""
-    return PurePosixPath(clean_file_name(name)).suffix.lower()
+    return _split(clean_file_name(name))[1].lower()
 
 
 def choose_title(name: str, *candidates: object) -> str:
@@ -51,7 +50,13 @@ def choose_title(name: str, *candidates: object) -> str:
         title = " ".join("".join(c if c.isprintable() else " " for c in candidate).split())[:300]
         if sum(char.isalpha() for char in title) >= 3 and not _EMPTY_TITLE.fullmatch(title):
             return title
-    return PurePosixPath(clean_file_name(name)).stem or _FALLBACK
+    return _split(clean_file_name(name))[0]
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Stem and ending with its dot. pathlib would do, and take 5 ms of the sandbox's start to load."""
+    stem, dot, ending = name.rpartition(".")
+    return (stem, dot + ending) if stem else (name, "")
 
 
 def language_of(declared: object) -> str | None:

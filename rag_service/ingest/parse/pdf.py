@@ -14,6 +14,7 @@ objects and rotated text, and interleaves the columns of two-column pages; there
 from __future__ import annotations
 
 import io
+import logging
 import re
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.ingest.parse.builder import TextBuilder, clean, one_line
 from rag_service.ingest.parse.names import choose_title, language_of
+
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every oddity of every file
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000

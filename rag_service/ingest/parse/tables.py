@@ -8,6 +8,7 @@ with each value. Each value is a span of its own, so that a quoted figure leads 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -18,6 +19,8 @@ from rag_service.ingest.parse.builder import TextBuilder
 
 LOOK_AHEAD = 30  # rows searched for the header; titles and notes above a table are rarely longer
 _MAX_LABEL = 100  # characters of a column name repeated with every value
+_DIGIT = re.compile(r"\d")
+_FIGURE = re.compile(r"[\d\s.,:;/%€$£()+-]+")
 _TEXT_SHARE = 0.8  # "mostly text": a year or two among the column names is common
 
 Place = Callable[[int, str | None], Location]  # (row number, cell or range) → where it stands
@@ -55,9 +58,13 @@ def column_letters(column: int) -> str:
 
 def is_number_like(text: str) -> bool:
     """Whether the text is a figure, a date or a code without words, as data cells are and names are not."""
+    if not _DIGIT.search(text):
+        return False
+    if _FIGURE.fullmatch(text):
+        return True
     letters = sum(char.isalpha() for char in text)
     digits = sum(char.isdigit() for char in text)
-    return digits > 0 and letters <= digits // 4
+    return letters <= digits // 4
 
 
 def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> None:
@@ -69,38 +76,41 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> N
     rows = iter(rows)
     ahead = list(islice(rows, LOOK_AHEAD))
     header = find_header(ahead)
+    names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
     last_number = 0
     for row, following in _with_next(chain(ahead, rows)):
-        after_gap = last_number and row.number > last_number + 1
-        is_header = row is header or (after_gap and bool(labels) and _starts_table(row, following))
+        after_gap = bool(labels) and row.number > last_number + 1
         last_number = row.number
-        if is_header:
-            labels = _labels(row)
-        elif (
-            labels and row.number == (header.number + 1 if header else 0) and _continues_header(header, row, following)
-        ):
-            labels = _joined_labels(labels, row)
+        if row is header or (after_gap and _starts_table(row, following)):
+            _write_unused(builder, names, place)
+            names, labels = [row], _labels(row)
+        elif len(names) == 1 and _continues_header(names[0], row, following):
+            names, labels = [*names, row], _joined_labels(labels, row)
         else:
+            names = []
             _write_row(builder, row, labels, place)
-            continue
-        if following is None:
-            _write_row(builder, row, {}, place)  # a table of names only: do not lose them
+    _write_unused(builder, names, place)
+
+
+def _write_unused(builder: TextBuilder, names: Sequence[Row], place: Place) -> None:
+    """Names without a row below them would be lost: write them as plain values."""
+    for row in names:
+        _write_row(builder, row, {}, place)
 
 
 def find_header(rows: Sequence[Row]) -> Row | None:
-    """Return the first row of two or more cells, mostly text, at least half as wide as the rows below it."""
+    """Return the first row of two or more cells, mostly text, more than half as wide as the rows below it."""
     for position, row in enumerate(rows):
-        below = rows[position + 1 :]
-        if not _is_texts(row) or (below and len(row.cells) < median(len(r.cells) for r in below) / 2):
-            continue
-        return row
+        below = [len(other.cells) for other in rows[position + 1 :]]
+        if _is_texts(row) and (not below or len(row.cells) > median(below) / 2):
+            return row
     return None
 
 
 def _is_texts(row: Row) -> bool:
     texts = sum(cell.is_text for cell in row.cells)
-    return len(row.cells) >= 2 and len(row.values) >= 1 and texts >= len(row.cells) * _TEXT_SHARE
+    return len(row.values) >= 2 and texts >= len(row.cells) * _TEXT_SHARE
 
 
 def _starts_table(row: Row, following: Row | None) -> bool:
@@ -115,10 +125,10 @@ def _starts_table(row: Row, following: Row | None) -> bool:
     )
 
 
-def _continues_header(header: Row | None, row: Row, following: Row | None) -> bool:
+def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
     """A second line of names below merged ones ("2024" over "Stock" and "Orders")."""
     return (
-        header is not None
+        row.number == header.number + 1
         and any(cell.is_spanned for cell in header.cells)
         and all(cell.is_text for cell in row.cells)
         and following is not None
@@ -149,14 +159,16 @@ def _write_row(builder: TextBuilder, row: Row, labels: Mapping[int, str], place:
         return
     first, last = column_letters(values[0].column), column_letters(values[-1].column)
     extent = f"{first}{row.number}" if first == last else f"{first}{row.number}:{last}{row.number}"
+    # The label that begins a line stands for the whole row, so that a quoted line names its range. The
+    # others have no place: a quote of "Stock: 120" is then exactly the cell of 120.
     whole = place(row.number, extent)
-    separator = ""
     for cell in values:
         label = labels.get(cell.column)
-        builder.write(f"{separator}{label}: " if label else separator, whole)
-        address = cell.address or f"{column_letters(cell.column)}{row.number}"
-        builder.write(cell.text, place(row.number, address))
-        separator = " | "
+        where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
+        is_first = cell is values[0]
+        before = ("" if is_first else " | ") + (f"{label}: " if label else "")
+        builder.write(before, whole if is_first or where is whole else None)
+        builder.write(cell.text, where)
     builder.write("\n")
 
 

@@ -24,7 +24,7 @@ from rag_service.ingest.parse.tables import Cell, Row, column_letters, write_tab
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet: what is needed of it is private, and untyped
-_MAX_CELLS = MAX_SPANS // 2
+_MAX_CELLS = MAX_SPANS
 _MAX_MERGES = 5_000  # merged ranges of a sheet that are honoured
 _MAX_SPANNED = 200  # columns that a wide merged header names
 
@@ -48,7 +48,7 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
 
     Values are what the sheet shows, in a clean form: 12 for 12.0, 15% for 0.15 in a percent format, ISO
     dates, TRUE and FALSE. Formulas give the value that was stored with them; without one the cell is empty.
-    Each value is a span with `sheet`, `cell` and `row`; the labels before it carry the row's range.
+    Each value is a span with `sheet`, `cell` and `row`; the label that begins a line carries the row's range.
 
     Raises:
         DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.

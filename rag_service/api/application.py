@@ -1,0 +1,47 @@
+"""Routes, handlers and what surrounds them, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+from litestar.types import ControllerRouterHandler
+
+from rag_service.api.bodies import BODY_LIMIT
+from rag_service.api.context import RequestContext
+from rag_service.api.documentation import openapi_config
+from rag_service.api.health import HealthController
+from rag_service.api.ingest import ingest_router
+from rag_service.api.problems import ClientGoneError, handle_client_gone, handle_error
+from rag_service.api.query import QueryController
+from rag_service.api.services import Services
+from rag_service.domain import Identity
+
+
+def create_litestar(services: Services, *, more_routes: Sequence[ControllerRouterHandler] = ()) -> Litestar:
+    """The web application over given services.
+
+    Args:
+        services: what the routes stand on.
+        more_routes: handlers of other layers, such as the pages.
+    """
+
+    async def identify(request: Request[Any, Any, Any]) -> Identity:
+        return await services.authenticate(request.headers)
+
+    application = Litestar(
+        route_handlers=[QueryController, HealthController, ingest_router(services.settings), *more_routes],
+        dependencies={
+            "services": Provide(lambda: services, sync_to_thread=False),
+            "identity": Provide(identify),
+        },
+        exception_handlers={Exception: handle_error, ClientGoneError: handle_client_gone},
+        request_max_body_size=BODY_LIMIT,
+        openapi_config=openapi_config(),
+        logging_config=None,  # Litestar's own would take over the root logger
+        debug=False,
+    )
+    application.asgi_handler = RequestContext(application.asgi_handler, services.settings)
+    return application

@@ -1,0 +1,77 @@
+"""Is it alive, and is it of use: requirement A10."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated
+
+import structlog
+from litestar import Controller, Response, get
+from msgspec import Meta, Struct
+
+from rag_service.api.services import Probe, ServicesDependency
+from rag_service.errors import RagError
+
+log = structlog.get_logger(__name__)
+
+_PROBE_SECONDS = 3.0
+
+
+class AliveBody(Struct, frozen=True):
+    status: str
+
+
+class DependencyBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    state: Annotated[str, Meta(description="up or down.")]
+    required: Annotated[bool, Meta(description="Without it the service is of no use.")]
+    without: Annotated[str, Meta(description="What works, and what does not, while it is down.")]
+    latency_ms: float
+    code: Annotated[str | None, Meta(description="Of the error, when it is down.")] = None
+
+
+class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    status: Annotated[str, Meta(description="ready, degraded or unavailable.")]
+    dependencies: dict[str, DependencyBody]
+
+
+class HealthController(Controller):
+    """For load balancers and people."""
+
+    path = "/health"
+    tags = ["Health"]  # noqa: RUF012 - Litestar's way
+
+    @get(summary="Alive")
+    async def alive(self) -> AliveBody:
+        """The process answers."""
+        return AliveBody("alive")
+
+    @get("/ready", summary="Ready")
+    async def ready(self, services: ServicesDependency) -> Response[ReadyBody]:
+        """Each dependency with its state; 200 when the service is of use, 503 when it is not."""
+        names = list(services.probes)
+        found = await asyncio.gather(*(_ask(name, services.probes[name]) for name in names))
+        dependencies = dict(zip(names, found, strict=True))
+        down = [dependency for dependency in found if dependency.state == "down"]
+        usable = not any(dependency.required for dependency in down)
+        status = "unavailable" if not usable else "degraded" if down else "ready"
+        body = ReadyBody(status=status, dependencies=dependencies)
+        return Response(body, status_code=200 if usable else 503, headers={"Cache-Control": "no-store"})
+
+
+async def _ask(name: str, probe: Probe) -> DependencyBody:
+    started = time.perf_counter()
+    code = None
+    try:
+        async with asyncio.timeout(_PROBE_SECONDS):
+            await probe.check()
+    except Exception as error:
+        code = error.code if isinstance(error, RagError) else "timeout" if isinstance(error, TimeoutError) else "failed"
+        log.warning("dependency_down", dependency=name, code=code, exc_info=error)
+    return DependencyBody(
+        state="up" if code is None else "down",
+        required=probe.required,
+        without=probe.without,
+        latency_ms=round((time.perf_counter() - started) * 1000, 1),
+        code=code,
+    )

@@ -1,0 +1,224 @@
+"""Between the wire and the domain."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from rag_service.api.problems import FieldError, InvalidRequestError
+from rag_service.api.schemas import (
+    AnswerBody,
+    CitationBody,
+    ConfidenceBody,
+    ContextBody,
+    LocationBody,
+    PassageBody,
+    ScoresBody,
+    SearchRequest,
+    SourceBody,
+)
+from rag_service.domain import Answer, AnswerQuery, Citation, DocumentRef, Filters, Hit, Location
+from rag_service.query.places import describe_place
+from rag_service.settings import Settings
+
+SNIPPET_CHARS = 300
+
+
+def read_query(request: SearchRequest, settings: Settings) -> AnswerQuery:
+    """What a request asks for, defaults filled in.
+
+    Raises:
+        InvalidRequestError: names every field that is out of bounds.
+    """
+    if errors := list(_find_errors(request, settings)):
+        raise InvalidRequestError(errors)
+    threshold = request.similarity_threshold
+    return AnswerQuery(
+        question=request.query.strip(),
+        top_k=settings.topk_default if request.top_k is None else request.top_k,
+        threshold=settings.similarity_threshold if threshold is None else threshold,
+        filters=Filters(
+            corpus_ids=tuple(request.corpus_ids),
+            document_ids=tuple(request.document_ids),
+            file_name=request.file_name or None,
+            source=request.source or None,
+            tags=tuple(request.tags),
+            fields=request.fields,
+        ),
+    )
+
+
+def _find_errors(request: SearchRequest, settings: Settings) -> Iterable[FieldError]:
+    if is_blank(request.query):
+        yield FieldError("query", "must not be empty")
+    elif len(request.query) > settings.query_max_chars:
+        yield FieldError("query", f"must have at most {settings.query_max_chars} characters, has {len(request.query)}")
+    if request.top_k is not None and not 1 <= request.top_k <= settings.topk_max:
+        yield FieldError("topK", f"must be from 1 to {settings.topk_max}")
+    if request.similarity_threshold is not None and not 0 <= request.similarity_threshold <= 1:
+        yield FieldError("similarityThreshold", "must be from 0 to 1")
+    texts = {
+        "query": [request.query],
+        "source": [request.source or ""],
+        "fileName": [request.file_name or ""],
+        "tags": request.tags,
+        "fields": [*request.fields, *request.fields.values()],
+    }
+    yield from find_nul(texts)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: blanks, control and zero-width characters only."""
+    return all(char.isspace() or unicodedata.category(char)[0] == "C" for char in text)
+
+
+def find_nul(texts: Mapping[str, Iterable[str]]) -> Iterable[FieldError]:
+    """An error for each field with a NUL character, which PostgreSQL cannot hold."""
+    for name, values in texts.items():
+        if any("\0" in value for value in values):
+            yield FieldError(name, "must not hold the character NUL")
+
+
+def present_passage(hit: Hit) -> PassageBody:
+    chunk, document = hit.chunk, hit.chunk.document
+    location = _location_of(hit)
+    return PassageBody(
+        chunk_id=chunk.id,
+        document_id=document.id,
+        corpus_id=document.corpus_id,
+        title=document.title,
+        file_name=document.file_name,
+        source=document.source,
+        tags=list(document.tags),
+        chunk_index=chunk.index,
+        score=float(hit.scores.relevance),
+        scores=_present_scores(hit),
+        text=chunk.text,
+        start=chunk.start,
+        end=chunk.end,
+        location=present_location(location),
+        place=describe_place(document, location),
+        content_hash=document.content_hash,
+        metadata=dict(chunk.metadata),
+    )
+
+
+def _present_scores(hit: Hit) -> ScoresBody:
+    scores = hit.scores
+    # float(): NumPy's own float types are none to the encoder
+    return ScoresBody(
+        relevance=float(scores.relevance),
+        dense=None if scores.dense is None else float(scores.dense),
+        bm25=None if scores.bm25 is None else float(scores.bm25),
+        coverage=None if scores.coverage is None else float(scores.coverage),
+        fused=None if scores.fused is None else float(scores.fused),
+        rerank=None if scores.rerank is None else float(scores.rerank),
+    )
+
+
+def present_source(hit: Hit) -> SourceBody:
+    chunk, document = hit.chunk, hit.chunk.document
+    return SourceBody(
+        document_id=document.id,
+        title=document.title,
+        chunk_index=chunk.index,
+        score=float(hit.scores.relevance),
+        source=document.source,
+        tags=list(document.tags),
+        chunk_id=chunk.id,
+        file_name=document.file_name,
+        place=describe_place(document, _location_of(hit)),
+    )
+
+
+def present_context(hits: Iterable[Hit]) -> list[ContextBody]:
+    """The passages put before the model, [C1] first."""
+    return [
+        ContextBody(
+            mark=mark,
+            document_id=hit.chunk.document.id,
+            chunk_index=hit.chunk.index,
+            snippet=_snippet(hit.chunk.text),
+        )
+        for mark, hit in enumerate(hits, start=1)
+    ]
+
+
+def present_citation(citation: Citation, documents: Mapping[UUID, DocumentRef]) -> CitationBody:
+    """A citation with the title and place of its document.
+
+    Args:
+        citation: checked.
+        documents: those of the passages found, by id.
+    """
+    document = None if citation.document_id is None else documents.get(citation.document_id)
+    return CitationBody(
+        mark=citation.mark,
+        status=citation.status.value,
+        quote=citation.quote,
+        document_id=citation.document_id,
+        title=None if document is None else document.title,
+        content_hash=citation.content_hash,
+        chunk_id=citation.chunk_id,
+        start=citation.start,
+        end=citation.end,
+        location=present_location(citation.location),
+        place=None if document is None else describe_place(document, citation.location),
+        support=float(citation.support),
+        sentence_start=citation.sentence_start,
+        sentence_end=citation.sentence_end,
+    )
+
+
+def present_answer(answer: Answer) -> AnswerBody:
+    documents = documents_of((*answer.sources, *answer.shown))
+    return AnswerBody(
+        answer_id=answer.id,
+        answer=answer.text,
+        decision=answer.decision.value,
+        confidence=float(answer.confidence.value),
+        confidence_parts=ConfidenceBody(
+            mean_relevance=float(answer.confidence.mean_relevance),
+            mean_rerank=answer.confidence.mean_rerank,
+            critical_boost=answer.confidence.critical_boost,
+        ),
+        sources=[present_source(hit) for hit in answer.sources],
+        context_used=present_context(answer.shown),
+        citations=[present_citation(citation, documents) for citation in answer.citations],
+        unmarked_sentences=answer.unmarked_sentences,
+        withheld_sentences=answer.withheld_sentences,
+        language=answer.language,
+        model=answer.model,
+        latency_ms=round(answer.latency_ms, 1),
+        prompt_tokens=answer.tokens.prompt,
+        completion_tokens=answer.tokens.completion,
+    )
+
+
+def documents_of(hits: Iterable[Hit]) -> dict[UUID, DocumentRef]:
+    """The documents of passages, by id."""
+    return {hit.chunk.document.id: hit.chunk.document for hit in hits}
+
+
+def present_location(location: Location | None) -> LocationBody | None:
+    if location is None:
+        return None
+    return LocationBody(
+        page=location.page,
+        headings=list(location.headings),
+        sheet=location.sheet,
+        cell=location.cell,
+        row=location.row,
+        paragraph=location.paragraph,
+    )
+
+
+def _location_of(hit: Hit) -> Location | None:
+    """Where a passage begins."""
+    return hit.chunk.spans[0].location if hit.chunk.spans else None
+
+
+def _snippet(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= SNIPPET_CHARS else shown[: SNIPPET_CHARS - 1].rstrip() + "…"

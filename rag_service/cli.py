@@ -1,0 +1,143 @@
+"""The command line: quickstart | serve | ingest | ask | migrate | check."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rag_service import __version__
+from rag_service.errors import RagError
+from rag_service.settings import Settings, load_settings
+
+T = TypeVar("T")
+
+
+class _Failure(click.ClickException):
+    """An error of ours on the terminal: what is wrong, then what to do."""
+
+    def __init__(self, error: RagError):
+        super().__init__(f"{error.message}\n{error.help}")
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except RagError as error:
+        raise _Failure(error) from error
+    except KeyboardInterrupt:
+        raise click.Abort() from None
+
+
+def _settings(**overrides: object) -> Settings:
+    from rag_service.telemetry import configure_logging
+
+    try:
+        settings = load_settings(**{key: value for key, value in overrides.items() if value is not None})
+    except RagError as error:
+        raise _Failure(error) from error
+    configure_logging(settings)
+    return settings
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rag-service")
+def main() -> None:
+    """Answers questions from your own documents and proves every answer."""
+
+
+@main.command()
+@click.option(
+    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
+)
+@click.option("--question", help="Asked instead of the sample question.")
+@click.option("--once", is_flag=True, help="Leave after the answer instead of serving.")
+@click.option("--port", type=int, help="Port to serve on.")
+def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None) -> None:
+    """Set everything up, ingest documents, ask a question, and serve the page and the API."""
+    from rag_service.quickstart import run_quickstart
+
+    settings = _settings(port=port, log_level="WARNING", log_format="console")
+    _run(run_quickstart(settings, documents=documents, question=question, serve=not once))
+
+
+@main.command()
+@click.option("--host", help="Address to listen on (RAG_HOST).")
+@click.option("--port", type=int, help="Port to listen on (RAG_PORT).")
+def serve(host: str | None, port: int | None) -> None:
+    """Serve the API and the page."""
+    from rag_service.server import serve_app
+
+    _run(serve_app(_settings(host=host, port=port)))
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+def ingest(paths: tuple[Path, ...]) -> None:
+    """Ingest files or folders into the default corpus."""
+    from rag_service.quickstart import ingest_paths
+
+    failed = _run(ingest_paths(_settings(log_level="WARNING", log_format="console"), paths))
+    if failed:
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("question")
+def ask(question: str) -> None:
+    """Ask a question and print the answer with its citations."""
+    from rag_service.quickstart import ask_once
+
+    _run(ask_once(_settings(log_level="WARNING", log_format="console"), question))
+
+
+@main.command()
+def migrate() -> None:
+    """Bring the database to the newest schema."""
+    from rag_service.store.embedded import start_embedded_server
+    from rag_service.store.migrate import migrate as migrate_database
+
+    settings = _settings()
+
+    async def work() -> bool:
+        if settings.database_url is None:
+            server = await start_embedded_server(settings.data_dir)
+            owner, service = server.owner_conninfo, server.service_conninfo
+        else:
+            service = settings.database_url.get_secret_value()
+            if settings.database_owner_url is None:
+                raise click.UsageError("Set RAG_DATABASE_OWNER_URL to the URL of the role that owns the database.")
+            owner = settings.database_owner_url.get_secret_value()
+        return await migrate_database(owner, service, dimension=settings.embedding_dimension)
+
+    click.echo("The database was brought up to date." if _run(work()) else "The database is up to date.")
+
+
+@main.command()
+def check() -> None:
+    """Check settings, index definitions and prompts; prints one line each."""
+    from rag_service.definitions import list_indices, load_index
+    from rag_service.query.prompt import load_prompts
+
+    settings = _settings()
+    failed = 0
+    click.echo("settings: ok")
+    for name in list_indices(indices_path=settings.indices_path):
+        try:
+            load_index(name, indices_path=settings.indices_path)
+            click.echo(f"index {name}: ok")
+        except RagError as error:
+            failed += 1
+            click.echo(f"index {name}: {error.message}", err=True)
+    try:
+        prompts = load_prompts(settings.prompts_path, replacement=settings.prompt_template_path)
+        click.echo(f"prompts: ok ({len(prompts.templates)} templates)")
+    except RagError as error:
+        failed += 1
+        click.echo(f"prompts: {error.message}", err=True)
+    if failed:
+        sys.exit(1)

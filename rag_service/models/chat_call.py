@@ -1,0 +1,181 @@
+"""One call to a LlamaIndex LLM: opened, retried while that is possible, timed, closed for certain.
+
+The stream is read in a task of its own. A web framework may cancel a request at every await, clean-up
+included, and httpx then leaves the connection open for good (its close stops half way); the reading
+task is cancelled once, and closes in peace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.llms import LLM
+
+from rag_service.errors import ModelBusyError, ModelError, RagError
+from rag_service.models.resilience import (
+    BUSY_STATUSES,
+    RetryPolicy,
+    is_connection_error,
+    is_timeout,
+    retry_after_of,
+    status_of,
+)
+from rag_service.models.responses import OpenResponses
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatLimits:
+    """Time limits of one answer, in seconds."""
+
+    first_token: float  # from the slot to the first sign of life, all tries together
+    between_tokens: float
+    total: float  # from the slot to the end, slow readers included
+
+
+class ChatCall:
+    """One answer being made. `next` until it gives None, and `close` in any case."""
+
+    def __init__(
+        self,
+        llm: LLM,
+        messages: Sequence[ChatMessage],
+        options: Mapping[str, Any],
+        *,
+        limits: ChatLimits,
+        retries: RetryPolicy,
+    ):
+        self._llm = llm
+        self._messages = messages
+        self._options = options
+        self._limits = limits
+        self._retries = retries
+        self._responses = OpenResponses()
+        self._stream: AsyncGenerator[ChatResponse] | None = None
+        # One chunk ahead of the reader and no more: a slow reader slows the model.
+        self._chunks: asyncio.Queue[ChatResponse | Exception | None] = asyncio.Queue(maxsize=1)
+        self._reading: asyncio.Task[None] | None = None
+        self.began = time.monotonic()
+        self.first_token_ms: float | None = None  # None until something came
+        self.exhausted = False
+
+    async def next(self) -> ChatResponse | None:
+        """The next chunk, None at the end.
+
+        Raises:
+            ModelError: whatever went wrong, with the cause chained.
+        """
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read(), name="chat-call")
+        begun = self.first_token_ms is not None
+        left = self._limits.total - (time.monotonic() - self.began)
+        limit = self._limits.between_tokens if begun else self._limits.first_token
+        try:
+            async with asyncio.timeout(min(left, limit)):
+                chunk = await self._chunks.get()
+        except TimeoutError as error:
+            raise ModelError("The language model did not answer in time.") from error
+        if isinstance(chunk, RagError):
+            raise chunk
+        if isinstance(chunk, Exception):
+            raise _model_error(chunk, begun=begun) from chunk
+        if not begun:
+            self.first_token_ms = round((time.monotonic() - self.began) * 1000, 1)
+        self.exhausted = chunk is None
+        return chunk
+
+    async def close(self) -> None:
+        """End the connection and the reading task. Never raises, takes at most a second."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading], timeout=1)
+
+    async def _read(self) -> None:
+        try:
+            chunk = await self._first()
+            while chunk is not None:
+                await self._chunks.put(chunk)
+                chunk = await anext(self._stream, None) if self._stream else None
+            await self._chunks.put(None)
+        except Exception as error:  # noqa: BLE001  # raised to the reader by `next`
+            await self._chunks.put(error)
+        finally:
+            await self._end()
+
+    async def _first(self) -> ChatResponse | None:
+        async for attempt in self._retries.tries(BUSY_STATUSES):
+            with attempt:
+                await self._end()  # what the last try left behind
+                with self._responses.collect():
+                    self._stream = await self._llm.astream_chat(self._messages, **self._options)
+                    chunk = await anext(self._stream, None)
+        return chunk
+
+    async def _end(self) -> None:
+        # The answer's own error, if any, is on its way already; this one would only hide it.
+        with contextlib.suppress(Exception):
+            await self._responses.close()
+            if self._stream is not None:
+                await self._stream.aclose()
+
+
+class AnswerEnd:
+    """What the chunks told about the end of the answer."""
+
+    def __init__(self) -> None:
+        self.prompt_tokens: int | None = None
+        self.completion_tokens: int | None = None
+        self.finish_reason: str | None = None
+        self._done: bool | None = None  # None: the provider does not say
+        self._chunks = 0
+
+    def note(self, chunk: ChatResponse) -> None:
+        self._chunks += 1
+        raw = chunk.raw if isinstance(chunk.raw, Mapping) else {}
+        usage = raw.get("usage") or chunk.additional_kwargs
+        # A count may come without the other, so they are read where the server put them too.
+        self.prompt_tokens = _count(usage, "prompt_tokens", raw, "prompt_eval_count", self.prompt_tokens)
+        self.completion_tokens = _count(usage, "completion_tokens", raw, "eval_count", self.completion_tokens)
+        self.finish_reason = raw.get("done_reason") or self.finish_reason
+        self._done = raw.get("done", self._done)
+
+    def check(self) -> None:
+        """A stream that simply ends looks complete to the client package, but is half an answer.
+
+        Raises:
+            ModelError: it ended before it was done, or before it began.
+        """
+        if self._done is False or self._chunks == 0:
+            raise ModelError("The language model broke off its answer.")
+
+
+def _count(usage: object, usage_key: str, raw: Mapping[str, Any], raw_key: str, known: int | None) -> int | None:
+    value = usage.get(usage_key) if isinstance(usage, Mapping) else getattr(usage, usage_key, None)
+    value = raw.get(raw_key) if value is None else value
+    return value if isinstance(value, int) else known
+
+
+def _model_error(error: Exception, *, begun: bool) -> ModelError:
+    """What a caller may know of a client package's error."""
+    status = status_of(error)
+    if status in BUSY_STATUSES:
+        wait = retry_after_of(error)
+        return ModelBusyError(
+            "The language model is busy with other requests.",
+            retry_after=5 if wait is None else max(1, math.ceil(wait)),
+        )
+    if is_connection_error(error) and not begun:
+        return ModelError("The language model cannot be reached.", retry_after=5)
+    if is_timeout(error):
+        return ModelError("The language model did not answer in time.")
+    if status == 404:
+        return ModelError("The language model is not available on its server.")
+    if status is not None:
+        return ModelError("The language model refused the request.")
+    return ModelError("The language model broke off its answer.")

@@ -1,0 +1,301 @@
+"""The answerer without a model: quotes the sentences that answer best, each with its mark.
+
+It is a LlamaIndex LLM like any other, so that every path (streaming, citations, records) runs the
+same code with it. What it needs beyond the prompt's text, the passages themselves, comes with the
+last message, which must be a `GroundedMessage`; other LLMs read that as a plain message.
+
+A sentence scores by the share of the question's idf mass that it holds, by its cosine to the
+question, by the relevance of its passage, and by whether it holds the kind of thing asked for: a
+number for "how many", a date for "when", a name for "who".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    CompletionResponse,
+    CompletionResponseGen,
+    LLMMetadata,
+    MessageRole,
+)
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.llms import CustomLLM
+
+from rag_service.domain import Hit
+from rag_service.errors import ModelOutputError
+from rag_service.text.sentences import split_sentences
+from rag_service.text.words import LANGUAGES, fold, terms, words
+
+MODEL_NAME = "extractive"
+MAX_SENTENCES = 3
+_EMBEDDED = 16  # sentences compared by cosine: the lexically best
+_LEAST_SHARE = 0.55  # a further sentence must reach this share of the best one's score
+_LEAST_WORDS = 3
+_LIST_LENGTH = 900  # characters of a list that is quoted whole
+_LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
+_HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence holds it
+_CONTEXT_SHARE = 0.4
+_PASSAGE_SHARE = 0.8
+
+_NUMBER = re.compile(
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand|million|billion|half|"
+    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|cien|ciento|mil|millones|mitad|"
+    r"deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|millions?|milliards?|moitie)\b"
+)
+_DATE = re.compile(
+    r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}\b|\b(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|"
+    r"octubre|noviembre|diciembre|janvier|fevrier|mars|avril|mai|juin|juillet|aout|septembre|octobre|novembre|decembre|"
+    r"january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"dias?|meses|mes|semanas?|anos?|jours?|mois|semaines?|ans?|annees?|days?|months?|weeks?|years?|century|siglo|siecle)\b"
+)
+_NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
+_ASKS_NUMBER = re.compile(
+    r"\b(?:how (?:many|much|long|old|far|often|large|big|high)|cuant[oa]s?|combien|what (?:percentage|amount|number)|"
+    r"que (?:porcentaje|cantidad|importe|numero)|quel(?:le)? (?:montant|pourcentage|nombre|quantite|est le taux))\b"
+)
+_ASKS_DATE = re.compile(
+    r"\b(?:when|what year|which year|what date|cuando|que ano|que fecha|quand|quelle annee|quelle date|"
+    r"deadline|plazo|delai)\b"
+)
+_ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where|which|quien(?:es)?|donde|qui|ou|quel(?:le)?s?)\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What the extractive answerer answers from."""
+
+    question: str
+    language: str
+    hits: tuple[Hit, ...]  # [C1] first
+    weights: Mapping[str, float] = field(default_factory=dict)  # index term → idf in the searched corpora
+    refusal: str = ""  # said when nothing fits
+
+
+class GroundedMessage(ChatMessage):
+    """A chat message that also carries the evidence its text was rendered from."""
+
+    _evidence: Evidence | None = PrivateAttr(default=None)
+
+    @classmethod
+    def with_evidence(cls, content: str, evidence: Evidence) -> GroundedMessage:
+        """A user message."""
+        message = cls(role=MessageRole.USER, content=content)
+        message._evidence = evidence
+        return message
+
+    @property
+    def evidence(self) -> Evidence | None:
+        return self._evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A candidate sentence of the answer."""
+
+    mark: int  # number of its passage
+    text: str
+    score: float  # the higher the better; about 1.5 for a full match
+    share: float  # of the question's idf mass, 0..1
+
+
+class ExtractiveLLM(CustomLLM):
+    """Answers by quotation; needs no model server."""
+
+    _embedding: BaseEmbedding | None = PrivateAttr(default=None)
+    _context_window: int = PrivateAttr(default=32_000)
+
+    def __init__(self, embedding: BaseEmbedding | None = None):
+        """
+        Args:
+            embedding: compares sentences with the question; None scores by words alone.
+        """
+        super().__init__()
+        self._embedding = embedding
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "ExtractiveLLM"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(
+            context_window=self._context_window, num_output=1000, model_name=MODEL_NAME, is_chat_model=True
+        )
+
+    async def astream_chat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponseAsyncGen:
+        """Stream the answer sentence by sentence.
+
+        Raises:
+            ModelOutputError: the last message carries no evidence.
+        """
+        evidence = _evidence_of(messages)
+        sentences = await select_sentences(evidence, self._embedding)
+
+        async def stream() -> AsyncGenerator[ChatResponse]:
+            text = ""
+            for delta in compose(sentences, evidence.refusal):
+                text += delta
+                yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text), delta=delta)
+
+        return stream()
+
+    async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
+        evidence = _evidence_of(messages)
+        text = "".join(compose(await select_sentences(evidence, self._embedding), evidence.refusal))
+        return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
+
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
+        raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+
+
+def _evidence_of(messages: Sequence[ChatMessage]) -> Evidence:
+    last = messages[-1] if messages else None
+    if not isinstance(last, GroundedMessage) or last.evidence is None:
+        raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+    return last.evidence
+
+
+def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
+    """The answer in pieces as they are streamed; one paragraph a sentence, each with its mark."""
+    if not sentences:
+        return [refusal]
+    pieces: list[str] = []
+    for number, sentence in enumerate(sentences):
+        pieces.append(("\n\n" if number else "") + sentence.text)
+        pieces.append(f" [C{sentence.mark}]")
+    return pieces
+
+
+async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) -> list[Sentence]:
+    """The best sentences of the shown passages, best first; empty when none fits."""
+    asked = _weigh(evidence)
+    total = sum(asked.values())
+    candidates = _candidates(evidence, asked, total)
+    candidates.sort(key=lambda candidate: -candidate.score)
+    if embedding is not None and candidates:
+        candidates = await _add_cosine(evidence.question, candidates[:_EMBEDDED], embedding)
+    best = candidates[0].score if candidates else 0.0
+    chosen: list[Sentence] = []
+    for candidate in candidates:
+        if len(chosen) == MAX_SENTENCES or candidate.score < _LEAST_SHARE * best:
+            break
+        if all(fold(candidate.text) != fold(other.text) for other in chosen):
+            chosen.append(candidate)
+    return chosen
+
+
+def _weigh(evidence: Evidence) -> dict[str, float]:
+    """Terms of the question with their idf; a term that no chunk holds cannot tell sentences apart."""
+    asked = set(terms(evidence.question, evidence.language))
+    for other in LANGUAGES:
+        asked.update(terms(evidence.question, other))
+    return {term: weight for term, weight in evidence.weights.items() if term in asked} or dict(evidence.weights)
+
+
+def _candidates(evidence: Evidence, asked: Mapping[str, float], total: float) -> list[Sentence]:
+    question = fold(evidence.question)
+    found = []
+    for mark, hit in enumerate(evidence.hits, start=1):
+        headed = set(terms(_headings(hit), evidence.language))
+        before = 0.0  # share of the sentence before: "It was founded in 1991" leans on it
+        for sentence in _units(hit.chunk.text, evidence.language):
+            held = set(terms(sentence, evidence.language))
+            share = _share(asked, held, headed) / total if total else 0.0
+            score = (
+                share
+                + _CONTEXT_SHARE * max(0.0, before - share)
+                + _PASSAGE_SHARE * _standing(hit, evidence.hits)
+                + _kind_bonus(question, sentence)
+            )
+            before = share
+            found.append(Sentence(mark=mark, text=sentence, score=score, share=share))
+    return found
+
+
+def _share(asked: Mapping[str, float], held: set[str], headed: set[str]) -> float:
+    """Idf mass of the question that a sentence holds, what its headings say counting for less."""
+    return sum(
+        weight if term in held else _HEADING_SHARE * weight if term in headed else 0.0 for term, weight in asked.items()
+    )
+
+
+def _headings(hit: Hit) -> str:
+    paths = dict.fromkeys(heading for span in hit.chunk.spans for heading in span.location.headings)
+    return " ".join([hit.chunk.document.title, *paths])
+
+
+def _units(text: str, language: str) -> list[str]:
+    """Sentences worth quoting: no headings, no header rows of tables; a sentence that announces a
+    list ("You need:") takes the list with it."""
+    bounds = split_sentences(text, language=language)
+    units = []
+    for number, (start, end) in enumerate(bounds):
+        sentence = text[start:end].strip()
+        if sentence.endswith(":"):
+            last = end
+            for _, following in bounds[number + 1 :]:
+                if following - start > _LIST_LENGTH or not _LIST_ITEM.match(text[last:].lstrip("\n")):
+                    break
+                last = following
+            sentence = text[start:last].strip() if last > end else ""
+        is_header_row = sentence.startswith("|") and text[end:].lstrip().startswith("|-")
+        cleaned = _clean(sentence)
+        if not sentence.startswith("#") and not is_header_row and len(words(cleaned)) >= _LEAST_WORDS:
+            units.append(cleaned)
+    return units
+
+
+def _standing(hit: Hit, hits: Sequence[Hit]) -> float:
+    """How a passage compares with the best one shown, 0..1."""
+    best = max(_rating(other) for other in hits)
+    return _rating(hit) / best if best > 0 else 0.0
+
+
+def _rating(hit: Hit) -> float:
+    fused = hit.scores.fused
+    return max(0.0, hit.scores.relevance if fused is None else fused)
+
+
+def _kind_bonus(question: str, sentence: str) -> float:
+    if _ASKS_NUMBER.search(question):
+        return 0.15 if _NUMBER.search(fold(sentence)) else 0.0
+    if _ASKS_DATE.search(question):
+        return 0.15 if _DATE.search(fold(sentence)) else 0.0
+    if _ASKS_NAME.search(question):
+        return 0.1 if _NAME.search(sentence) else 0.0
+    return 0.0
+
+
+async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> list[Sentence]:
+    query = np.asarray(await embedding.aget_query_embedding(question))
+    vectors = np.asarray(await embedding.aget_text_embedding_batch([candidate.text for candidate in candidates]))
+    norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+    cosines = (vectors @ query) / np.where(norms > 0, norms, 1.0)
+    rated = [
+        Sentence(
+            mark=candidate.mark, text=candidate.text, share=candidate.share, score=candidate.score + 0.5 * float(cosine)
+        )
+        for candidate, cosine in zip(candidates, cosines, strict=True)
+    ]
+    return sorted(rated, key=lambda candidate: -candidate.score)
+
+
+def _clean(sentence: str) -> str:
+    """A sentence in one line and without its list bullet; a list keeps its lines."""
+    lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
+    if any(_LIST_ITEM.match(line) for line in lines[1:]):
+        return "\n".join(lines)
+    return _BULLET.sub("", " ".join(lines)).strip()

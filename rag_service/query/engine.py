@@ -1,0 +1,311 @@
+"""The query engine: a question in, events out; every door (REST, page, notebook) goes through it.
+
+    question → retriever → postprocessors → packed context → prompt → one streaming model call
+             → citations checked sentence by sentence → decision, confidence, record
+
+There is one stream of events. The plain reply collects it, so both modes give the same answer for
+the same model output. LlamaIndex sees a `BaseQueryEngine`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+import structlog
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.schema import QueryBundle
+
+from rag_service.domain import Answer, AnswerQuery, Decision, Hit, Identity, TokenCount
+from rag_service.models.chat import ChatDelta, ChatModel
+from rag_service.models.extractive import Evidence, GroundedMessage
+from rag_service.models.rerankers import Reranker
+from rag_service.query.budget import PackedContext, pack_context
+from rag_service.query.confidence import decide, rate_confidence
+from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.query.nodes import to_hit, to_node
+from rag_service.query.postprocess import NewerFirst, Rerank, Threshold, TopK
+from rag_service.query.prompt import Prompts, new_boundary, render_context
+from rag_service.query.retriever import Retrieval, Retriever
+from rag_service.query.verify import CitationStream, Verification
+from rag_service.settings import Settings
+from rag_service.text.tokens import count_tokens
+from rag_service.text.words import terms
+
+log = structlog.get_logger(__name__)
+
+RERANKED = 20  # hits that the reranker sees
+
+Recorder = Callable[[Answer, Retrieval, Identity], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Prompted:
+    """A prompt ready to be sent."""
+
+    messages: Sequence[ChatMessage]
+    context: PackedContext
+    tokens: int  # our count of the whole prompt
+
+
+class AnswerEngine(BaseQueryEngine):
+    """Answers questions with verified citations."""
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        chat: ChatModel,
+        reranker: Reranker,
+        prompts: Prompts,
+        settings: Settings,
+        *,
+        identity: Identity,
+        record: Recorder | None = None,
+    ):
+        """
+        Args:
+            retriever: finds passages.
+            chat: writes the answer.
+            reranker: reorders passages.
+            prompts: templates and messages.
+            settings: limits and switches.
+            identity: who asks when LlamaIndex calls `query`.
+            record: stores each finished answer; None stores none.
+        """
+        super().__init__(CallbackManager([]))
+        self._retriever = retriever
+        self._chat = chat
+        self._reranker = reranker
+        self._prompts = prompts
+        self._settings = settings
+        self._identity = identity
+        self._record = record
+
+    async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Retrieval, tuple[Hit, ...]]:
+        """Passages above the threshold, best first, at most `top_k`; no model is called."""
+        retrieval = await self._retriever.search(
+            query.question,
+            identity=identity,
+            filters=query.filters,
+            limit=max(RERANKED, query.top_k),
+            mode="hybrid" if self._settings.hybrid else "dense",
+        )
+        bundle = QueryBundle(query.question)
+        nodes = [to_node(hit) for hit in retrieval.hits]
+        for postprocessor in self._postprocessors(query, retrieval):
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
+        return retrieval, tuple(to_hit(node) for node in nodes)
+
+    def _postprocessors(self, query: AnswerQuery, retrieval: Retrieval) -> list[BaseNodePostprocessor]:
+        language = retrieval.plan.language
+        return [
+            Rerank(self._reranker, lambda text: terms(text, language)),
+            NewerFirst(),
+            Threshold(query.threshold),
+            TopK(query.top_k),
+        ]
+
+    async def stream(self, query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
+        """Answer as events: sources, then deltas and citations, then the complete answer.
+
+        Raises:
+            ModelError: the model fails, also midway.
+            EmbeddingError, StoreError: before the first event.
+            ContextOverflowError: question and instructions alone fill the window.
+        """
+        started = time.perf_counter()
+        answer_id = uuid4()
+        log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
+        retrieval, sources = await self.search(query, identity)
+        if not sources:
+            events = self._nothing_found(query, retrieval)
+        else:
+            events = self._answer_from(query, retrieval, sources)
+        async with aclosing(events):
+            async for event in events:
+                if not isinstance(event, AnswerComplete):
+                    yield event
+                    continue
+                answer = replace(
+                    event.answer, id=answer_id, latency_ms=round((time.perf_counter() - started) * 1000, 1)
+                )
+                if self._record is not None:
+                    await self._record(answer, retrieval, identity)
+                log.info(
+                    "answer_finished",
+                    answer_id=str(answer_id),
+                    contexts=len(answer.shown),
+                    decision=answer.decision.value,
+                    latency_ms=answer.latency_ms,
+                )
+                yield AnswerComplete(answer=answer)
+
+    async def answer(self, query: AnswerQuery, identity: Identity) -> Answer:
+        """The same as one object."""
+        async with aclosing(self.stream(query, identity)) as events:
+            async for event in events:
+                if isinstance(event, AnswerComplete):
+                    return event.answer
+        raise RuntimeError("the answer stream ended without a complete answer")
+
+    async def _nothing_found(self, query: AnswerQuery, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent]:
+        """The model is never called where there is nothing to answer from (requirement A4)."""
+        text = self._prompts.message("nothing_found", retrieval.plan.language)
+        yield SourcesFound(sources=(), shown=(), timings_ms=retrieval.timings_ms)
+        yield AnswerDelta(text=text)
+        yield AnswerComplete(
+            answer=Answer(
+                id=uuid4(),
+                question=query.question,
+                language=retrieval.plan.language,
+                text=text,
+                sources=(),
+                shown=(),
+                citations=(),
+                decision=Decision.OUT_OF_SCOPE,
+                confidence=rate_confidence((), retrieval.index.query),
+                tokens=TokenCount(prompt=0, completion=0, estimated=False),
+                latency_ms=0.0,
+                model=self._chat.model_name,
+            )
+        )
+
+    async def _answer_from(
+        self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...]
+    ) -> AsyncGenerator[AnswerEvent]:
+        language = retrieval.plan.language
+        prompted = self._prompt(query, retrieval, sources)
+        shown = prompted.context.hits
+        yield SourcesFound(sources=sources, shown=shown, timings_ms=retrieval.timings_ms)
+        others = tuple(hit for hit in retrieval.hits if hit.chunk.id not in {s.chunk.id for s in shown})
+        citations = CitationStream(shown, others=others, language=language)
+        pieces: list[str] = []
+        last = ChatDelta(text="")
+        emitted = 0
+        deltas = self._chat.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        async with aclosing(deltas):
+            async for delta in deltas:
+                last = delta
+                if not delta.text:
+                    continue
+                pieces.append(delta.text)
+                yield AnswerDelta(text=delta.text)
+                for citation in citations.feed(delta.text):
+                    emitted += 1
+                    yield CitationChecked(citation=citation)
+        verification = citations.finish()
+        for citation in verification.citations[emitted:]:
+            yield CitationChecked(citation=citation)
+        yield AnswerComplete(
+            answer=self._complete(query, retrieval, sources, prompted, "".join(pieces), verification, last)
+        )
+
+    def _prompt(self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...]) -> _Prompted:
+        language = retrieval.plan.language
+        settings = self._settings
+        name = retrieval.index.query.prompt if settings.grounded_prompting else "classic"
+        template = self._prompts.template(name, language)
+        boundary = new_boundary()
+        refusal = self._prompts.message("refusal", language)
+        values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
+        fixed = sum(count_tokens(part) for part in template.render({**values, "history": "", "instructions": ""}))
+        context = pack_context(
+            sources,
+            window=self._chat.context_window,
+            answer_tokens=settings.max_tokens,
+            other_tokens=fixed,
+            most_tokens=settings.context_max_tokens,
+            most_chunks=settings.max_chunks_in_prompt,
+            boundary=boundary,
+        )
+        values |= {"context": render_context(context.hits, boundary), "history": "", "instructions": ""}
+        system, user = template.render(values)
+        evidence = Evidence(
+            question=query.question,
+            language=language,
+            hits=context.hits,
+            weights=retrieval.weights,
+            refusal=refusal,
+        )
+        return _Prompted(
+            messages=[
+                ChatMessage(role=MessageRole.SYSTEM, content=system),
+                GroundedMessage.with_evidence(user, evidence),
+            ],
+            context=context,
+            tokens=fixed + context.tokens,
+        )
+
+    def _complete(
+        self,
+        query: AnswerQuery,
+        retrieval: Retrieval,
+        sources: tuple[Hit, ...],
+        prompted: _Prompted,
+        text: str,
+        verification: Verification,
+        last: ChatDelta,
+    ) -> Answer:
+        language = retrieval.plan.language
+        definition = retrieval.index.query
+        confidence = rate_confidence(sources, definition)
+        refused = text.strip() in ("", self._prompts.message("refusal", language))
+        counted = last.prompt_tokens is not None and last.completion_tokens is not None
+        return Answer(
+            id=uuid4(),
+            question=query.question,
+            language=language,
+            text=text,
+            sources=sources,
+            shown=prompted.context.hits,
+            citations=verification.citations,
+            decision=decide(
+                confidence,
+                found=True,
+                refused=refused,
+                context_tokens=prompted.context.tokens,
+                minimum=definition.minimum_context_tokens,
+            ),
+            confidence=confidence,
+            tokens=TokenCount(
+                prompt=last.prompt_tokens if last.prompt_tokens is not None else prompted.tokens,
+                completion=last.completion_tokens if last.completion_tokens is not None else count_tokens(text),
+                estimated=not counted,
+            ),
+            latency_ms=0.0,
+            model=self._chat.model_name,
+            unmarked_sentences=0 if refused else len(verification.unmarked),
+        )
+
+    # -- LlamaIndex
+
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        """What LlamaIndex's `aquery` calls, with the settings' defaults."""
+        settings = self._settings
+        answer = await self.answer(
+            AnswerQuery(
+                question=query_bundle.query_str,
+                top_k=settings.topk_default,
+                threshold=settings.similarity_threshold,
+            ),
+            self._identity,
+        )
+        return Response(
+            response=answer.text,
+            source_nodes=[to_node(hit) for hit in answer.sources],
+            metadata={"answer_id": str(answer.id), "decision": answer.decision.value},
+        )
+
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        raise RuntimeError("This engine is asynchronous; use `aquery`, or the notebook's `open_service()`.")
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}

@@ -1,0 +1,108 @@
+"""Node postprocessors between retrieval and answer: rerank, recency, threshold, top k.
+
+They are LlamaIndex postprocessors in their usual order of work and run on hits inside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from rag_service.domain import Hit
+from rag_service.models.rerankers import Reranker, rerank_or_keep
+from rag_service.query.nodes import to_hit, to_node
+
+SIMILAR = 0.01  # fused scores that differ by less than this share of the better one count as equal
+SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
+
+
+class _HitPostprocessor(BaseNodePostprocessor):
+    """Adapter: subclasses work on hits."""
+
+    async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
+        raise NotImplementedError
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        question = "" if query_bundle is None else query_bundle.query_str
+        return [to_node(hit) for hit in await self.process([to_hit(node) for node in nodes], question)]
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        raise RuntimeError("This postprocessor is asynchronous; use apostprocess_nodes.")
+
+
+class Rerank(_HitPostprocessor):
+    """Reorders by the configured reranker; a failing reranker leaves the order as it was."""
+
+    _reranker: Reranker = PrivateAttr()
+    _analyse: Callable[[str], list[str]] = PrivateAttr()
+
+    def __init__(self, reranker: Reranker, analyse: Callable[[str], list[str]], **kwargs: Any):
+        super().__init__(**kwargs)
+        self._reranker = reranker
+        self._analyse = analyse
+
+    async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
+        return await rerank_or_keep(self._reranker, question, hits, query_terms=self._analyse(question))
+
+
+class NewerFirst(_HitPostprocessor):
+    """Among hits of similar score the newer document goes first (requirement E6)."""
+
+    async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
+        ordered: list[Hit] = []
+        group: list[Hit] = []
+        for hit in hits:
+            if group and not _similar(group[0], hit):
+                ordered += sorted(group, key=lambda member: member.chunk.document.updated_at, reverse=True)
+                group = []
+            group.append(hit)
+        return ordered + sorted(group, key=lambda member: member.chunk.document.updated_at, reverse=True)
+
+
+class Threshold(_HitPostprocessor):
+    """Drops passages whose calibrated relevance is too low."""
+
+    _least: float = PrivateAttr()
+
+    def __init__(self, least: float, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._least = least
+
+    async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
+        return [hit for hit in hits if hit.scores.relevance >= self._least]
+
+
+class TopK(_HitPostprocessor):
+    """Keeps the first k."""
+
+    _k: int = PrivateAttr()
+
+    def __init__(self, k: int, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._k = k
+
+    async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
+        return list(hits[: self._k])
+
+
+def _similar(better: Hit, hit: Hit) -> bool:
+    first, second = better.scores, hit.scores
+    if first.rerank is not None and second.rerank is not None:
+        return abs(_log_odds(first.rerank) - _log_odds(second.rerank)) <= SIMILAR_LOG_ODDS
+    if first.fused is not None and second.fused is not None:
+        return first.fused - second.fused <= SIMILAR * abs(first.fused)
+    return first.relevance - second.relevance <= SIMILAR * first.relevance
+
+
+def _log_odds(score: float) -> float:
+    certain = min(1 - 1e-9, max(1e-9, score))
+    return math.log(certain / (1 - certain))

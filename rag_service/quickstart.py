@@ -1,0 +1,135 @@
+"""The first run on a terminal: ingest with a progress bar, ask, print the proof, serve."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rag_service.app import LOCAL_ADMIN, Components, open_components
+from rag_service.domain import Answer, AnswerQuery, CitationStatus
+from rag_service.errors import DocumentError, InputError
+from rag_service.ingest.pipeline import DocumentInput, Outcome
+from rag_service.query.places import describe_place
+from rag_service.settings import Settings
+
+SAMPLE_QUESTION = "¿Qué documentos necesito para empadronarme?"
+_SUFFIXES = frozenset({".pdf", ".txt", ".md", ".markdown", ".docx", ".xlsx", ".csv", ".tsv"})
+
+
+async def run_quickstart(settings: Settings, *, documents: Path | None, question: str | None, serve: bool) -> None:
+    """Everything from an empty folder to a served answer.
+
+    Raises:
+        InputError: the path holds no document that can be read.
+    """
+    console = Console()
+    started = time.perf_counter()
+    console.print("Starting the database …", style="dim")
+    async with open_components(settings) as components:
+        paths = [documents] if documents is not None else [components.indices[settings.index].documents_path]
+        await _ingest(components, paths, console)
+        asked = question or SAMPLE_QUESTION
+        await _ask(components, asked, console)
+        console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
+        if serve:
+            from rag_service.app import create_app
+            from rag_service.server import serve_application
+
+            app = create_app(settings, components=components)
+            await serve_application(
+                app,
+                settings,
+                announce=lambda url: console.print(f"Serving page and API at [bold]{url}[/] (Ctrl-C ends)"),
+            )
+
+
+async def ingest_paths(settings: Settings, paths: Sequence[Path]) -> int:
+    """Ingest files and folders; returns how many failed."""
+    async with open_components(settings) as components:
+        return await _ingest(components, paths, Console())
+
+
+async def ask_once(settings: Settings, question: str) -> None:
+    """Ask and print."""
+    async with open_components(settings) as components:
+        await _ask(components, question, Console())
+
+
+async def _ingest(components: Components, paths: Sequence[Path], console: Console) -> int:
+    files = await asyncio.to_thread(_find_files, paths)
+    if not files:
+        raise InputError(
+            f"No document found in {', '.join(map(str, paths))}; name PDF, DOCX, XLSX, CSV, MD or TXT files."
+        )
+    outcomes: list[Outcome] = []
+    failures: list[str] = []
+    columns = (
+        TextColumn("Ingesting"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(files))
+        for name, file in files:
+            progress.update(task, description=escape(name))
+            try:
+                data = await asyncio.to_thread(file.read_bytes)
+                ingested = await components.ingest(
+                    DocumentInput(data=data, file_name=file.name, name=name), LOCAL_ADMIN
+                )
+                outcomes.append(ingested.outcome)
+            except DocumentError as error:
+                failures.append(f"{name}: {error.message}")
+            progress.advance(task)
+    counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
+    console.print(f"Documents: {counts or 'none ingested'}.")
+    for failure in failures:
+        console.print(f"  not ingested: {escape(failure)}", style="yellow")
+    return len(failures)
+
+
+def _find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
+    """(name in the corpus, file) of every document below the paths."""
+    found: list[tuple[str, Path]] = []
+    for path in paths:
+        if path.is_file():
+            found.append((path.name, path))
+        else:
+            inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
+            found += [(file.relative_to(path).as_posix(), file) for file in inside]
+    return found
+
+
+async def _ask(components: Components, question: str, console: Console) -> None:
+    settings = components.settings
+    query = AnswerQuery(question=question, top_k=settings.topk_default, threshold=settings.similarity_threshold)
+    answer = await components.engine.answer(query, LOCAL_ADMIN)
+    print_answer(answer, console)
+
+
+def print_answer(answer: Answer, console: Console) -> None:
+    """Question, answer, and each citation with its place and quote."""
+    console.print(f"\n[bold]Q:[/] {escape(answer.question)}")
+    console.print(f"[bold]A:[/] {escape(answer.text)}\n")
+    titles = {hit.chunk.document.id: hit.chunk.document for hit in (*answer.shown, *answer.sources)}
+    for citation in answer.citations:
+        if citation.document_id is None or citation.status is CitationStatus.NOT_FOUND:
+            console.print(f"  [C{citation.mark}] not found in the documents", style="yellow", markup=False)
+            continue
+        document = titles.get(citation.document_id)
+        place = describe_place(document, citation.location) if document is not None else str(citation.document_id)
+        line = f"  [C{citation.mark}] {citation.status.value} · {place} · characters {citation.start}-{citation.end}"
+        console.print(line, style="green" if citation.status is CitationStatus.VERIFIED else "yellow", markup=False)
+        console.print(f"       “{citation.quote}”", style="dim", markup=False)
+    console.print(
+        f"\n  {answer.decision.value}, confidence {answer.confidence.value:.2f}, {answer.latency_ms:.0f} ms",
+        style="dim",
+    )

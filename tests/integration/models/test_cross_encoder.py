@@ -1,0 +1,68 @@
+"""The sbert strategy through its real package, on a tiny cross-encoder made here with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from rag_service.models.rerank_postprocessor import PostprocessorReranker, cross_encoder
+from rag_service.models.rerankers import Reranker
+from tests.unit.models.hits import make_hit
+
+WORDS = ["the", "contract", "ends", "in", "may", "supplier", "delivers", "parts", "when", "does", "?", "."]
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of one layer and sixteen dimensions that rates at random, but always alike."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    folder = tmp_path_factory.mktemp("cross-encoder")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(7)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=512,
+        num_labels=1,
+        initializer_range=2.0,
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+async def reranker(model_folder: Path) -> AsyncIterator[PostprocessorReranker]:
+    built = cross_encoder(str(model_folder))
+    yield built
+    await built.aclose()
+
+
+async def test_all_hits_come_back_rated_and_sorted_and_a_second_call_agrees(
+    reranker: PostprocessorReranker,
+) -> None:
+    strategy: Reranker = reranker
+    await strategy.warm_up()
+    hits = [make_hit(text) for text in ("the contract ends in may.", "the supplier delivers parts.", "may", "?")]
+    first = await strategy.rerank("when does the contract end?", hits, query_terms=[])
+    second = await strategy.rerank("when does the contract end?", hits, query_terms=[])
+    scores = [hit.scores.rerank for hit in first]
+    assert len(first) == len(hits)
+    assert len(set(scores)) > 1
+    assert all(score is not None and 0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, key=lambda score: -(score or 0))
+    assert [hit.chunk.id for hit in first] == [hit.chunk.id for hit in second]
+    assert all(hit.chunk.metadata == {} for hit in first)
+
+
+async def test_no_hits_load_no_model(reranker: PostprocessorReranker) -> None:
+    assert await reranker.rerank("?", [], query_terms=[]) == []
+    assert reranker._postprocessor is None

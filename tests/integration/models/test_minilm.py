@@ -1,0 +1,119 @@
+"""The packaged MiniLM, for real: what its vectors mean, and that it never holds up the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.schema import TextNode
+
+from rag_service.models.minilm import MiniLMEmbedding
+
+SPANISH = {
+    "question": "¿Cuándo vence el plazo para presentar la solicitud?",
+    "answer": "El plazo de presentación de la solicitud termina el 30 de mayo.",
+    "other": "La receta lleva dos huevos, harina y una pizca de sal.",
+}
+ENGLISH = {
+    "question": "When does the supplier have to deliver the parts?",
+    "answer": "The supplier delivers the parts within ten working days.",
+    "other": "Employees may retire early from the age of sixty.",
+}
+FILLER = "The committee met on Tuesday and approved the minutes of the last session without changes. "
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Iterator[MiniLMEmbedding]:
+    """One loaded model for the module: loading costs seconds."""
+    embedding = MiniLMEmbedding()
+    asyncio.run(embedding.warm_up())
+    yield embedding
+    asyncio.run(embedding.aclose())
+
+
+def cosine(left: list[float], right: list[float]) -> float:
+    return float(np.dot(left, right))
+
+
+@pytest.mark.parametrize(("texts", "margin"), [(ENGLISH, 0.3), (SPANISH, 0.1)], ids=["en", "es"])
+async def test_a_question_is_nearer_to_its_answer_than_to_another_text(
+    minilm: MiniLMEmbedding, texts: dict[str, str], margin: float
+) -> None:
+    """By less in Spanish: the model is an English one."""
+    question = await minilm.aget_query_embedding(texts["question"])
+    answer, other = await minilm.aget_text_embedding_batch([texts["answer"], texts["other"]])
+    assert cosine(question, answer) > cosine(question, other) + margin
+
+
+async def test_every_vector_has_384_dimensions_and_length_one(minilm: MiniLMEmbedding) -> None:
+    vectors = await minilm.aget_text_embedding_batch(["", "a", "ñ🙂", FILLER * 3, FILLER * 60])
+    assert np.asarray(vectors).shape == (5, minilm.dimension)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
+
+
+async def test_a_batch_of_mixed_lengths_keeps_its_order(minilm: MiniLMEmbedding) -> None:
+    texts = [ENGLISH["answer"], FILLER * 20, "short", SPANISH["answer"], FILLER * 5, *map(str, range(8))]
+    together = await minilm.aget_text_embedding_batch(texts)
+    apart = [await minilm.aget_text_embedding(text) for text in texts]
+    assert np.allclose(together, apart, atol=1e-4)
+
+
+async def test_the_end_of_a_long_passage_counts(minilm: MiniLMEmbedding) -> None:
+    """The model alone reads 256 word pieces; this sentence stands behind some 700."""
+    question = await minilm.aget_query_embedding(ENGLISH["question"])
+    without, with_answer = await minilm.aget_text_embedding_batch([FILLER * 45, FILLER * 40 + ENGLISH["answer"] * 5])
+    assert cosine(question, with_answer) > cosine(question, without) + 0.05
+
+
+async def test_the_event_loop_stays_free_while_passages_are_embedded(minilm: MiniLMEmbedding) -> None:
+    work = asyncio.create_task(minilm.aget_text_embedding_batch([FILLER * 7] * 24))
+    worst = 0.0
+    while not work.done():
+        began = time.monotonic()
+        await asyncio.sleep(0.005)
+        worst = max(worst, time.monotonic() - began)
+    assert worst < 0.5
+
+
+async def test_a_question_overtakes_passages_that_wait(minilm: MiniLMEmbedding) -> None:
+    passages = asyncio.create_task(minilm.aget_text_embedding_batch([FILLER * 10] * 64))
+    await asyncio.sleep(0.1)
+    await minilm.aget_query_embedding(ENGLISH["question"])
+    assert not passages.done()
+    passages.cancel()
+
+
+async def test_cancelled_passages_are_not_embedded(minilm: MiniLMEmbedding) -> None:
+    passages = asyncio.create_task(minilm.aget_text_embedding_batch([FILLER * 40] * 200))
+    await asyncio.sleep(0.1)
+    passages.cancel()
+    began = time.monotonic()
+    await minilm.aget_text_embedding("a passage that comes after")
+    assert time.monotonic() - began < 5  # embedding them all would take far longer
+
+
+async def test_it_works_in_an_ingestion_pipeline_and_in_code_that_is_not_async(minilm: MiniLMEmbedding) -> None:
+    (node,) = await IngestionPipeline(transformations=[minilm], disable_cache=True).arun(
+        nodes=[TextNode(text=ENGLISH["answer"])]
+    )
+    direct = await asyncio.to_thread(minilm.get_text_embedding, ENGLISH["answer"])
+    assert node.embedding == pytest.approx(direct, abs=1e-4)
+
+
+async def test_loading_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+
+    def refuse(self: socket.socket, address: object) -> None:
+        opened.append(address)
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    embedding = MiniLMEmbedding()
+    await embedding.warm_up()
+    await embedding.aclose()
+    assert opened == []

@@ -1,0 +1,238 @@
+"""The sandbox holds: each hostile file of issue 4 ends in time, within memory, with a reason a user understands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
+from rag_service.ingest import sandbox
+from rag_service.ingest.parse import parse
+from rag_service.ingest.sandbox import ParseLimits, parse_in_sandbox
+from tests.unit.parse import samples
+
+LIMITS = ParseLimits()
+
+
+def children() -> set[int]:
+    """Processes started by this one that still exist, zombies included."""
+    task = Path(f"/proc/{os.getpid()}/task")
+    return {int(pid) for file in task.glob("*/children") for pid in file.read_text().split()}
+
+
+def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Let the child run this in place of the parser, behind the same doors and limits."""
+    monkeypatch.setattr(
+        sandbox,
+        "_BOOT",
+        "import sys; sys.path += sys.argv.pop(1).split(':')\n"
+        "from rag_service.ingest import sandbox_child as child\n"
+        "from rag_service.domain import ParsedDocument\n"
+        "def parse(data, *, file_name):\n"
+        + "".join(f"    {line}\n" for line in code.splitlines())
+        + "    return ParsedDocument(text=str(result), spans=(), title='t', media_type='text/plain')\n"
+        "child.parse = parse\nchild.main()\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (samples.pdf("Hello", "World"), "a.pdf"),
+        (samples.word("Hello"), "a.docx"),
+        (samples.xlsx([["Product", "Stock"], ["Bolt", 3]]), "a.xlsx"),
+        (b"Product;Stock\nBolt;3\n", "a.csv"),
+        (b"---\ntitle: T\nn: [1, 2.5, null]\n---\n# Head\n\ntext", "a.md"),
+        ("Año".encode("cp1252"), "../a\0.txt"),
+    ],
+)
+async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> None:
+    assert await parse_in_sandbox(data, file_name=name) == parse(data, file_name=name)
+
+
+def password_workbook() -> bytes:
+    return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(2000)
+
+
+def macro_workbook() -> bytes:
+    return samples.with_members(samples.xlsx([["x"]]), {"xl/vbaProject.bin": b"\0" * 100})
+
+
+def million_rows() -> bytes:
+    return b"id;name;value\n" + b"".join(b"%d;name;%d\n" % (i, i) for i in range(1_000_000))
+
+
+def pdf_bomb() -> bytes:
+    bomb = zlib.compress(zlib.compress(bytes(300 * 2**20), 9), 9)
+    return samples.pdf_with_stream(bomb, filters="/Filter[/FlateDecode/FlateDecode]")
+
+
+def pdf_of_many_operations() -> bytes:
+    return samples.pdf_with_stream(
+        zlib.compress(b"BT /F1 9 Tf " + b"1 0 0 1 5 5 Tm (x) Tj " * 3_000_000 + b"ET"), filters="/Filter/FlateDecode"
+    )
+
+
+def gigabyte_of_zeros() -> bytes:
+    return samples.with_zeros(samples.xlsx([["x"]]), "xl/worksheets/sheet2.xml", 2**30)
+
+
+def zip_bomb() -> bytes:
+    return samples.with_zeros(samples.word("x"), "word/media/z", 150 * 2**20)
+
+
+def many_members() -> bytes:
+    return samples.with_members(samples.word("x"), {f"word/media/{i}": b"" for i in range(6000)})
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "kind", "says"),
+    [
+        (zip_bomb, "a.docx", TooLargeError, "far more data"),
+        (many_members, "a.docx", TooLargeError, "far more data"),
+        (
+            lambda: samples.with_members(samples.word("x"), {"word/document.xml": samples.BILLION_LAUGHS}),
+            "a.docx",
+            DocumentError,
+            "XML declarations",
+        ),
+        (pdf_bomb, "a.pdf", TooLargeError, "unpacks to far more"),
+        (pdf_of_many_operations, "a.pdf", DocumentError, "far more data|too long|too much"),
+        (gigabyte_of_zeros, "a.xlsx", TooLargeError, "far more data"),
+        (lambda: samples.word("x")[:-200], "a.docx", DocumentError, "damaged"),
+        (lambda: b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(200), "a.pdf", UnsupportedMediaError, "image"),
+        (macro_workbook, "a.xlsx", UnsupportedMediaError, "macros"),
+        (password_workbook, "a.xlsx", DocumentError, "password"),
+        (lambda: b"", "a.txt", DocumentError, "empty"),
+        (lambda: samples.deep_word(100_000), "a.docx", DocumentError, "nested too deeply"),
+        (million_rows, "a.csv", TooLargeError, "too much text"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+async def test_hostile_file_is_refused_in_time_and_within_memory(
+    make: Callable[[], bytes], name: str, kind: type[DocumentError], says: str
+) -> None:
+    data = make()
+    started = time.monotonic()
+    with pytest.raises(kind, match=says):
+        await parse_in_sandbox(data, file_name=name)
+    assert time.monotonic() - started < 60
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < LIMITS.memory_bytes
+    assert (await parse_in_sandbox(b"the document beside it", file_name="b.txt")).text == "the document beside it"
+
+
+async def test_sheet_with_cells_in_opposite_corners_is_read() -> None:
+    started = time.monotonic()
+    document = await parse_in_sandbox(samples.far_corner_xlsx(), file_name="a.xlsx")
+    assert document.text == "Sheet: S\nfirst\nlast\n"
+    assert time.monotonic() - started < 10
+
+
+async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside(monkeypatch, "result = len(bytearray(2 * 1024**3))")
+    with pytest.raises(TooLargeError, match="too much memory"):
+        await parse_in_sandbox(b"x", file_name="a.txt")
+
+
+async def test_processor_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside(monkeypatch, "while True: pass\nresult = 0")
+    with pytest.raises(DocumentError, match="too long"):
+        await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(cpu_seconds=1))
+    assert not children()
+
+
+async def test_wall_clock_limit_kills_a_sleeping_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
+    with pytest.raises(DocumentError, match="too long"):
+        await parse_in_sandbox(b"x" * 10**6, file_name="a.txt", limits=ParseLimits(wall_seconds=0.5))
+    assert not children()
+
+
+async def test_output_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside(monkeypatch, "result = 'x' * 20_000_000")
+    with pytest.raises(TooLargeError, match="too much text"):
+        await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(output_bytes=1_000_000))
+    assert not children()
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import os\nos.abort()\nresult = 0", "import os\nos._exit(7)\nresult = 0", "raise SystemExit\nresult = 0"],
+)
+async def test_crash_becomes_an_error_with_its_cause(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    inside(monkeypatch, code)
+    with pytest.raises(DocumentError, match="made the reader fail") as caught:
+        await parse_in_sandbox(b"x", file_name="a.txt")
+    assert "exit code" in str(caught.value.__cause__)
+
+
+async def test_underlying_error_reaches_the_log_without_the_text_of_the_document() -> None:
+    sheet = (
+        b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+        b'<sheetData><row r="1"><c r="A1"><v>classified</v></c></row></sheetData></worksheet>'
+    )
+    data = samples.with_members(samples.xlsx([["x"]]), {"xl/worksheets/sheet1.xml": sheet})
+    with pytest.raises(DocumentError, match="damaged") as caught:
+        await parse_in_sandbox(data, file_name="a.xlsx")
+    cause = str(caught.value.__cause__)
+    assert "openpyxl" in cause
+    assert "classified" not in cause
+
+
+async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
+    task = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))
+    await asyncio.sleep(0.3)
+    assert children()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not children()
+
+
+async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAG_SECRET", "hunter2")
+    target = tmp_path / "written"
+    inside(
+        monkeypatch,
+        f"import os\ntry:\n    file = open({str(target)!r}, 'wb', buffering=0); file.write(b'x'); wrote = True\n"
+        "except OSError:\n    wrote = False\nresult = (sorted(os.environ), os.getcwd(), wrote)",
+    )
+    document = await parse_in_sandbox(b"x", file_name="a.txt")
+    assert document.text == "(['LANG', 'PATH'], '/', False)"
+    assert not target.exists() or target.stat().st_size == 0
+
+
+async def test_child_loads_no_model_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside(
+        monkeypatch,
+        "child.parse = None\nfrom rag_service.ingest.parse import parse as real\nreal(data, file_name=file_name)\n"
+        "import sys\nresult = sorted(n for n, m in sys.modules.items() if m and '.' not in n)",
+    )
+    loaded = (await parse_in_sandbox(samples.pdf("x"), file_name="a.pdf")).text
+    for heavy in ("llama_index", "torch", "numpy", "litestar", "sqlalchemy", "psycopg", "pydantic", "asyncio"):
+        assert f"'{heavy}'" not in loaded
+
+
+async def test_event_loop_stays_free_while_parsing() -> None:
+    longest, running = 0.0, True
+
+    async def watch() -> None:
+        nonlocal longest
+        while running:
+            started = time.monotonic()
+            await asyncio.sleep(0.005)
+            longest = max(longest, time.monotonic() - started)
+
+    watcher = asyncio.create_task(watch())
+    await asyncio.gather(*(parse_in_sandbox(samples.pdf("x" * 500), file_name="a.pdf") for _ in range(4)))
+    running = False
+    await watcher
+    assert longest < 0.25

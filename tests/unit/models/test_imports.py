@@ -1,0 +1,29 @@
+"""What importing the models costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+
+def test_importing_and_building_models_loads_neither_torch_nor_transformers() -> None:
+    code = """
+        import importlib, pkgutil, sys
+        import rag_service.models
+        for module in pkgutil.iter_modules(rag_service.models.__path__, "rag_service.models."):
+            importlib.import_module(module.name)
+        from llama_index.core.llms import MockLLM
+        from rag_service.models.chat import build_chat
+        from rag_service.models.embeddings import build_embedding
+        from rag_service.models.rerankers import build_reranker
+        from rag_service.settings import Settings
+        for strategy in ("none", "heuristic", "sbert"):
+            settings = Settings(rerank_strategy=strategy)
+            chat = build_chat(settings, extractive=MockLLM())
+            build_reranker(settings, analyse=str.split, chat=chat)
+        build_embedding(settings)
+        heavy = {"torch", "transformers", "sentence_transformers"} & set(sys.modules)
+        assert not heavy, heavy
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=60)
