@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -130,7 +129,7 @@ def setting_name(field: str) -> str:
     return PREFIX + field.upper()
 
 
-def load_settings(environment: Mapping[str, str] | None = None, **overrides: object) -> Settings:
+def load_settings(**overrides: object) -> Settings:
     """Read the settings from the environment, keywords winning over it.
 
     Raises:
@@ -138,7 +137,7 @@ def load_settings(environment: Mapping[str, str] | None = None, **overrides: obj
             `RAG_*` name is reported with the nearest known one.
     """
     known = {setting_name(field) for field in Settings.model_fields}
-    for name in sorted(os.environ if environment is None else environment):
+    for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -54,7 +54,7 @@ class RequestContext:
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return
-        await self._handle(cast("HTTPScope", scope), receive, send)
+        await self._handle(scope, receive, send)
 
     async def _handle(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         headers = Headers.from_scope(scope)

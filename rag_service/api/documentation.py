@@ -42,7 +42,7 @@ def accepts(kind: type[msgspec.Struct], *, form: dict[str, Any] | None = None) -
     schema = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")[1][kind.__name__]
     content = {"application/json": OpenAPIMediaType(schema=schema)}  # type: ignore[arg-type]  # a plain dict will do
     if form is not None:
-        content["multipart/form-data"] = OpenAPIMediaType(schema=form)  # type: ignore[arg-type]  # likewise
+        content["multipart/form-data"] = OpenAPIMediaType(schema=form)
 
     @dataclass
     class DocumentedOperation(Operation):

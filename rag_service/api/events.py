@@ -108,7 +108,7 @@ class Encoder(Protocol):
 class SseEncoder:
     """Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
-    media_type = f"{SSE}; charset=utf-8"
+    media_type = SSE
     heartbeat = b": keep-alive\n\n"
 
     def encode(self, event: WireEvent) -> bytes:

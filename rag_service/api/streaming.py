@@ -126,18 +126,21 @@ class _EventStream(ASGIResponse):
         self._encoder = encoder
         self._heartbeat_seconds = heartbeat_seconds
         self._request = request
+        self._complete = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await unless_gone(receive, self._reply(scope, receive, send))
         except ClientGoneError:
-            log.info("client_gone")
+            if not self._complete:  # the server reports the end of a complete reply as a disconnect, too
+                log.info("client_gone")
 
     async def _reply(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with EventFeed(self._events) as feed:
             first = await self._next(feed)
             if isinstance(first, WireEvent) and isinstance(first.data, Problem):
                 refusal = problem_response(first.data).to_asgi_response(None, self._request)
+                self._complete = True
                 await refusal(scope, receive, send)
                 return
             await self._start(send)
@@ -146,6 +149,7 @@ class _EventStream(ASGIResponse):
                 body = item if isinstance(item, bytes) else self._encoder.encode(item)
                 await send({"type": "http.response.body", "body": body, "more_body": True})
                 item = await self._next(feed)
+        self._complete = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _next(self, feed: EventFeed) -> WireEvent | bytes | None:

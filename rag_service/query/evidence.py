@@ -226,6 +226,8 @@ class Passage:
         """Normalised offsets of the chunk's sentences, without list marks."""
         bounds = []
         for sentence in read_sentences(self.chunk.text, language=self._language):
+            if sentence.start == 0 < self.chunk.start and sentence.text[0].islower():
+                continue  # the end of a sentence whose beginning, and perhaps its negation, is not here
             mark = _LIST_MARK.match(sentence.text)
             start = self._text.position(sentence.start + (mark.end() if mark else 0))
             end = self._text.position(sentence.end)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
+from rag_service.query.function_words import FUNCTION_WORDS
 from rag_service.text.normalise import strip_accents
-from rag_service.text.stopwords import STOP_WORDS
 
 
 def _words(text: str) -> frozenset[str]:
@@ -125,11 +125,8 @@ POLES: dict[str, int] = {}  # word → its pair, positive for the first pole and
 for _pair, (_first, _second) in enumerate(_OPPOSITES, 1):
     POLES |= dict.fromkeys(_first.split(), _pair) | dict.fromkeys(_second.split(), -_pair)
 
-STOPPED = (
-    frozenset().union(*STOP_WORDS.values())
-    | NEGATIONS
-    | _words("documento documentos segun texto siguiente siguientes following suivant suivante suivants suivantes")
-) - REQUIRED
+# Words that are no content words. Opposites are: "before" has to be met by "before".
+STOPPED = (frozenset().union(*FUNCTION_WORDS.values()) | NEGATIONS) - REQUIRED - frozenset(POLES)
 
 
 @cache

@@ -48,7 +48,8 @@ def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     run = rf"[\s{hidden}]"
     quoted = r"\n[ \t]*(?:>[ \t]?)+|" if markup else ""
     edits = [
-        rf"(?P<dash>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))[{hidden}]*[{_DASH}][{hidden}]*(?:[ \t]*\r?\n\s*)?(?={_LETTER}))",
+        rf"(?P<dash>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))[{hidden}]*[{_DASH}][{hidden}]*"
+        rf"(?:[ \t]*\r?\n\s*)?(?={_LETTER}))",
         rf"(?P<soft>\u00ad[ \t]*\r?\n\s*(?={_LETTER}))",
         rf"(?P<space>(?:{quoted}{run})+)",
         rf"(?P<guillemet>«{run}*)",

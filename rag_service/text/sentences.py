@@ -290,16 +290,17 @@ class SentenceStream:
     def _line_stands_alone(self, at: int, following: str) -> bool:
         """Whether the line that ends at `at` is a heading, a row, a lead-in or a title."""
         text, line = self._text, self._line
-        if _HEADING.match(text, line) or text.startswith("|", line) or text.find(" | ", line, at) >= 0:
+        if _HEADING.match(text, line):
             return True
         shown = text[line:at].rstrip()
         if not shown or following.islower():
-            return False
-        if shown[-1] == ":":
+            return False  # also a row whose last cell runs on
+        if shown[-1] == ":" or shown[0] == "|" or " | " in shown:
             return True
         begins_here = not text[self._start : line].strip()
         return (
             begins_here
+            and (following.isupper() or following in '¿¡"«“*_')
             and len(shown) <= _TITLE_LENGTH
             and shown[-1] not in ",;-–—(/.…"
             and _SHORT_LAST_WORD.search(shown) is None

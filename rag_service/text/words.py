@@ -24,6 +24,7 @@ LANGUAGES = ("es", "fr", "en")
 
 _ALGORITHMS = {"es": "spanish", "fr": "french", "en": "english"}
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
+_SHORT_PLURAL = re.compile(r"^\w{1,4}[aeo]s$")
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
 _stemmers = threading.local()  # Stemmer objects are not safe to share between threads
 
@@ -84,7 +85,9 @@ def _term(word: str, language: str) -> str | None:
         word, count = ending.subn(restored, word)
         if count:
             break
-    return fold(_stemmer(language).stemWord(word))
+    stem = fold(_stemmer(language).stemWord(word))
+    # Snowball's Spanish leaves the plural on words as short as "años" and "días".
+    return stem[:-1] if language == "es" and _SHORT_PLURAL.search(stem) else stem
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:
@@ -103,9 +106,7 @@ def detect_language(text: str, *, default: str | None = None) -> str | None:
     """
     sample = text[:20_000]
     found = words(sample)
-    score = {
-        language: float(sum(1 for word in found if word in STOP_WORDS[language])) for language in LANGUAGES
-    }
+    score = {language: float(sum(1 for word in found if word in STOP_WORDS[language])) for language in LANGUAGES}
     lowered = sample.casefold()
     for language, letters in _TELLING_LETTERS.items():
         score[language] += sum(lowered.count(letter) for letter in letters)

@@ -1,0 +1,48 @@
+# Two commands do everything on a machine with Python 3.11+, pip and make:
+#   make run    set up, ingest the sample documents, print a cited answer, serve page and API
+#   make test   set up, lint, check types, run the tests
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ARGS ?=
+WORKERS ?= 2
+
+.PHONY: run test lint types unit soak format clean
+
+run: $(VENV)/.run
+	$(BIN)/rag-service quickstart $(ARGS)
+
+test: lint types unit
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+# What takes too long for every change: kill, load and growth tests.
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/soak -m soak -n 0 $(ARGS)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag_service needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.run
+
+clean:
+	rm -rf $(VENV) .rag .mypy_cache .ruff_cache .pytest_cache .hypothesis

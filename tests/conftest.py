@@ -1,0 +1,173 @@
+"""What all tests share: a real PostgreSQL cloned per test, an embedding without a model, no network.
+
+One server is started per run (all pytest-xdist workers share it), the schema is migrated once into a
+template database, and each test that asks for `database` gets a clone of it in some 50 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+import os
+import socket
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
+from rag_service.store.migrate import migrate
+from rag_service.store.session import Database
+from rag_service.text.words import words
+
+DIMENSION = 384
+_TEMPLATE = "rag_template"
+_LOCK = 0x7E57
+
+
+# -- the database
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedServer:
+    """The running server with the migrated template; its conninfos name the template database."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    server = asyncio.run(start_embedded_server(shared / "database"))
+    template = EmbeddedServer(
+        owner_conninfo=make_conninfo(server.owner_conninfo, dbname=_TEMPLATE),
+        service_conninfo=make_conninfo(server.service_conninfo, dbname=_TEMPLATE),
+    )
+    with psycopg.connect(server.owner_conninfo, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_TEMPLATE]).fetchone() is None:
+            # Nothing here outlives the run: durability would only cost time.
+            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+                connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(_TEMPLATE))
+            )
+            asyncio.run(migrate(template.owner_conninfo, template.service_conninfo, dimension=DIMENSION))
+    return template
+
+
+@pytest.fixture
+def database_server(postgres: EmbeddedServer) -> Iterator[EmbeddedServer]:
+    """A fresh migrated database of this test's own: `owner_conninfo` and `service_conninfo`."""
+    name = f"test_{uuid.uuid4().hex}"
+    admin = make_conninfo(postgres.owner_conninfo, dbname="postgres")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(_TEMPLATE))
+        )
+        yield EmbeddedServer(
+            owner_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name),
+            service_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE),
+        )
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+async def database(database_server: EmbeddedServer) -> AsyncIterator[Database]:
+    """The test's database, opened as the unprivileged role; `database_server` has its conninfos."""
+    opened = Database(database_server.service_conninfo, pool_size=4, timeout=5)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+# -- an embedding without a model
+
+
+class FakeEmbedding(BaseEmbedding):
+    """Bag of words: each word has its own fixed random direction, a text is the sum, length 1.
+
+    Texts that share words are near each other, and the same text always has the same vector.
+    """
+
+    dimension: int = DIMENSION
+
+    def _embed(self, text: str) -> list[float]:
+        total = np.zeros(self.dimension)
+        for word in words(text) or [text]:
+            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+            total += np.random.default_rng(seed).standard_normal(self.dimension)
+        vector: list[float] = (total / np.linalg.norm(total)).tolist()
+        return vector
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._embed(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._embed(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._embed(query)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return self._embed(text)
+
+
+@pytest.fixture
+def fake_embedding() -> FakeEmbedding:
+    return FakeEmbedding(model_name="fake-bag-of-words", embed_batch_size=32)
+
+
+# -- no network
+
+
+class NetworkForbiddenError(RuntimeError):
+    """A test tried to leave the machine."""
+
+
+def _check_address(address: Any) -> None:
+    if not isinstance(address, tuple):  # a Unix socket's path
+        return
+    host = str(address[0])
+    if host in ("", "localhost"):
+        return
+    try:
+        local = ipaddress.ip_address(host.split("%")[0]).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise NetworkForbiddenError(f"tests talk to loopback and Unix sockets only, not to {host}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loopback_only() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        real = {name: getattr(socket.socket, name) for name in ("connect", "connect_ex", "sendto")}
+        look_up = socket.getaddrinfo
+
+        def guarded(name: str) -> Any:
+            def call(self: socket.socket, *args: Any) -> Any:
+                _check_address(args[-1])
+                return real[name](self, *args)
+
+            return call
+
+        def guarded_lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
+            if host is not None:
+                _check_address((host.decode() if isinstance(host, bytes) else host,))
+            return look_up(host, *args, **kwargs)
+
+        for name in real:
+            patch.setattr(socket.socket, name, guarded(name))
+        patch.setattr(socket, "getaddrinfo", guarded_lookup)
+        yield
+
+
+@pytest.fixture
+def checkout() -> Path:
+    """Root of the repository."""
+    return Path(__file__).parent.parent

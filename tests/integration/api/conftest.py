@@ -1,0 +1,104 @@
+"""The API on a real socket: uvicorn in a thread of its own, scripted services behind it."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+import uvicorn
+
+from rag_service.api.application import create_litestar
+from rag_service.settings import Settings
+from rag_service.telemetry import configure_logging
+from tests.unit.api.samples import Script
+
+Serve = Callable[..., httpx.Client]
+
+
+@contextmanager
+def running(script: Script, settings: Settings) -> Iterator[httpx.Client]:
+    application = create_litestar(script.services(settings))
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        wait_until(lambda: server.started)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+
+        def start(script: Script | None = None, **settings: Any) -> httpx.Client:
+            return stack.enter_context(running(script or Script(), Settings(**settings)))
+
+        yield start
+
+
+@pytest.fixture
+def log_lines() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """Everything logged, at DEBUG and in JSON."""
+    root = logging.getLogger()
+    before, level = root.handlers, root.level
+    configure_logging(Settings(log_level="DEBUG"))
+    captured = io.StringIO()
+    handler = root.handlers[0]
+    assert isinstance(handler, logging.StreamHandler)
+    handler.setStream(captured)
+
+    def read() -> list[dict[str, Any]]:
+        return [json.loads(line) for line in captured.getvalue().splitlines()]
+
+    yield read
+    root.handlers = before
+    root.setLevel(level)
+    logging.getLogger("rag_service").setLevel(logging.NOTSET)
+    structlog.reset_defaults()
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 5) -> float:
+    """Wait for a condition; how long it took."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < seconds, "waited in vain"
+        time.sleep(0.005)
+    return time.monotonic() - started
+
+
+def read_sse(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
+    """(event, data) of a stream of server-sent events; comments as ("comment", text)."""
+    name, data = "message", []
+    for line in lines:
+        if line.startswith(":"):
+            yield "comment", line[1:].strip()
+        elif line.startswith("event:"):
+            name = line.removeprefix("event:").strip()
+        elif line.startswith("data:"):
+            data.append(line.removeprefix("data:").strip())
+        elif not line and data:
+            yield name, json.loads("\n".join(data))
+            name, data = "message", []
+
+
+def read_ndjson(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
+    for line in lines:
+        event = json.loads(line)
+        yield event["event"], event.get("data")

@@ -1,0 +1,85 @@
+"""What a question asks of the search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_service.definitions import IndexDefinition, IngestDefinition, QueryDefinition, Territory
+from rag_service.domain import Filters
+from rag_service.query.plan import expand, find_file_names, find_territory, make_plan
+
+TERRITORIES = (
+    Territory(name="Comunidad de Madrid", aliases=("Madrid",), cities=("Alcalá de Henares", "Getafe")),
+    Territory(name="Cataluña", aliases=("Catalunya",), cities=("Barcelona", "L'Hospitalet de Llobregat")),
+    Territory(name="Castilla y León", cities=("León", "Valladolid")),
+)
+INDEX = IndexDefinition(
+    name="test",
+    description="",
+    folder=Path(),
+    ingest=IngestDefinition(language="es"),
+    query=QueryDefinition(),
+    synonyms=(("IMV", "ingreso mínimo vital"), ("paro", "prestación por desempleo")),
+    territories=TERRITORIES,
+)
+
+
+def test_each_word_is_a_group_and_stop_words_are_none() -> None:
+    expanded = expand("¿Cuál es el plazo de la solicitud?", language="es")
+    assert [term.term for term in expanded if term.weight == 1.0] == ["plaz", "solicitud"]
+
+
+def test_an_acronym_brings_its_long_form_at_less_weight_into_its_group() -> None:
+    expanded = {term.term: term for term in expand("requisitos IMV", language="es", synonyms=INDEX.synonyms)}
+    assert expanded["vital"].weight < expanded["imv"].weight
+    assert expanded["vital"].group == expanded["imv"].group
+
+
+def test_a_long_form_brings_its_acronym() -> None:
+    expanded = {term.term for term in expand("pedir el ingreso minimo vital", language="es", synonyms=INDEX.synonyms)}
+    assert "imv" in expanded
+
+
+def test_a_word_inside_another_is_no_synonym() -> None:
+    expanded = {term.term for term in expand("el aparonado", language="es", synonyms=INDEX.synonyms)}
+    assert "desemple" not in expanded
+
+
+@pytest.mark.parametrize(
+    ("question", "territory"),
+    [
+        ("ayudas en Barcelona para vivir como en Madrid", "Cataluña"),
+        ("oficinas de alcala de henares", "Comunidad de Madrid"),
+        ("vivo en la Comunidad de Madrid", "Comunidad de Madrid"),
+        ("trámites en Castilla y León", "Castilla y León"),
+        ("tramites Valladolid", "Castilla y León"),
+        ("¿qué es el IMV?", None),
+    ],
+)
+def test_places_are_found_with_en_first(question: str, territory: str | None) -> None:
+    assert find_territory(question, TERRITORIES) == territory
+
+
+def test_a_place_becomes_a_filter_unless_the_request_has_one() -> None:
+    assert make_plan("plazos en Barcelona", filters=Filters(), index=INDEX).filters.territory == "Cataluña"
+    asked = Filters(territory="Comunidad de Madrid")
+    assert make_plan("plazos en Barcelona", filters=asked, index=INDEX).filters.territory == "Comunidad de Madrid"
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("What is the total in production.xlsx?", "production.xlsx"),
+        ("que dice Informe de Ventas 2024.pdf sobre Lyon", "informe de ventas 2024.pdf"),
+        ("quel total dans rapport_T3 ?", "rapport_t3"),
+        ("stock of plan-transport-2025?", "plan-transport-2025"),
+    ],
+)
+def test_file_names_are_found(question: str, name: str) -> None:
+    assert name in find_file_names(question)
+
+
+def test_a_question_without_file_names_names_none() -> None:
+    assert find_file_names("How many pallets are stored in Lyon?") == []

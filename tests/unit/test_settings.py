@@ -1,0 +1,48 @@
+"""Settings: a typo or a contradiction is refused at start and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_service.errors import ConfigurationError
+from rag_service.settings import Settings, load_settings, setting_name
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_an_unknown_setting_is_named_with_the_nearest_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_TOPK_DEFUALT", "3")
+    with pytest.raises(ConfigurationError, match="RAG_TOPK_DEFUALT.*Did you mean RAG_TOPK_DEFAULT"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("RAG_TOPK_DEFAULT", "0", "RAG_TOPK_DEFAULT"),
+        ("RAG_TOPK_DEFAULT", "11", "larger than RAG_TOPK_MAX"),
+        ("RAG_SIMILARITY_THRESHOLD", "1.5", "RAG_SIMILARITY_THRESHOLD"),
+        ("RAG_OLLAMA_URL", "ollama:11434", "http://"),
+        ("RAG_CONNECT_TIMEOUT", "-1", "RAG_CONNECT_TIMEOUT"),
+        ("RAG_HOST", "0.0.0.0", "loopback"),  # noqa: S104
+        ("RAG_MAX_TOKENS", "9000", "RAG_CONTEXT_WINDOW"),
+        ("RAG_CHAT_PROVIDER", "clippy", "RAG_CHAT_PROVIDER"),
+    ],
+)
+def test_a_wrong_value_is_refused_and_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=said):
+        load_settings()
+
+
+def test_secrets_do_not_show_in_the_settings_repr() -> None:
+    settings = Settings(database_url="postgresql://rag:swordfish@localhost/rag")  # type: ignore[arg-type]
+    assert "swordfish" not in repr(settings)
+
+
+@pytest.mark.parametrize("field", sorted(Settings.model_fields))
+def test_every_setting_is_documented(field: str) -> None:
+    assert Settings.model_fields[field].description, f"{field} has no description"
+    assert f"`{setting_name(field)}`" in README.read_text(encoding="utf-8"), f"README does not name {field}"
