@@ -13,7 +13,7 @@ from litestar import Litestar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.api.application import create_litestar
-from rag_service.api.services import Services
+from rag_service.api.services import Probe, Services
 from rag_service.definitions import IndexDefinition, list_indices, load_index
 from rag_service.domain import AnswerQuery, CorpusKind, Hit, Identity, Role
 from rag_service.errors import ConfigurationError, StoreError
@@ -167,7 +167,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     async def authenticate(_: Mapping[str, str]) -> Identity:
         return LOCAL_ADMIN
 
-    async def probe_database() -> None:
+    async def check_database() -> None:
         await opened[0].database.check()
 
     services = Services(
@@ -175,7 +175,13 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
         answer=answer,
         search=search,
         ingest=ingest,
-        probes={"database": probe_database},
+        probes={
+            "database": Probe(
+                check=check_database,
+                required=True,
+                without="Nothing can be searched, answered or uploaded until it is back.",
+            )
+        },
         authenticate=authenticate,
     )
     return create_litestar(services, lifespan=[lifespan])

@@ -93,6 +93,32 @@ class Settings(BaseSettings):
     auth: Literal["none", "required"] = Field(
         "none", description="`none`: one local administrator, loopback only. `required`: keys or tokens."
     )
+    auth_cache_seconds: float = Field(
+        2.0, ge=0, le=30, description="Seconds a checked key or token is remembered; a revoked one works that long."
+    )
+    jwt_secret: SecretStr | None = Field(
+        None, description="Secret of own bearer tokens (HS256), 32 bytes or more. Excludes RAG_JWT_JWKS_URL."
+    )
+    jwt_issuer: str | None = Field(None, description="`iss` that bearer tokens must carry.")
+    jwt_audience: str | None = Field(None, description="`aud` that bearer tokens must carry.")
+    jwt_jwks_url: str | None = Field(None, description="Where the issuer publishes its keys (JWKS).")
+
+    # -- documents of many people
+    originals_url: str | None = Field(
+        None, description="Where uploaded files are kept, any fsspec URL (`s3://…`, `file:///…`). Unset: the database."
+    )
+    document_ttl_seconds: int | None = Field(
+        None, ge=1, description="Lifetime of documents where neither upload nor corpus says; unset: for ever."
+    )
+    worker_embedded: bool = Field(True, description="Process uploads inside `serve`; off: `rag-service worker` does.")
+    worker_concurrency: int = Field(2, ge=1, le=64, description="Documents that one process works on at a time.")
+    parse_concurrency: int = Field(2, ge=1, le=64, description="Parser subprocesses of one process at a time.")
+    job_attempts: int = Field(5, ge=1, le=50, description="Tries after which a document is given up.")
+    job_backoff_seconds: float = Field(2.0, ge=0, description="Pause before the second try; doubles with each.")
+    job_backoff_max_seconds: float = Field(300.0, ge=0, description="Longest pause between two tries.")
+    job_stalled_seconds: float = Field(
+        30.0, gt=0, description="Silence after which a worker counts as dead and its documents are taken over."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -121,6 +147,14 @@ class Settings(BaseSettings):
             raise ValueError("RAG_MAX_TOKENS leaves no room in RAG_CONTEXT_WINDOW")
         if self.auth == "none" and self.host not in {"127.0.0.1", "::1", "localhost"}:
             raise ValueError("RAG_HOST must be a loopback address while RAG_AUTH is 'none'")
+        if self.jwt_secret is not None and len(self.jwt_secret.get_secret_value().encode()) < 32:
+            raise ValueError("RAG_JWT_SECRET must have 32 bytes or more")
+        if self.jwt_secret is not None and self.jwt_jwks_url is not None:
+            raise ValueError("RAG_JWT_SECRET and RAG_JWT_JWKS_URL exclude each other")
+        if self.jwt_jwks_url is not None and (self.jwt_issuer is None or self.jwt_audience is None):
+            raise ValueError("RAG_JWT_JWKS_URL needs RAG_JWT_ISSUER and RAG_JWT_AUDIENCE")
+        if self.jwt_secret is None and self.jwt_jwks_url is None and (self.jwt_issuer or self.jwt_audience):
+            raise ValueError("RAG_JWT_ISSUER and RAG_JWT_AUDIENCE need RAG_JWT_JWKS_URL or RAG_JWT_SECRET")
         return self
 
 

@@ -45,7 +45,6 @@ def configure_logging(settings: Settings) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.stdlib.ExtraAdder(allow=[]),
         structlog.processors.StackInfoRenderer(),
     ]
     structlog.configure(

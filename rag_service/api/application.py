@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from litestar import Litestar, Request
@@ -20,12 +21,18 @@ from rag_service.api.services import Services
 from rag_service.domain import Identity
 
 
-def create_litestar(services: Services, *, more_routes: Sequence[ControllerRouterHandler] = ()) -> Litestar:
+def create_litestar(
+    services: Services,
+    *,
+    more_routes: Sequence[ControllerRouterHandler] = (),
+    lifespan: Sequence[Callable[[Litestar], AbstractAsyncContextManager[None]]] = (),
+) -> Litestar:
     """The web application over given services.
 
     Args:
         services: what the routes stand on.
         more_routes: handlers of other layers, such as the pages.
+        lifespan: entered at start, left at shutdown.
     """
 
     async def identify(request: Request[Any, Any, Any]) -> Identity:
@@ -40,6 +47,7 @@ def create_litestar(services: Services, *, more_routes: Sequence[ControllerRoute
         exception_handlers={Exception: handle_error, ClientGoneError: handle_client_gone},
         request_max_body_size=BODY_LIMIT,
         openapi_config=openapi_config(),
+        lifespan=list(lifespan),
         logging_config=None,  # Litestar's own would take over the root logger
         debug=False,
     )

@@ -42,6 +42,7 @@ _TYPES = {
     "array": "a list",
     "object": "an object",
     "null": "null",
+    "uuid": "a UUID",
 }
 
 
@@ -143,7 +144,7 @@ def _phrase(message: str) -> str:
     if types := re.match(r"Expected `(.*)`, got `(.*)`", message):
         expected = " or ".join(_TYPES.get(name, name) for name in types[1].split(" | "))
         return f"must be {expected}, not {_TYPES.get(types[2], types[2])}"
-    return {"Invalid UUID": "must be a UUID", "Expected `uuid`": "must be a UUID"}.get(message, message.lower())
+    return "must be a UUID" if message == "Invalid UUID" else message.lower()
 
 
 def _find_non_finite(raw: bytes) -> list[str]:

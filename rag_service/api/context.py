@@ -92,14 +92,22 @@ class RequestContext:
         makes his page same-origin (DNS rebinding).
         """
         host = headers.get("host", "")
-        if self._hosts is not None and host and urlsplit(f"//{host}").hostname not in self._hosts:
+        if self._hosts is not None and host and _host_name(host) not in self._hosts:
             raise ForeignOriginError("The service does not answer under this host name.")
         if method in _SAFE_METHODS:
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-        foreign = site not in {"same-origin", "none"} if site else origin and urlsplit(origin).netloc != host
+        foreign = site not in {"same-origin", "none"} if site else origin and origin.partition("//")[2] != host
         if foreign:
             raise ForeignOriginError("The service takes no requests from pages of other sites.")
+
+
+def _host_name(host: str) -> str | None:
+    """The name in a Host header, without its port; None when it is malformed."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
 
 
 def _add_headers(message: Message, path: str, correlation_id: str) -> None:

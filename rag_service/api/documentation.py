@@ -40,9 +40,10 @@ def problems(*statuses: int) -> dict[int, ResponseSpec]:
 def accepts(kind: type[msgspec.Struct], *, form: dict[str, Any] | None = None) -> type[Operation]:
     """An operation whose body is `kind` as JSON, or a form of the given JSON schema."""
     schema = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")[1][kind.__name__]
-    content = {"application/json": OpenAPIMediaType(schema=schema)}  # type: ignore[arg-type]  # a plain dict will do
+    schemas: dict[str, Any] = {"application/json": schema}  # plain dicts: Litestar passes them on as they are
     if form is not None:
-        content["multipart/form-data"] = OpenAPIMediaType(schema=form)
+        schemas["multipart/form-data"] = form
+    content = {kind: OpenAPIMediaType(schema=schema) for kind, schema in schemas.items()}
 
     @dataclass
     class DocumentedOperation(Operation):

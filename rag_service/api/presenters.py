@@ -106,15 +106,19 @@ def present_passage(hit: Hit) -> PassageBody:
 
 def _present_scores(hit: Hit) -> ScoresBody:
     scores = hit.scores
-    # float(): NumPy's own float types are none to the encoder
     return ScoresBody(
         relevance=float(scores.relevance),
-        dense=None if scores.dense is None else float(scores.dense),
-        bm25=None if scores.bm25 is None else float(scores.bm25),
-        coverage=None if scores.coverage is None else float(scores.coverage),
-        fused=None if scores.fused is None else float(scores.fused),
-        rerank=None if scores.rerank is None else float(scores.rerank),
+        dense=_as_float(scores.dense),
+        bm25=_as_float(scores.bm25),
+        coverage=_as_float(scores.coverage),
+        fused=_as_float(scores.fused),
+        rerank=_as_float(scores.rerank),
     )
+
+
+def _as_float(value: float | None) -> float | None:
+    """NumPy's own float types are none to the encoder."""
+    return None if value is None else float(value)
 
 
 def present_source(hit: Hit) -> SourceBody:
@@ -180,7 +184,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         confidence=float(answer.confidence.value),
         confidence_parts=ConfidenceBody(
             mean_relevance=float(answer.confidence.mean_relevance),
-            mean_rerank=answer.confidence.mean_rerank,
+            mean_rerank=_as_float(answer.confidence.mean_rerank),
             critical_boost=answer.confidence.critical_boost,
         ),
         sources=[present_source(hit) for hit in answer.sources],

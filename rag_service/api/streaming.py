@@ -74,7 +74,7 @@ class EventFeed:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await _cancel(self._task)
+        pass
 
     async def _pump(self) -> None:
         async with aclosing(self._events):

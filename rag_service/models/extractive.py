@@ -43,9 +43,11 @@ _LEAST_WORDS = 3
 _LIST_LENGTH = 900  # characters of a list that is quoted whole
 _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
+_LEAD_BONUS = 0.3  # for the first sentences under a heading that is what the question asks for
+_LEAD_SENTENCES = 2
 _HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence holds it
-_CONTEXT_SHARE = 0.4
 _PASSAGE_SHARE = 0.8
+_COSINE_SHARE = 0.5
 
 _NUMBER = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand|million|billion|half|"
@@ -59,6 +61,12 @@ _DATE = re.compile(
     r"dias?|meses|mes|semanas?|anos?|jours?|mois|semaines?|ans?|annees?|days?|months?|weeks?|years?|century|siglo|siecle)\b"
 )
 _NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
+_MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|euros?|dollars?|pounds?|d[oó]lares)\b", re.IGNORECASE)
+_ASKS_MONEY = re.compile(
+    r"\b(?:cuanto (?:cuesta|vale|se paga|cobr|hay que pagar)|que (?:coste|precio|tasa|importe|cuantia)|"
+    r"how much (?:does|do|is|are|will|can|may) .*(?:cost|pay|fee|price|borrow|charge|get|receive)|what .*(?:cost|fee|price)|"
+    r"combien (?:coute|coutent|vaut|paie)|quel(?:le)? .*(?:cout|prix|tarif|montant))"
+)
 _ASKS_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|far|often|large|big|high)|cuant[oa]s?|combien|what (?:percentage|amount|number)|"
     r"que (?:porcentaje|cantidad|importe|numero)|quel(?:le)? (?:montant|pourcentage|nombre|quantite|est le taux))\b"
@@ -210,17 +218,16 @@ def _candidates(evidence: Evidence, asked: Mapping[str, float], total: float) ->
     found = []
     for mark, hit in enumerate(evidence.hits, start=1):
         headed = set(terms(_headings(hit), evidence.language))
-        before = 0.0  # share of the sentence before: "It was founded in 1991" leans on it
-        for sentence in _units(hit.chunk.text, evidence.language):
+        lead = _LEAD_BONUS * _section_match(hit, asked, evidence.language)
+        for number, sentence in enumerate(_units(hit.chunk.text, evidence.language)):
             held = set(terms(sentence, evidence.language))
             share = _share(asked, held, headed) / total if total else 0.0
             score = (
                 share
-                + _CONTEXT_SHARE * max(0.0, before - share)
                 + _PASSAGE_SHARE * _standing(hit, evidence.hits)
                 + _kind_bonus(question, sentence)
+                + (lead if number < _LEAD_SENTENCES else 0.0)
             )
-            before = share
             found.append(Sentence(mark=mark, text=sentence, score=score, share=share))
     return found
 
@@ -230,6 +237,14 @@ def _share(asked: Mapping[str, float], held: set[str], headed: set[str]) -> floa
     return sum(
         weight if term in held else _HEADING_SHARE * weight if term in headed else 0.0 for term, weight in asked.items()
     )
+
+
+def _section_match(hit: Hit, asked: Mapping[str, float], language: str) -> float:
+    """Share of the question's idf mass in the heading right above a passage, the document's title aside."""
+    path = hit.chunk.spans[0].location.headings if hit.chunk.spans else ()
+    if len(path) < 2 or not asked:
+        return 0.0
+    return sum(asked.get(term, 0.0) for term in set(terms(path[-1], language))) / sum(asked.values())
 
 
 def _headings(hit: Hit) -> str:
@@ -270,6 +285,8 @@ def _rating(hit: Hit) -> float:
 
 
 def _kind_bonus(question: str, sentence: str) -> float:
+    if _ASKS_MONEY.search(question):
+        return 0.3 if _MONEY.search(sentence) else 0.0
     if _ASKS_NUMBER.search(question):
         return 0.15 if _NUMBER.search(fold(sentence)) else 0.0
     if _ASKS_DATE.search(question):
@@ -286,7 +303,10 @@ async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: 
     cosines = (vectors @ query) / np.where(norms > 0, norms, 1.0)
     rated = [
         Sentence(
-            mark=candidate.mark, text=candidate.text, share=candidate.share, score=candidate.score + 0.5 * float(cosine)
+            mark=candidate.mark,
+            text=candidate.text,
+            share=candidate.share,
+            score=candidate.score + _COSINE_SHARE * float(cosine),
         )
         for candidate, cosine in zip(candidates, cosines, strict=True)
     ]

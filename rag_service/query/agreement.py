@@ -11,6 +11,8 @@ from collections.abc import Collection
 from rag_service.query.numbers import Number
 from rag_service.query.statement import Statement, any_matches
 
+_NEAR_COPY = 2  # different words between a sentence and what is almost its copy
+
 
 def agrees(claim: Statement, quote: Statement, context: Collection[str]) -> bool:
     """Whether nothing in `quote` speaks against `claim`.
@@ -72,9 +74,22 @@ def _same_unit(number: Number, other: Number, claim: Statement, quote: Statement
 
 
 def _same_polarity(claim: Statement, quote: Statement) -> bool:
-    """A negated clause must share words with a negated clause, and no other clause may."""
-    denied = [words for words, negated in zip(quote.clauses, quote.negated, strict=True) if negated]
-    if not claim.is_negative:
-        return not any(any_matches(word, claim.words) for words in denied for word in words)
-    denies = [words for words, negated in zip(claim.clauses, claim.negated, strict=True) if negated]
-    return any(any_matches(word, other) for words in denies for word in words for other in denied)
+    """Whether each denies what the other denies; near copies must also negate equally often."""
+    if not (claim.is_negative or quote.is_negative):
+        return True
+    if claim.negations != quote.negations and len(claim.tokens ^ quote.tokens) <= _NEAR_COPY:
+        return False
+    return _denies(quote, claim) and _denies(claim, quote)
+
+
+def _denies(one: Statement, other: Statement) -> bool:
+    """Whether `other` denies something of every clause that `one` denies, where it speaks of it at all."""
+    denied = [word for words in _denied(other) for word in words]
+    return all(
+        any(any_matches(word, denied) for word in words) or not any(any_matches(word, other.words) for word in words)
+        for words in _denied(one)
+    )
+
+
+def _denied(statement: Statement) -> list[frozenset[str]]:
+    return [words for words, negated in zip(statement.clauses, statement.negated, strict=True) if negated]

@@ -63,6 +63,13 @@ class Claim:
         lead_in = LEAD_IN.match(folded)
         return (whole, whole[lead_in.end() :].strip(_OUTER)) if lead_in and len(folded) == len(whole) else (whole,)
 
+    @cached_property
+    def quoted_share(self) -> float:
+        """Share of the content words that stand in the explicit quotations, 0..1."""
+        words = self.statement.words
+        quoted = take_apart(" ".join(self.quotations), language=self.language).words
+        return sum(word in quoted for word in words) / len(words) if words else 1.0
+
     @property
     def makes_statement(self) -> bool:
         """False for headings, titles, lead-ins and sentences with too little to check."""

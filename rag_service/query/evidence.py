@@ -6,7 +6,8 @@ Three ways, the first that succeeds counts:
    cut a word or a number, and no negation of the same clause may be left outside ("are accepted" is not
    found in "are not accepted").
 2. The claim quotes explicitly: the quotations must stand in the chunk, and every number of the claim in
-   them or in the sentences around them. A quotation that does not stand settles the matter.
+   them or in the sentences around them. A quotation that does not stand settles the matter. One that does
+   settles it if it makes up half of the claim; else the claim has to be supported like any other.
 3. Support: one sentence of the chunk, or two neighbours, hold enough of the claim's content words (see
    SUPPORT_THRESHOLD), and nothing speaks against it: see `rag_service.query.agreement`.
 """
@@ -45,6 +46,7 @@ SUPPORT_THRESHOLD = 0.7
 PAIR_SUPPORT_THRESHOLD = 0.9
 # … of which the quote itself, without title and headings, must hold at least this share.
 _OWN_SHARE = 0.5
+_QUOTED_SHARE = 0.5  # share of the claim's content words that its quotations hold, to speak for all of it
 _CANDIDATES = 8  # best windows examined in full
 _FEWEST_WORDS = 4  # a wording this long is looked for letter by letter even if all its words are common
 _LONGEST_ELISION = 600  # characters between two parts of a quotation with [...]
@@ -86,7 +88,8 @@ class Passage:
                 return Evidence(1.0, *place)
         if claim.quotations:
             quoted = self._find_quotations(claim)
-            return Evidence(1.0, *quoted) if quoted else Evidence(0.0)
+            if quoted is None or claim.quoted_share >= _QUOTED_SHARE:
+                return Evidence(1.0, *quoted) if quoted else Evidence(0.0)
         return self._find_support(claim.statement) if claim.statement.is_claim else Evidence(0.0)
 
     # 1. letter by letter
@@ -98,10 +101,20 @@ class Passage:
             return None
         while at >= 0:
             end = at + len(wording)
-            if _stands_whole(text, at, end) and not _loses_negation(text, at, end):
+            if _stands_whole(text, at, end) and not self._loses_negation(at, end):
                 return self._text.original(at, end)
             at = text.find(wording, at + 1)
         return None
+
+    def _loses_negation(self, start: int, end: int) -> bool:
+        """Whether the clause that holds the match negates outside it, within the same sentence."""
+        text = self._text.text
+        if not _negates_around(text, start, end, 0, len(text)):
+            return False  # as nearly always, and without reading sentences
+        first, last = (bisect_right(self._starts, at) - 1 for at in (start, end - 1))
+        begin = self._bounds[first][0] if first >= 0 else 0
+        finish = self._bounds[last][1] if last >= 0 else end
+        return _negates_around(text, start, end, begin, max(end, finish))
 
     # 2. explicit quotations
 
@@ -269,13 +282,13 @@ def _stands_whole(text: str, start: int, end: int) -> bool:
     return not (last.isdigit() and _NUMBER_AFTER.match(text, end))
 
 
-def _loses_negation(text: str, start: int, end: int) -> bool:
-    """Whether the clause that holds the match negates outside it."""
-    before = text[max(0, start - 200) : start]
+def _negates_around(text: str, start: int, end: int, begin: int, finish: int) -> bool:
+    """Whether a negation stands beside the match, in its clause and within [begin, finish)."""
+    before = text[max(begin, start - 200) : start]
     edges = [edge.end() for edge in _CLAUSE_EDGE.finditer(before)]
     before = before[edges[-1] if edges else 0 :]
-    edge = _CLAUSE_EDGE.search(text, end, end + 200)
-    after = text[end : edge.start() if edge else end + 200]
+    edge = _CLAUSE_EDGE.search(text, end, min(finish, end + 200))
+    after = text[end : edge.start() if edge else min(finish, end + 200)]
     return any(
         is_negation(fold_word(word[0]), part, word.end()) for part in (before, after) for word in WORD.finditer(part)
     )

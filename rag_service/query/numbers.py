@@ -17,9 +17,9 @@ _DATE = r"(?<![\w/])\d{1,4}(?P<sep>[/.-])\d{1,2}(?P=sep)\d{2,4}(?![\d/])"
 _CODE = r"(?<![^\W_])(?:[^\W\d_]+\d[^\W_]*|\d+[^\W\d_]+\d[^\W_]*)"
 _PLAIN = r"\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)*"
 _TOKEN = re.compile(
-    rf"(?P<date>{_DATE})|(?P<code>{_CODE})"
+    r"(?P<word>[^\W\d_]++(?!\d))"  # first, since most tokens are words
+    rf"|(?P<date>{_DATE})|(?P<code>{_CODE})"
     rf"|(?:(?<![\w)])(?P<sign>[-+]))?(?P<before>[$€£] ?)?(?P<plain>{_PLAIN})(?P<after> ?[%€$£])?"
-    r"|(?P<word>[^\W\d_]+)"
 )
 _GROUPS = re.compile(r"[1-9]\d{0,2}(?:([., ])\d{3})(?:\1\d{3})*")
 _UNIT_DISTANCE = 3  # words between a number and its unit: "15 primeros días", "20 full working days"

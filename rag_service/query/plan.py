@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -71,23 +72,28 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
         for other in LANGUAGES:
             for term in terms(asked[position], other) if other != language else ():
                 expanded.setdefault(term, QueryTerm(term=term, weight=FOREIGN_STEM_WEIGHT, group=group))
-    for position, term in _synonym_terms(asked, language, synonyms):
-        expanded.setdefault(term, QueryTerm(term=term, weight=SYNONYM_WEIGHT, group=group_of.get(position, -1)))
+    for position, term, weight in _synonym_terms(asked, language, synonyms):
+        expanded.setdefault(term, QueryTerm(term=term, weight=weight, group=group_of.get(position, -1)))
     return list(expanded.values())
 
 
-def _synonym_terms(asked: Sequence[str], language: str, synonyms: Sequence[Sequence[str]]) -> Iterator[tuple[int, str]]:
-    """(position of the expression in the question, term of an equivalent one)."""
+def _synonym_terms(
+    asked: Sequence[str], language: str, synonyms: Sequence[Sequence[str]]
+) -> Iterator[tuple[int, str, float]]:
+    """(position of the expression in the question, term of an equivalent one, its weight).
+
+    The weight falls with the number of equivalents, or a passage that lists them all would win.
+    """
     stems = [(terms(word, language) or [word])[0] for word in asked]
     for group in synonyms:
         places = {expression: _find_expression(expression, asked, stems, language) for expression in group}
         named = [place for place in places.values() if place is not None]
         if not named:
             continue
-        for expression, place in places.items():
-            if place is None:
-                for term in terms(expression, language):
-                    yield named[0], term
+        others = [expression for expression, place in places.items() if place is None]
+        for expression in others:
+            for term in terms(expression, language):
+                yield named[0], term, SYNONYM_WEIGHT / math.sqrt(len(others))
 
 
 def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str], language: str) -> int | None:

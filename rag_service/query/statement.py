@@ -39,6 +39,7 @@ class Statement:
     names: tuple[str, ...]  # capitalised words that do not begin the sentence
     clauses: tuple[frozenset[str], ...]  # content words of each clause
     negated: tuple[bool, ...]  # whether that clause holds a negation
+    negations: int  # negating words in all clauses
     units: frozenset[str]  # units that it names anywhere, in their canonical form
     poles: frozenset[int]  # opposites that the sentence names, see lexicon.POLES
 
@@ -65,6 +66,7 @@ def take_apart(text: str, *, language: str | None = None) -> Statement:
     units = {UNITS[sign] for sign in "%€$£" if sign in text}
     clauses: list[set[str]] = [set()]
     negated = [False]
+    negations = 0
     counting = number_words(language)
     has_numbers = _DIGIT.search(lower) is not None
     ends = [match.start() for match in _CLAUSE_END.finditer(lower)]
@@ -86,6 +88,7 @@ def take_apart(text: str, *, language: str | None = None) -> Statement:
             continue
         if is_negation(folded, lower, match.end()):
             negated[clause] = True
+            negations += 1
         if pole := POLES.get(folded):
             poles.add(pole)
         if unit := UNITS.get(folded):
@@ -102,6 +105,7 @@ def take_apart(text: str, *, language: str | None = None) -> Statement:
         names=tuple(_names(text)) if text != lower else (),
         clauses=tuple(map(frozenset, clauses)),
         negated=tuple(negated),
+        negations=negations,
         units=frozenset(units),
         poles=frozenset(poles),
     )
@@ -142,7 +146,7 @@ def is_negation(word: str, text: str, end: int) -> bool:
         return True
     if word not in NEGATIONS:
         return False
-    return not re.match(r"\.? ?\d|\.[ºo°]|\.? (?:solo|solamente|only|seulement)\b", text[end : end + 14])
+    return not re.match(r"\. ?\d|\.[ºo°]|\.? (?:solo|solamente|only|seulement)\b", text[end : end + 14])
 
 
 def _names(text: str) -> Iterator[str]:

@@ -74,6 +74,11 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
         PermissionDeniedError: the identity may not write to the corpus.
     """
     await lock_corpora(connection, {str(document.corpus_id)})
+    # One that has expired under this name is as good as gone, but not yet purged.
+    await connection.execute(
+        "DELETE FROM documents WHERE corpus_id = %s AND name = %s AND id <> %s AND expires_at <= now()",
+        [document.corpus_id, document.name, document.id],
+    )
     try:
         await connection.execute(
             """INSERT INTO documents (id, corpus_id, name, title, file_name, source, tags, language, media_type,

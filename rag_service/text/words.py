@@ -87,7 +87,7 @@ def _term(word: str, language: str) -> str | None:
             break
     stem = fold(_stemmer(language).stemWord(word))
     # Snowball's Spanish leaves the plural on words as short as "años" and "días".
-    return stem[:-1] if language == "es" and _SHORT_PLURAL.search(stem) else stem
+    return stem[:-1] if language == "es" and stem == fold(word) and _SHORT_PLURAL.search(stem) else stem
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:

@@ -229,7 +229,10 @@ class OllamaDouble:
         assert task is not None
         self._handlers.add(task)
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, _ClientLeftError):
+            # Cancelled is what `stop` does to connections that a client's pool keeps open.
+            with contextlib.suppress(
+                ConnectionError, asyncio.IncompleteReadError, _ClientLeftError, asyncio.CancelledError
+            ):
                 while request := await _read_request(reader):
                     self.requests.append(request)
                     await self._respond(request, reader, writer)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -51,6 +52,21 @@ def serve() -> Iterator[Serve]:
             return stack.enter_context(running(script or Script(), Settings(**settings)))
 
         yield start
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A server for tests that leave no trace."""
+
+    client: httpx.Client
+    script: Script
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    script = Script()
+    with running(script, Settings()) as client:
+        yield Shared(client, script)
 
 
 @pytest.fixture

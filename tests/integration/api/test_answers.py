@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from rag_service.domain import CitationStatus
+from rag_service.domain import CitationStatus, Confidence, Decision
 from rag_service.errors import ModelError, StoreError
+from rag_service.query.events import AnswerComplete, AnswerDelta, SourcesFound
 from tests.integration.api.conftest import Serve, read_ndjson, read_sse, wait_until
 from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, QUESTION, Pause, Script
 
@@ -27,7 +29,14 @@ def stream(client: httpx.Client, accept: dict[str, str], parse: Any, url: str = 
 
 def test_plain_answer_is_complete(serve: Serve) -> None:
     body = serve().post(ANSWER_URL, json={"query": QUESTION}).json()
-    location = {"page": None, "headings": [], "sheet": "Stocks", "cell": "C12", "row": 12, "paragraph": None}
+    location: dict[str, Any] = {
+        "page": None,
+        "headings": [],
+        "sheet": "Stocks",
+        "cell": "C12",
+        "row": 12,
+        "paragraph": None,
+    }
     place = "production.xlsx, sheet Stocks, cell C12"
     assert body == {
         "answerId": str(ANSWER.id),
@@ -149,6 +158,8 @@ def test_stream_true_streams_from_the_plain_address(serve: Serve) -> None:
         ("*/*", "text/event-stream; charset=utf-8"),
         ("application/json", "text/event-stream; charset=utf-8"),
         ("nonsense", "text/event-stream; charset=utf-8"),
+        ("a/b;q=x, ;;, */*;q=", "text/event-stream; charset=utf-8"),
+        ("", "text/event-stream; charset=utf-8"),
     ],
 )
 def test_accept_chooses_the_format(serve: Serve, accept: str, expected: str) -> None:
@@ -239,7 +250,7 @@ def test_disconnect_closes_the_engine_while_it_is_silent(serve: Serve, accept: d
 
 
 def test_disconnect_closes_the_engine_of_a_reader_that_does_not_read(serve: Serve) -> None:
-    big = type(EVENTS[1])(text="x" * 100_000)
+    big = AnswerDelta(text="x" * 100_000)
     script = Script(events=(EVENTS[0], *[big] * 1000, Pause(60)))
     client = serve(script)
     with client.stream("POST", STREAM_URL, json={"query": QUESTION}):
@@ -291,11 +302,6 @@ def test_streaming_can_be_turned_off(serve: Serve, url: str, body: dict[str, Any
 
 
 def test_nothing_relevant_is_an_answer(serve: Serve) -> None:
-    from dataclasses import replace
-
-    from rag_service.domain import Confidence, Decision
-    from rag_service.query.events import AnswerComplete, AnswerDelta, SourcesFound
-
     refusal = replace(
         ANSWER,
         text="No lo sé.",

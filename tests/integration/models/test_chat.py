@@ -136,7 +136,7 @@ async def test_a_stream_that_breaks_after_the_first_token_is_never_tried_again(
         await anext(deltas)
     assert caught.value.message == "The language model broke off its answer."
     assert len(ollama.requests) == 1
-    assert ollama.open_streams == 0
+    await until(lambda: ollama.open_streams == 0)
 
 
 async def test_a_stream_without_a_single_line_is_not_an_answer(make_chat: MakeChat, ollama: OllamaDouble) -> None:

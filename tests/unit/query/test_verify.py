@@ -100,6 +100,28 @@ def test_numbers_units_names_negation_and_opposites_decide(sentence: str, status
     assert statuses(sentence) == [(int(sentence[-3]), status)]
 
 
+def test_a_negation_in_the_heading_above_does_not_unprove_a_sentence() -> None:
+    hits = [make_hit("Casos en que no procede\n\nLa ayuda se extingue por renuncia de la persona titular.")]
+    (citation,) = verify_answer("La ayuda se extingue por renuncia de la persona titular [C1].", hits).citations
+    assert citation.status is V
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "No se admiten solicitudes no fuera de plazo [C1].",
+        "Les demandes ne sont jamais pas admises après le 31 mars 2024 [C2].",
+    ],
+)
+def test_a_near_copy_with_another_negation_is_not_verified(answer: str) -> None:
+    assert [status for _, status in statuses(answer)] == [N]
+
+
+def test_a_short_quotation_does_not_speak_for_a_long_sentence() -> None:
+    answer = "El Gobierno de Marte regala castillos a quien escriba «solicitudes fuera de plazo» [C1]."
+    assert statuses(answer) == [(1, N)]
+
+
 def test_numbers_that_change_places_are_not_verified() -> None:
     hits = [make_hit("El coste es de 10 € al inicio y de 20 € al final del curso.")]
     (citation,) = verify_answer("El coste es de 20 € al inicio y de 10 € al final [C1].", hits).citations

@@ -1,0 +1,155 @@
+"""`rag-service eval`: run | compare | calibrate | plot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rag_service.errors import RagError
+from rag_service.settings import Settings, load_settings
+
+T = TypeVar("T")
+
+_SETS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+
+
+@click.group(name="eval")
+def eval_group() -> None:
+    """Measure retrieval and answers on eval sets.
+
+    A set is a .jsonl file of ours, a SQuAD-format .json file, or a BEIR folder. With the embedded
+    database everything happens in RAG_DATA_DIR/eval; documents that were ingested are not touched.
+    """
+
+
+class _Failure(click.ClickException):
+    def __init__(self, error: RagError):
+        super().__init__(f"{error.message}\n{error.help}")
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except RagError as error:
+        raise _Failure(error) from error
+    except KeyboardInterrupt:
+        raise click.Abort() from None
+
+
+def _settings() -> Settings:
+    from rag_service.telemetry import configure_logging
+
+    try:
+        settings = load_settings(log_level="WARNING", log_format="console")
+    except RagError as error:
+        raise _Failure(error) from error
+    configure_logging(settings)
+    return settings
+
+
+def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(part) for part in value.split(",")}))
+    except ValueError as error:
+        raise click.BadParameter("write whole numbers with commas between, such as 3,5,10") from error
+
+
+@eval_group.command()
+@_SETS
+@click.option("--mode", type=click.Choice(["hybrid", "dense", "lexical"]), default="hybrid", show_default=True)
+@click.option("--alpha", type=click.FloatRange(0, 1), help="Share of the dense leg; default: the index definition's.")
+@click.option(
+    "--rerank",
+    type=click.Choice(["none", "heuristic", "sbert", "llm", "cohere"]),
+    help="Default: RAG_RERANK_STRATEGY.",
+)
+@click.option("--threshold", type=click.FloatRange(0, 1), help="Least relevance, for refusals; default: as requests.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Hits judged.")
+@click.option("--k", "ks", callback=_numbers, default="3,5,10", show_default=True, help="Cut-offs of P and R.")
+@click.option("--answers", is_flag=True, help="Also write answers: containment, refusals, citations, reliability.")
+@click.option("--leave-out", type=click.IntRange(2, 100), help="Leave every n-th article out of the corpus.")
+@click.option("--index", help="Index definition; default: the set's own, else RAG_INDEX.")
+@click.option("--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about.")
+@click.option("--first", type=click.IntRange(1), help="Ask only so many questions.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
+@click.option("--save", help="Save the run under this name in evals/runs.")
+def run(
+    paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any
+) -> None:
+    """Ask the questions of one or more sets and print the measures by category."""
+    from rag_service.evaluation.report import print_result, wide_console
+    from rag_service.evaluation.run import RunOptions
+    from rag_service.evaluation.saved import describe_run, save_run
+
+    settings = _settings()
+    try:
+        options = RunOptions(**chosen)
+        settings = options.applied_to(settings)
+    except RagError as error:
+        raise _Failure(error) from error
+    results = _run(_run_sets(paths, settings, options))
+    moment = datetime.now(UTC)
+    described = describe_run(save or f"{moment:%Y%m%d-%H%M%S}", results, options, settings, moment=moment)
+    if as_json:
+        click.echo(json.dumps(described, ensure_ascii=False))
+    else:
+        for result in results:
+            print_result(wide_console(), result, options.first or len(result.loaded.questions))
+    if save is not None:
+        try:
+            file = save_run(described)
+        except RagError as error:
+            raise _Failure(error) from error
+        click.echo(f"Saved as {file}.", err=True)
+
+
+async def _run_sets(paths: Sequence[Path], settings: Settings, options: Any) -> list[Any]:
+    from rich.console import Console
+
+    from rag_service.evaluation.report import ProgressSteps, progress_bar
+    from rag_service.evaluation.run import find_set, run_set
+    from rag_service.evaluation.workspace import open_workspace
+
+    console = Console(stderr=True)
+    results = []
+    found = [find_set(path, options, settings) for path in paths]  # every mistake before any work
+    async with open_workspace(settings) as workspace:
+        for loaded, index_name in found:
+            with progress_bar(console) as progress:
+                index = workspace.index_named(index_name)
+                results.append(await run_set(workspace, loaded, index, options, ProgressSteps(progress)))
+    return results
+
+
+@eval_group.command()
+@click.argument("before")
+@click.argument("after")
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+def compare(before: str, after: str, as_json: bool) -> None:
+    """Compare two saved runs (names, or paths of their files) question by question."""
+    from dataclasses import asdict
+
+    from rag_service.evaluation.compare import compare_runs
+    from rag_service.evaluation.report import print_comparison, wide_console
+    from rag_service.evaluation.saved import read_run
+
+    try:
+        first, second = read_run(before), read_run(after)
+        differences = compare_runs(first, second)
+    except RagError as error:
+        raise _Failure(error) from error
+    if as_json:
+        click.echo(json.dumps([asdict(row) | {"difference": row.difference} for row in differences]))
+    else:
+        print_comparison(wide_console(), first.name, second.name, differences)
+
+
+if __name__ == "__main__":  # pragma: no cover - for work on this module alone
+    sys.exit(eval_group())

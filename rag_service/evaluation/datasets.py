@@ -1,0 +1,354 @@
+"""Evaluation sets from disk: our own JSONL, SQuAD-format JSON, BEIR folders.
+
+A set is read whole and checked before anything is embedded, so that a mistake in its last line is
+reported at once and not after ten minutes. Third-party sets stay where they are; nothing of their
+text is written into the project.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rag_service.errors import ConfigurationError
+
+OWN_INDICES = {"procedures_es": "procedures_es", "retirement": "retirement", "samples": "general"}
+_STORED_TOGETHER = 100  # entries of a BEIR corpus that share a document in the store
+_TARGET_KEYS = ("documents", "procedures", "articles")  # what an own question names its documents by
+
+
+class EvalSetError(ConfigurationError):
+    """An eval set cannot be used. The message names file, line, key and mend."""
+
+    code = "invalid_eval_set"
+    help = "Correct the named line; the formats are described in the README under 'Evaluation'."
+
+
+class SetKind(StrEnum):
+    OWN = "own"  # questions in JSONL over a folder of documents
+    SQUAD = "squad"  # paragraphs and questions in one JSON file
+    BEIR = "beir"  # corpus.jsonl, queries.jsonl, qrels/test.tsv
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """A text that becomes exactly one chunk."""
+
+    key: str  # unique in the set; what relevance judgements name
+    text: str
+    group: int  # number of its article, from 0: passages of one article belong together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question with what a right reply is."""
+
+    key: str
+    text: str
+    answerable: bool
+    category: str = ""  # "" where the set has none
+    answers: tuple[str, ...] = ()  # wordings, any of which is right
+    targets: Mapping[str, int] = field(default_factory=dict)  # passage key or file name → grade
+    sections: tuple[str, ...] = ()  # headings, any of which is right
+    group: int = 0  # number of its article, from 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalSet:
+    """Questions, and what they are asked over: passages, or a folder of documents."""
+
+    name: str
+    path: Path
+    kind: SetKind
+    digest: str  # SHA-256 of the set's files, hex
+    questions: tuple[Question, ...]
+    passages: tuple[Passage, ...] = ()
+    documents: tuple[Path, ...] = ()  # files of an own set
+    left_out: str = ""  # which articles are missing from the corpus, for people
+
+    @property
+    def groups(self) -> list[int]:
+        """Numbers of the articles that the questions are about."""
+        return sorted({question.group for question in self.questions})
+
+
+def load_set(path: Path, *, documents: Path | None = None) -> EvalSet:
+    """Read an eval set, its format told by its path.
+
+    Args:
+        path: a `.jsonl` file, a `.json` file in SQuAD format, or a BEIR folder.
+        documents: for `.jsonl`, the folder that the questions are asked over.
+
+    Raises:
+        EvalSetError: it is none of these, or a line is wrong.
+    """
+    if path.is_dir():
+        return _load_beir(path)
+    if path.suffix == ".jsonl":
+        if documents is None:
+            raise EvalSetError(f"{path}: name the folder its questions are about with --documents.")
+        return _load_own(path, documents)
+    if path.suffix == ".json":
+        return _load_squad(path)
+    raise EvalSetError(f"{path}: is no eval set; name a .jsonl file, a SQuAD .json file or a BEIR folder.")
+
+
+def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> EvalSet:
+    """The set with every n-th article missing from the corpus, its questions unanswerable.
+
+    Args:
+        loaded: a set in SQuAD format.
+        every: n; 2 leaves out one half.
+        offset: 0 ≤ offset < n, which of them; None: the last of each n.
+
+    Raises:
+        EvalSetError: the set has no articles, or too few.
+    """
+    if loaded.kind is not SetKind.SQUAD:
+        raise EvalSetError(f"{loaded.path}: --leave-out needs a set of articles; use one in SQuAD format.")
+    if len(loaded.groups) < every:
+        raise EvalSetError(f"{loaded.path}: has {len(loaded.groups)} articles; --leave-out {every} needs as many.")
+    rest = every - 1 if offset is None else offset
+    return replace(
+        loaded,
+        passages=tuple(passage for passage in loaded.passages if passage.group % every != rest),
+        questions=tuple(
+            replace(question, answerable=False, targets={}) if question.group % every == rest else question
+            for question in loaded.questions
+        ),
+        left_out=f"{rest + 1} of {every}",
+    )
+
+
+# -- our own JSONL
+
+
+def _load_own(path: Path, folder: Path) -> EvalSet:
+    files = tuple(sorted(file for file in folder.rglob("*") if file.is_file())) if folder.is_dir() else ()
+    if not files:
+        raise EvalSetError(f"{folder}: holds no documents for {path.name}; name another folder with --documents.")
+    known = _document_keys(files)
+    questions: dict[str, Question] = {}
+    for line, row in _read_jsonl(path):
+        question = _own_question(row, known, number=len(questions), place=f"{path}:{line}")
+        if question.key in questions:
+            raise EvalSetError(f"{path}:{line}: id: {question.key!r} stands twice; ids must differ.")
+        questions[question.key] = question
+    return EvalSet(
+        name=path.stem,
+        path=path,
+        kind=SetKind.OWN,
+        digest=_digest([path, *files]),
+        questions=tuple(questions.values()),
+        documents=files,
+    )
+
+
+def _document_keys(files: Sequence[Path]) -> dict[str, str]:
+    """What a question may call a document (file name, stem, article id) → its file name."""
+    keys: dict[str, str] = {}
+    for file in files:
+        keys[file.name] = keys[file.stem] = file.name
+        article = _front_matter_value(file, "article_id")
+        if article is not None:
+            keys[article] = file.name
+    return keys
+
+
+def _front_matter_value(file: Path, key: str) -> str | None:
+    if file.suffix != ".md":
+        return None
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines()[:40]:
+        name, _, value = line.partition(":")
+        if name == key:
+            return value.strip()
+    return None
+
+
+def _own_question(row: Mapping[str, Any], known: Mapping[str, str], *, number: int, place: str) -> Question:
+    text = _text(row, "question", place)
+    answerable = row.get("answerable", True)
+    if not isinstance(answerable, bool):
+        raise EvalSetError(f"{place}: answerable: must be true or false.")
+    target_key = next((key for key in _TARGET_KEYS if key in row), None)
+    if target_key is None:
+        raise EvalSetError(f"{place}: documents: is missing; name the right files, or [] when there is none.")
+    named = _texts(row, target_key, place)
+    answers = _texts(row, "answers", place)
+    if answerable and not (named and answers):
+        key = "answers" if named else target_key
+        raise EvalSetError(f"{place}: {key}: is empty; an answerable question needs it, or set answerable to false.")
+    for name in named:
+        if name not in known:
+            raise EvalSetError(f"{place}: {target_key}: {name!r} is not among the documents; correct the name.")
+    return Question(
+        key=str(row.get("id") or number + 1),
+        text=text,
+        answerable=answerable,
+        category=str(row.get("category") or ""),
+        answers=tuple(answers),
+        targets={known[name]: 1 for name in named},
+        sections=tuple(_texts(row, "sections", place)) if "sections" in row else (),
+        group=number,
+    )
+
+
+# -- SQuAD
+
+
+def _load_squad(path: Path) -> EvalSet:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise EvalSetError(f"{path}: is no JSON file: {error}.") from error
+    articles = data.get("data") if isinstance(data, dict) else None
+    if not isinstance(articles, list) or not articles:
+        raise EvalSetError(f"{path}: data: must be a list of articles, as in SQuAD.")
+    passages: list[Passage] = []
+    questions: list[Question] = []
+    for group, article in enumerate(articles):
+        paragraphs = _list(article, "paragraphs", f"{path}: data[{group}]")
+        for number, paragraph in enumerate(paragraphs):
+            place = f"{path}: data[{group}].paragraphs[{number}]"
+            key = f"{group}:{number}"
+            passages.append(Passage(key=key, text=_text(paragraph, "context", place), group=group))
+            for position, asked in enumerate(_list(paragraph, "qas", place)):
+                questions.append(_squad_question(asked, key, group, f"{place}.qas[{position}]"))
+    return EvalSet(
+        name=path.stem,
+        path=path,
+        kind=SetKind.SQUAD,
+        digest=_digest([path]),
+        questions=tuple(questions),
+        passages=tuple(passages),
+    )
+
+
+def _squad_question(asked: Any, passage: str, group: int, place: str) -> Question:
+    text = _text(asked, "question", place)
+    impossible = asked.get("is_impossible", False)
+    answers = () if impossible else _list(asked, "answers", place)
+    wordings = tuple(dict.fromkeys(_text(answer, "text", f"{place}.answers[{i}]") for i, answer in enumerate(answers)))
+    if not impossible and not wordings:
+        raise EvalSetError(f"{place}: answers: is empty; give an answer, or set is_impossible to true.")
+    return Question(
+        key=str(asked.get("id") or place),
+        text=text,
+        answerable=not impossible,
+        answers=wordings,
+        targets={} if impossible else {passage: 1},
+        group=group,
+    )
+
+
+# -- BEIR
+
+
+def _load_beir(folder: Path) -> EvalSet:
+    files = [folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"]
+    for file in files:
+        if not file.is_file():
+            raise EvalSetError(f"{file}: is missing; a BEIR folder holds corpus.jsonl, queries.jsonl, qrels/test.tsv.")
+    corpus, queries, qrels = files
+    passages: dict[str, Passage] = {}
+    for line, row in _read_jsonl(corpus):
+        key = _text(row, "_id", f"{corpus}:{line}")
+        title = str(row.get("title") or "").strip()
+        text = f"{title}\n\n{row.get('text') or ''}".strip()  # BEIR's own baselines read title and text as one
+        if text:
+            passages[key] = Passage(key=key, text=text, group=len(passages) // _STORED_TOGETHER)
+    judged = _read_qrels(qrels, passages)
+    questions = []
+    for line, row in _read_jsonl(queries):
+        key = _text(row, "_id", f"{queries}:{line}")
+        if key in judged:
+            text = _text(row, "text", f"{queries}:{line}")
+            questions.append(
+                Question(key=key, text=text, answerable=True, targets=judged[key], group=len(questions))
+            )
+    if not questions:
+        raise EvalSetError(f"{qrels}: judges none of the queries in {queries.name}; the ids must agree.")
+    return EvalSet(
+        name=folder.name,
+        path=folder,
+        kind=SetKind.BEIR,
+        digest=_digest(files),
+        questions=tuple(questions),
+        passages=tuple(passages.values()),
+    )
+
+
+def _read_qrels(file: Path, passages: Mapping[str, Passage]) -> dict[str, dict[str, int]]:
+    judged: dict[str, dict[str, int]] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        for line, row in enumerate(csv.reader(lines, delimiter="\t"), start=1):
+            if line == 1 and row[-1:] == ["score"]:
+                continue
+            if len(row) != 3 or not row[2].lstrip("-").isdigit():
+                raise EvalSetError(f"{file}:{line}: must hold query-id, corpus-id and a whole number, tab between.")
+            query, passage, grade = row[0], row[1], int(row[2])
+            if passage not in passages:
+                raise EvalSetError(f"{file}:{line}: corpus-id: {passage!r} is not in corpus.jsonl.")
+            if grade > 0:
+                judged.setdefault(query, {})[passage] = grade
+    return judged
+
+
+# -- shared
+
+
+def _read_jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(line number from 1, object) of each line that is not blank."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvalSetError(f"{path}: cannot be read as UTF-8 text.") from error
+    empty = True
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        empty = False
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise EvalSetError(f"{path}:{number}: is no JSON object: {error}.") from error
+        if not isinstance(row, dict):
+            raise EvalSetError(f"{path}:{number}: must be a JSON object, one a line.")
+        yield number, row
+    if empty:
+        raise EvalSetError(f"{path}: is empty; write one question a line.")
+
+
+def _text(row: Any, key: str, place: str) -> str:
+    value = row.get(key) if isinstance(row, Mapping) else None
+    if not isinstance(value, str) or not value.strip():
+        raise EvalSetError(f"{place}: {key}: must be a text that is not empty.")
+    return value.strip()
+
+
+def _texts(row: Mapping[str, Any], key: str, place: str) -> list[str]:
+    value = row.get(key)
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise EvalSetError(f"{place}: {key}: must be a list of texts.")
+    return value
+
+
+def _list(row: Any, key: str, place: str) -> list[Any]:
+    value = row.get(key) if isinstance(row, Mapping) else None
+    if not isinstance(value, list):
+        raise EvalSetError(f"{place}: {key}: is missing; it must be a list.")
+    return value
+
+
+def _digest(files: Sequence[Path]) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        total.update(f"{file.name}\0".encode())
+        total.update(hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()
