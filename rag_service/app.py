@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import structlog
 from litestar import Litestar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
 from rag_service.api.services import Probe, Services
 from rag_service.definitions import IndexDefinition, list_indices, load_index
-from rag_service.domain import AnswerQuery, CorpusKind, Hit, Identity, Role
+from rag_service.domain import Answer, AnswerQuery, CorpusKind, Hit, Identity, Role
 from rag_service.errors import ConfigurationError, StoreError
 from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
@@ -26,8 +28,10 @@ from rag_service.models.rerankers import build_reranker
 from rag_service.query.engine import AnswerEngine
 from rag_service.query.events import AnswerEvent
 from rag_service.query.prompt import load_prompts
+from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
+from rag_service.store.answers import read_answer
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
@@ -51,6 +55,7 @@ class Components:
     indices: Mapping[str, IndexDefinition]
     retriever: Retriever
     engine: AnswerEngine
+    recorder: AnswerRecorder
     ingestor: Ingestor
 
     async def default_corpus(self, identity: Identity) -> Corpus:
@@ -64,6 +69,22 @@ class Components:
                 kind=CorpusKind.GLOBAL,
                 index_name=self.settings.index,
             )
+
+    async def read_answer(self, answer_id: UUID, identity: Identity) -> dict[str, Any]:
+        """The provenance record of an answer."""
+        async with self.database.transaction(identity) as connection:
+            return await read_answer(connection, answer_id)
+
+    async def replay(self, answer_id: UUID, identity: Identity) -> list[Difference]:
+        """Ask a recorded question again, keeping no record, and say what changed."""
+        before = await self.read_answer(answer_id, identity)
+        after: dict[str, Any] = {}
+
+        async def keep(query: AnswerQuery, answer: Answer, retrieval: Retrieval, _: Identity) -> None:
+            after.update(self.recorder.make_record(query, answer, retrieval))
+
+        await self.engine.recording_to(keep).answer(read_query(before), identity)
+        return compare_records(before, after)
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         """Ingest into the default corpus."""
@@ -100,6 +121,7 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
         retriever = Retriever(database, embedding, indices, default_index=settings.index)
+        recorder = AnswerRecorder(database, prompts, chat, settings)
         yield Components(
             settings=settings,
             database=database,
@@ -107,7 +129,10 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
             chat=chat,
             indices=indices,
             retriever=retriever,
-            engine=AnswerEngine(retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN),
+            engine=AnswerEngine(
+                retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
+            ),
+            recorder=recorder,
             ingestor=Ingestor(
                 database,
                 embedding,
@@ -164,6 +189,9 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     async def ingest(source: DocumentInput, identity: Identity) -> Ingested:
         return await opened[0].ingest(source, identity)
 
+    async def read_record(answer_id: UUID, identity: Identity) -> dict[str, Any]:
+        return await opened[0].read_answer(answer_id, identity)
+
     async def authenticate(_: Mapping[str, str]) -> Identity:
         return LOCAL_ADMIN
 
@@ -184,4 +212,4 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
         },
         authenticate=authenticate,
     )
-    return create_litestar(services, lifespan=[lifespan])
+    return create_litestar(services, more_routes=[answers_route(read_record)], lifespan=[lifespan])

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import UUID
 
 import click
 
@@ -93,6 +94,25 @@ def ask(question: str) -> None:
     from rag_service.quickstart import ask_once
 
     _run(ask_once(_settings(log_level="WARNING", log_format="console"), question))
+
+
+@main.command()
+@click.argument("answer_id", type=click.UUID)
+def replay(answer_id: UUID) -> None:
+    """Ask a recorded question again and show what changed."""
+    from rag_service.app import LOCAL_ADMIN, open_components
+
+    settings = _settings(log_level="WARNING", log_format="console")
+
+    async def work() -> int:
+        async with open_components(settings) as components:
+            differences = await components.replay(answer_id, LOCAL_ADMIN)
+        for difference in differences:
+            click.echo(f"{difference.what}: {difference.detail}")
+        return len(differences)
+
+    if not _run(work()):
+        click.echo("Identical: nothing that decides the answer has changed.")
 
 
 @main.command()

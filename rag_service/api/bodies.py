@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import difflib
 import json
 import re
@@ -25,8 +23,6 @@ from rag_service.api.problems import (
 
 JSON = "application/json"
 BODY_LIMIT = 1_000_000  # bytes of a JSON body
-_DRAIN_LIMIT = 64_000_000  # bytes of a refused body that are read and thrown away
-_DRAIN_SECONDS = 10
 _NON_FINITE = object()  # stands for NaN and Infinity
 _SHOWN = 80  # characters of an unknown name that are repeated to its sender
 
@@ -67,34 +63,15 @@ async def read_chunks(request: AnyRequest) -> AsyncIterator[bytes]:
         RequestTooLargeError: more comes than the route allows, or is announced.
         ClientGoneError: the client leaves before its end.
     """
-    begun = False
     try:
         async for chunk in request.stream():
-            begun = True
             yield chunk
     except RequestEntityTooLarge as error:
-        if begun or "expect" not in request.headers:  # a client that asks first has sent nothing yet
-            await _drain(request)
+        # What is still being sent needs no reading here: uvicorn throws it away after the reply.
         limit = request.route_handler.resolve_request_max_body_size()
         raise RequestTooLargeError(f"The body of this request may have at most {limit} bytes.") from error
     except InternalServerException as error:
         raise ClientGoneError from error
-
-
-async def _drain(request: AnyRequest) -> None:
-    """Throw away what is still being sent.
-
-    A connection closed with unread data is reset by the kernel, and the reset may overtake the reply
-    (RFC 9112, section 9.6): the client would read "broken pipe" instead of the reason.
-    """
-    thrown_away = 0
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            while thrown_away < _DRAIN_LIMIT:
-                message = await request.receive()
-                if message["type"] != "http.request" or not message.get("more_body"):
-                    return
-                thrown_away += len(message.get("body", b""))
 
 
 def decode(raw: bytes, kind: type[_Kind], *, name: str = "body") -> _Kind:

@@ -71,7 +71,6 @@ class _Collector:
         self._file: bytes | None = None
         self._file_name: str | None = None
         self._texts: dict[str, list[str]] = {}
-        self._too_long = False
 
     def take(self, event: MultipartSegment | bytes | bytearray | None) -> None:
         if isinstance(event, MultipartSegment):
@@ -92,14 +91,14 @@ class _Collector:
         self._segment, self._payload = segment, bytearray()
 
     def _add(self, piece: bytes | bytearray) -> None:
-        if self._segment is None or self._too_long:
+        if self._segment is None:
             return
         self._payload += piece
         if self._segment.name != self._file_field and len(self._payload) > _TEXT_LIMIT:
             raise InvalidRequestError([FieldError(self._segment.name, f"must have at most {_TEXT_LIMIT} bytes")])
         if self._segment.name == self._file_field and len(self._payload) > self._file_limit:
-            # Let go of it but read on: an answer before the end of the request may never arrive.
-            self._too_long, self._payload = True, bytearray()
+            limit = self._file_limit // MEGABYTE
+            raise TooLargeError(f"The file is larger than {limit} MB.", field=self._file_field)
 
     def _finish(self, segment: MultipartSegment) -> None:
         if segment.name == self._file_field:
@@ -115,9 +114,6 @@ class _Collector:
             raise InvalidRequestError([FieldError(segment.name, "must be UTF-8 text")]) from error
 
     def result(self) -> Form:
-        if self._too_long:
-            megabytes = self._file_limit // MEGABYTE
-            raise TooLargeError(f"The file is larger than {megabytes} MB.", field=self._file_field)
         return Form(file=self._file, file_name=self._file_name, texts=self._texts)
 
 

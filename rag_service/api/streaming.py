@@ -74,7 +74,7 @@ class EventFeed:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        pass
+        await _cancel(self._task)
 
     async def _pump(self) -> None:
         async with aclosing(self._events):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from copy import copy
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -44,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 RERANKED = 20  # hits that the reranker sees
 
-Recorder = Callable[[Answer, Retrieval, Identity], Awaitable[None]]
+Recorder = Callable[[AnswerQuery, Answer, Retrieval, Identity], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,12 @@ class AnswerEngine(BaseQueryEngine):
         self._settings = settings
         self._identity = identity
         self._record = record
+
+    def recording_to(self, record: Recorder) -> AnswerEngine:
+        """The same engine with another recorder."""
+        other = copy(self)
+        other._record = record
+        return other
 
     async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Retrieval, tuple[Hit, ...]]:
         """Passages above the threshold, best first, at most `top_k`; no model is called."""
@@ -138,7 +145,7 @@ class AnswerEngine(BaseQueryEngine):
                     event.answer, id=answer_id, latency_ms=round((time.perf_counter() - started) * 1000, 1)
                 )
                 if self._record is not None:
-                    await self._record(answer, retrieval, identity)
+                    await self._record(query, answer, retrieval, identity)
                 log.info(
                     "answer_finished",
                     answer_id=str(answer_id),

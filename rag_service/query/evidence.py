@@ -40,8 +40,8 @@ from rag_service.text.sentences import read_sentences
 
 # Share of the claim's content words that the quote (with title and headings) must hold; two neighbouring
 # sentences collect more words by chance than one, so they need more. Set on XQuAD: of 2,343 sentences (es, en)
-# taken out of their paragraph the rest still "supported" 0.4 % / 0.7 %, many of them rightly, while 98 % of the
-# same sentences with words dropped and replaced were still found. At 0.6 / 0.8: 1.2 % / 1.7 % and 99 %.
+# taken out of their paragraph the rest still "supported" 0.4 % / 0.8 %, some of them rightly, while 98 % of the
+# same sentences with words dropped and replaced were still found. At 0.6 / 0.8: 1.5 % / 1.9 % and 99 %.
 SUPPORT_THRESHOLD = 0.7
 PAIR_SUPPORT_THRESHOLD = 0.9
 # … of which the quote itself, without title and headings, must hold at least this share.

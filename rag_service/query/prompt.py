@@ -128,8 +128,8 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
 
 
 def new_boundary() -> str:
-    """A string that no document can foresee."""
-    return f"~{secrets.token_hex(6)}~"
+    """A string that no document can foresee; always the same number of tokens, so that equal prompts count alike."""
+    return f"~{secrets.randbelow(10**12):012d}~"
 
 
 def render_passage(number: int, hit: Hit, boundary: str) -> str:

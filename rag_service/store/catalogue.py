@@ -126,9 +126,7 @@ async def set_expiry(connection: Connection, document_id: UUID, expires_at: date
         PermissionDeniedError: its corpus is read-only for the identity.
     """
     await read_document(connection, document_id)
-    cursor = await connection.execute(
-        "UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, document_id]
-    )
+    cursor = await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, document_id])
     if cursor.rowcount == 0:
         raise PermissionDeniedError("This corpus is read-only for you.")
 

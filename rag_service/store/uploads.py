@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, PermissionDeniedError, RagError
 from rag_service.store.corpora import require_writable
+from rag_service.store.documents import delete_document
 from rag_service.store.originals import OriginalKey, OriginalStore
 from rag_service.store.session import Connection
 
@@ -105,12 +106,10 @@ async def accept_upload(
         NotFoundError, PermissionDeniedError, ConflictError: as `require_writable`.
         StoreError: the bytes cannot be kept.
     """
+    await _clear_expired(connection, new)
     await require_writable(connection, new.corpus_id)
     # Two uploads of one file at the same moment: the second waits, then finds the first.
     await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"upload:{new.corpus_id}"])
-    await connection.execute(
-        "DELETE FROM documents WHERE corpus_id = %s AND name = %s AND expires_at <= now()", [new.corpus_id, new.name]
-    )
     found = await _find_same(connection, new)
     if found is not None:
         await _renew(connection, found, new.expires_at)
@@ -124,6 +123,17 @@ async def accept_upload(
     key = OriginalKey(document_id=document_id, content_hash=new.content_hash)
     await originals.write(connection, key, corpus_id=new.corpus_id, data=new.data)
     return await _insert_upload(connection, identity, new, document_id, indexed=indexed), not indexed
+
+
+async def _clear_expired(connection: Connection, new: NewUpload) -> None:
+    """What has expired under this name, but is not yet purged, must not stand in the way."""
+    cursor = await connection.execute(
+        "SELECT id FROM documents WHERE corpus_id = %s AND name = %s AND expires_at <= now()",
+        [new.corpus_id, new.name],
+    )
+    row = await cursor.fetchone()
+    if row is not None:
+        await delete_document(connection, row[0])
 
 
 async def _find_same(connection: Connection, new: NewUpload) -> Upload | None:
@@ -225,6 +235,8 @@ async def hold_claim(connection: Connection, upload: Upload) -> None:
     Raises:
         ClaimLostError: it does not.
     """
+    # Locks are taken in one order everywhere: corpus, document, upload.
+    await connection.execute("SELECT FROM documents WHERE id = %s FOR NO KEY UPDATE", [upload.document_id])
     cursor = await connection.execute(
         "SELECT FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed') FOR NO KEY UPDATE",
         [upload.id, upload.claim],

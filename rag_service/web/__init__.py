@@ -1,0 +1,1 @@
+"""The page: rendered on the server, moved by plain ES modules, no build step, nothing from elsewhere."""

@@ -69,9 +69,9 @@ def shared() -> Iterator[Shared]:
         yield Shared(client, script)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def log_lines() -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Everything logged, at DEBUG and in JSON."""
+    """Everything logged, at DEBUG and in JSON, as the service logs it."""
     root = logging.getLogger()
     before, level = root.handlers, root.level
     configure_logging(Settings(log_level="DEBUG"))

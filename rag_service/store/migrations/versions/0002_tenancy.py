@@ -4,6 +4,8 @@ The queue's schema comes from the installed procrastinate package. A release of 
 schema needs a revision of ours; a test compares the package's newest migration with `QUEUE_SCHEMA`.
 """
 
+from typing import Any
+
 from alembic import op
 from procrastinate.schema import SchemaManager
 
@@ -17,7 +19,7 @@ QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest m
 
 def upgrade() -> None:
     queue_schema: str = SchemaManager.get_schema()
-    driver_connection = op.get_bind().connection.driver_connection
+    driver_connection: Any = op.get_bind().connection.driver_connection
     driver_connection.execute("SET LOCAL search_path = rag, public")  # its names are not qualified
     driver_connection.execute(queue_schema)
     driver_connection.execute("RESET search_path")

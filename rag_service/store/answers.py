@@ -1,0 +1,36 @@
+"""Provenance records of answers; each belongs to who asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from rag_service.domain import Identity
+from rag_service.errors import NotFoundError
+from rag_service.store.session import Connection
+
+
+async def store_answer(
+    connection: Connection, identity: Identity, *, answer_id: UUID, record: Mapping[str, Any]
+) -> None:
+    """Keep the record of an answer."""
+    await connection.execute(
+        "INSERT INTO answers (id, user_id, record) VALUES (%s, %s, %s)",
+        [answer_id, identity.user_id, json.dumps(record, default=str)],
+    )
+
+
+async def read_answer(connection: Connection, answer_id: UUID) -> dict[str, Any]:
+    """The record of an answer.
+
+    Raises:
+        NotFoundError: there is none, or it is another user's.
+    """
+    cursor = await connection.execute("SELECT record FROM answers WHERE id = %s", [answer_id])
+    row = await cursor.fetchone()
+    if row is None:
+        raise NotFoundError(f"There is no answer {answer_id}.")
+    record: dict[str, Any] = row[0]
+    return record

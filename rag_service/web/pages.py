@@ -1,0 +1,129 @@
+"""The routes of the page: the HTML in the visitor's language, its assets, pieces of documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from litestar import Request, Response, get
+from litestar.exceptions import NotFoundException
+from litestar.handlers import HTTPRouteHandler
+
+from rag_service.settings import Settings
+from rag_service.web.assets import Asset, Assets, load_assets, make_etag
+from rag_service.web.languages import LANGUAGES, choose_language, load_strings
+from rag_service.web.texts import WebServices, text_route
+
+TEMPLATES = Path(__file__).parent / "templates"
+LANGUAGE_COOKIE = "rag_language"
+THEME_COOKIE = "rag_theme"  # written by theme.js; read here so that the first paint has the right colours
+_THEMES = ("", "light", "dark")  # "" follows the system
+_YEAR = 365 * 24 * 3600
+# Stricter than the API's: nothing but our own files, and no way from text to markup (Trusted Types), so
+# that a slip in a script cannot turn an answer into HTML.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+AnyRequest = Request[Any, Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Variant:
+    language: str
+    theme: str
+
+
+def web_routes(services: WebServices | None = None, *, settings: Settings | None = None) -> list[HTTPRouteHandler]:
+    """Everything that the page is made of.
+
+    Args:
+        services: lets the source panel show the text around a quote; without it, it shows the excerpts that
+            came with the answer.
+        settings: limits that the page tells its reader; None: the defaults.
+    """
+    assets = load_assets()
+    pages = {variant: page for variant, page in _render_all(assets, settings or Settings(), services is not None)}
+    more = [] if services is None else [text_route(services)]
+    return [_page_route(pages), _asset_route(assets), *more]
+
+
+def _render_all(assets: Assets, settings: Settings, has_texts: bool) -> Iterator[tuple[_Variant, Asset]]:
+    """Every page there is: a handful, so that a request costs nothing and each has its entity tag."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    template = environment.get_template("page.html")
+    for language, strings in load_strings().items():
+        for theme in _THEMES:
+            html = template.render(
+                language=language,
+                languages=LANGUAGES,
+                theme=theme,
+                t=strings["page"],
+                client_strings=json.dumps(strings["client"], ensure_ascii=False),
+                assets=assets,
+                has_texts=has_texts,
+                upload_max_mb=settings.upload_max_mb,
+                question_max_chars=settings.query_max_chars,
+            ).encode()
+            page = Asset(body=html, media_type="text/html; charset=utf-8", etag=make_etag(html))
+            yield _Variant(language=language, theme=theme), page
+
+
+def _page_route(pages: dict[_Variant, Asset]) -> HTTPRouteHandler:
+    @get("/", include_in_schema=False, sync_to_thread=False)
+    def show_page(request: AnyRequest) -> Response[bytes | None]:
+        chosen = request.query_params.get("lang")
+        if chosen in LANGUAGES:
+            return _remember_language(chosen)
+        language = choose_language(request.cookies.get(LANGUAGE_COOKIE), request.headers.get("accept-language", ""))
+        theme = request.cookies.get(THEME_COOKIE, "")
+        page = pages[_Variant(language=language, theme=theme if theme in _THEMES else "")]
+        headers = {
+            "Cache-Control": "private, no-cache",
+            "Content-Language": language,
+            "Content-Security-Policy": _POLICY,
+            "Vary": "Accept-Language, Cookie",
+        }
+        return _reply(request, page, headers)
+
+    return show_page
+
+
+def _remember_language(language: str) -> Response[bytes | None]:
+    cookie: SimpleCookie = SimpleCookie({LANGUAGE_COOKIE: language})
+    cookie[LANGUAGE_COOKIE].update({"path": "/", "max-age": _YEAR, "samesite": "Lax", "httponly": True})
+    headers = {"Location": "/", "Cache-Control": "no-store", "Set-Cookie": cookie[LANGUAGE_COOKIE].OutputString()}
+    return Response(None, status_code=303, headers=headers)
+
+
+def _asset_route(assets: Assets) -> HTTPRouteHandler:
+    @get("/assets/{version:str}/{name:str}", include_in_schema=False, sync_to_thread=False)
+    def send_asset(request: AnyRequest, version: str, name: str) -> Response[bytes | None]:
+        asset = assets.files.get(name)
+        if asset is None:
+            raise NotFoundException
+        # While a new version is rolled out, a page may ask for files of the one before: never keep those.
+        lasting = version == assets.version
+        cache = f"public, max-age={_YEAR}, immutable" if lasting else "no-cache"
+        return _reply(request, asset, {"Cache-Control": cache})
+
+    return send_asset
+
+
+def _reply(request: AnyRequest, asset: Asset, headers: dict[str, str]) -> Response[bytes | None]:
+    """The file, or 304 when the browser has it."""
+    headers["ETag"] = asset.etag
+    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+    if asset.etag in known or "*" in known:
+        return Response(None, status_code=304, headers=headers)
+    return Response(asset.body, media_type=asset.media_type, headers=headers)

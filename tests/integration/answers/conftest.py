@@ -1,0 +1,56 @@
+"""The whole service on a real database, with the fake embedding and the extractive answerer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_service import app
+from rag_service.app import LOCAL_ADMIN, Components, open_components
+from rag_service.ingest.pipeline import DocumentInput, Ingested
+from rag_service.settings import Settings
+from rag_service.store.embedded import EmbeddedServer
+from tests.conftest import FakeEmbedding
+
+OpenService = Callable[..., Any]
+Ingest = Callable[..., Awaitable[Ingested]]
+
+
+@pytest.fixture
+def open_service(
+    database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> OpenService:
+    """Opens the components on the test's database; keywords are settings."""
+    monkeypatch.setattr(app, "build_embedding", lambda _: fake_embedding)
+
+    @asynccontextmanager
+    async def opened(**settings: Any) -> AsyncIterator[Components]:
+        chosen = Settings(database_url=database_server.service_conninfo, similarity_threshold=0.3, **settings)
+        async with open_components(chosen) as components:
+            yield components
+
+    return opened
+
+
+@pytest.fixture
+async def service(open_service: OpenService) -> AsyncIterator[Components]:
+    async with open_service() as components:
+        yield components
+
+
+@pytest.fixture
+def ingest(service: Components) -> Ingest:
+    """Ingests a text under a file name into the default corpus."""
+
+    async def add(text: str | bytes, file_name: str = "note.md", **fields: Any) -> Ingested:
+        data = text.encode() if isinstance(text, str) else text
+        return await service.ingest(DocumentInput(data=data, file_name=file_name, **fields), LOCAL_ADMIN)
+
+    return add
+
+
+SAMPLES = Path(__file__).parents[3] / "indices" / "general" / "documents"

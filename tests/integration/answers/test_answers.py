@@ -1,0 +1,136 @@
+"""From documents to a proved answer, through the engine that every door uses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision
+from rag_service.query.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
+from rag_service.store.documents import read_text
+from tests.integration.answers.conftest import SAMPLES, Ingest
+
+LEAVE = """# Leave policy
+
+## Vacation
+
+Employees receive 25 days of vacation per calendar year. Unused days expire on 31 March.
+
+## Sick leave
+
+A medical certificate is due on the third day of an illness.
+"""
+
+
+def ask(question: str) -> AnswerQuery:
+    return AnswerQuery(question=question, threshold=0.3)
+
+
+async def texts_of(service: Components, answer: Answer) -> dict[str, str]:
+    texts = {}
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        for hit in answer.sources:
+            text = await read_text(connection, hit.chunk.document.id)
+            assert text is not None
+            texts[str(hit.chunk.document.id)] = text
+    return texts
+
+
+async def test_every_citation_stands_in_the_stored_text_at_its_offsets(service: Components, ingest: Ingest) -> None:
+    for file in sorted(SAMPLES.iterdir())[:6]:
+        await ingest(file.read_bytes(), file.name)
+    answer = await service.engine.answer(ask("¿Qué documentos se piden para empadronarse?"), LOCAL_ADMIN)
+    assert answer.citations
+    assert answer.language == "es"
+    texts = await texts_of(service, answer)
+    for citation in answer.citations:
+        assert citation.status is CitationStatus.VERIFIED
+        assert citation.start is not None
+        assert texts[str(citation.document_id)][citation.start : citation.end] == citation.quote
+
+
+async def test_the_answer_names_the_section_it_comes_from(service: Components, ingest: Ingest) -> None:
+    await ingest(LEAVE, "leave.md")
+    answer = await service.engine.answer(ask("How many days of vacation do employees receive?"), LOCAL_ADMIN)
+    assert "25 days" in answer.text
+    assert answer.decision is not Decision.OUT_OF_SCOPE
+    location = answer.citations[0].location
+    assert location is not None
+    assert location.headings == ("Leave policy", "Vacation")
+
+
+async def test_the_events_come_in_order_and_make_up_the_plain_answer(service: Components, ingest: Ingest) -> None:
+    await ingest(LEAVE, "leave.md")
+    query = ask("How many days of vacation do employees receive?")
+    events = [event async for event in service.engine.stream(query, LOCAL_ADMIN)]
+    assert isinstance(events[0], SourcesFound)
+    assert isinstance(events[-1], AnswerComplete)
+    streamed = events[-1].answer
+    assert streamed.text == "".join(event.text for event in events if isinstance(event, AnswerDelta))
+    assert streamed.citations == tuple(event.citation for event in events if isinstance(event, CitationChecked))
+    plain = await service.engine.answer(query, LOCAL_ADMIN)
+    assert dataclasses.replace(plain, id=streamed.id, latency_ms=streamed.latency_ms) == streamed
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Who painted the ceiling of the chapel?", "Nothing in the documents"),
+        ("¿Quién ganó el partido de anoche?", "No hay nada en los documentos"),
+        ("Quelle est la recette de la bouillabaisse ?", "Rien dans les documents"),
+    ],
+)
+async def test_nothing_relevant_is_said_in_the_language_of_the_question(
+    service: Components, ingest: Ingest, monkeypatch: pytest.MonkeyPatch, question: str, said: str
+) -> None:
+    await ingest(LEAVE, "leave.md")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the model was called")
+
+    monkeypatch.setattr(service.chat, "stream", refuse)
+    answer = await service.engine.answer(AnswerQuery(question=question, threshold=0.6), LOCAL_ADMIN)
+    assert answer.text.startswith(said)
+    assert (answer.sources, answer.citations, answer.decision) == ((), (), Decision.OUT_OF_SCOPE)
+    assert answer.confidence.value == 0.0
+
+
+async def test_a_question_that_names_a_file_searches_that_file_only(service: Components, ingest: Ingest) -> None:
+    await ingest("The limit for travel is 300 euros.", "north.txt")
+    await ingest("The limit for travel is 450 euros.", "south.txt")
+    answer = await service.engine.answer(ask("What is the limit for travel in south.txt?"), LOCAL_ADMIN)
+    assert {hit.chunk.document.file_name for hit in answer.sources} == {"south.txt"}
+    assert "450" in answer.text
+
+
+async def test_of_two_like_documents_the_newer_one_comes_first(service: Components, ingest: Ingest) -> None:
+    await ingest("The limit for travel is 300 euros a day.", "first.txt", title="Travel")
+    await ingest("The limit for travel is 450 euros a day.", "second.txt", title="Travel")
+    _, hits = await service.engine.search(ask("What is the limit for travel a day?"), LOCAL_ADMIN)
+    assert [hit.chunk.document.file_name for hit in hits] == ["second.txt", "first.txt"]
+
+
+async def test_the_record_of_an_answer_replays_identically(service: Components, ingest: Ingest) -> None:
+    await ingest(LEAVE, "leave.md")
+    answer = await service.engine.answer(ask("When do unused vacation days expire?"), LOCAL_ADMIN)
+    assert await service.replay(answer.id, LOCAL_ADMIN) == []
+    record = await service.read_answer(answer.id, LOCAL_ADMIN)
+    assert record["chunks"][0]["contentHash"] == answer.sources[0].chunk.document.content_hash
+
+
+async def test_replay_names_the_chunk_that_changed(service: Components, ingest: Ingest) -> None:
+    await ingest(LEAVE, "leave.md")
+    answer = await service.engine.answer(ask("When do unused vacation days expire?"), LOCAL_ADMIN)
+    await ingest(LEAVE.replace("31 March", "30 June"), "leave.md")
+    differences = await service.replay(answer.id, LOCAL_ADMIN)
+    assert {difference.what for difference in differences} <= {"chunks", "answer", "confidence", "decision"}
+    assert any("has another text" in difference.detail for difference in differences)
+
+
+async def test_llamaindex_can_query_the_engine(service: Components, ingest: Ingest) -> None:
+    await ingest(LEAVE, "leave.md")
+    response = await service.engine.aquery("How many days of vacation do employees receive?")
+    assert "25 days" in str(response)
+    assert response.source_nodes[0].score == pytest.approx(response.source_nodes[0].node.hit.scores.relevance)  # type: ignore[attr-defined]

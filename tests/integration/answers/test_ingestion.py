@@ -1,0 +1,84 @@
+"""Ingestion: nothing twice, nothing half, nothing lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.domain import AnswerQuery
+from rag_service.errors import DocumentError, EmbeddingError
+from rag_service.ingest.pipeline import Outcome
+from tests.integration.answers.conftest import Ingest
+
+
+async def found(service: Components, question: str) -> list[str]:
+    query = AnswerQuery(question=question, threshold=0.0)
+    _, hits = await service.engine.search(query, LOCAL_ADMIN)
+    return [hit.chunk.text for hit in hits]
+
+
+async def count(service: Components, table: str) -> int:
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        cursor = await connection.execute(f"SELECT count(*) FROM {table}")
+        row = await cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def test_the_same_content_twice_does_nothing_twice(service: Components, ingest: Ingest) -> None:
+    first = await ingest("Pallets are stacked four high.", "rules.txt")
+    again = await ingest("Pallets are stacked four high.", "rules.txt")
+    copied = await ingest("Pallets are stacked four high.", "copy of rules.txt")
+    assert [first.outcome, again.outcome, copied.outcome] == [Outcome.ADDED, Outcome.UNCHANGED, Outcome.UNCHANGED]
+    assert first.document_id == again.document_id == copied.document_id
+    assert await count(service, "data_chunks") == 1
+
+
+async def test_a_changed_file_replaces_its_old_chunks(service: Components, ingest: Ingest) -> None:
+    first = await ingest("Pallets are stacked four high.", "rules.txt")
+    changed = await ingest("Pallets are stacked five high.", "rules.txt")
+    assert changed.outcome is Outcome.REPLACED
+    assert changed.document_id == first.document_id
+    assert await found(service, "How high are pallets stacked?") == ["Pallets are stacked five high."]
+    assert await count(service, "documents") == 1
+
+
+async def test_a_failing_model_loses_nothing(
+    service: Components, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ingest("Pallets are stacked four high.", "rules.txt")
+
+    async def fail(*_: object, **__: object) -> list[list[float]]:
+        raise EmbeddingError("The embedding service cannot be reached.")
+
+    monkeypatch.setattr(type(service.embedding), "aget_text_embedding_batch", fail)
+    with pytest.raises(EmbeddingError):
+        await ingest("Pallets are stacked five high.", "rules.txt")
+    assert await found(service, "How high are pallets stacked?") == ["Pallets are stacked four high."]
+
+
+@pytest.mark.parametrize(
+    ("data", "file_name"),
+    [(b"", "empty.txt"), (b"\x00\x01\x02\xff" * 400, "binary.txt"), (b"   \n\n ", "blank.md")],
+)
+async def test_what_holds_no_text_is_refused_and_named(ingest: Ingest, data: bytes, file_name: str) -> None:
+    with pytest.raises(DocumentError, match=file_name):
+        await ingest(data, file_name)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+async def test_text_is_read_in_the_encoding_it_has(service: Components, ingest: Ingest, encoding: str) -> None:
+    text = "El plazo de presentación de la solicitud es de treinta días hábiles desde la notificación."
+    await ingest(text.encode(encoding), "plazo.txt")
+    assert await found(service, "¿Qué plazo de presentación hay?") == [text]
+
+
+async def test_a_hostile_file_name_is_a_name_and_nothing_more(service: Components, ingest: Ingest) -> None:
+    ingested = await ingest("Gate 4 opens at six.", "../../etc/pass\x00wd.txt")
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        cursor = await connection.execute("SELECT file_name FROM documents WHERE id = %s", [ingested.document_id])
+        row = await cursor.fetchone()
+    assert row is not None
+    assert "/" not in row[0]
+    assert "\x00" not in row[0]
+    assert row[0].endswith(".txt")
