@@ -22,6 +22,7 @@ _MEANING = {
     400: "The request is wrong; `errors` names the fields.",
     401: "No valid key or token.",
     403: "Not permitted.",
+    404: "There is no such object, or it is another user's.",
     413: "Too large.",
     415: "Wrong content type, or a kind of file that cannot be read.",
     500: "A model or the database failed; `code` tells which.",

@@ -82,7 +82,7 @@ class ContentTypeError(InputError):
 
 class RequestTooLargeError(InputError):
     code = "too_large"
-    help = "Send less at once."
+    help = "Send less at once; for uploads, RAG_UPLOAD_MAX_MB sets the limit."
 
 
 class ForeignOriginError(PermissionDeniedError):

@@ -68,7 +68,7 @@ class Upkeep:
             }
         # Apart from the above: a purge takes the corpora's locks.
         async with self._database.transaction(None) as connection:
-            counts["purged"] = await _count(connection, f"SELECT rag.purge_expired({_PURGED_AT_ONCE})")  # noqa: S608 - a constant
+            counts["purged"] = await _count(connection, f"SELECT rag.purge_expired({_PURGED_AT_ONCE})")
         async with self._database.transaction(None) as connection:
             counts["discarded"] = await self._originals.discard(connection)
         if any(counts.values()):

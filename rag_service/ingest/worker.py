@@ -71,10 +71,10 @@ class Worker:
             await asyncio.sleep(self._options.restart_seconds)
 
     async def _work(self) -> None:
-        queue = build_queue(
-            queue_connector(self._conninfo, pool_size=self._options.concurrency + _POOL_SPARE), self._job
-        )
-        async with queue.open_async():
+        connector = queue_connector(self._conninfo, pool_size=self._options.concurrency + _POOL_SPARE)
+        queue = build_queue(connector, self._job)
+        try:
+            await queue.open_async()
             upkeep = Upkeep(self._database, self._originals, queue, stalled_seconds=self._options.stalled_seconds)
             rounds = asyncio.create_task(upkeep.run(every=self._options.upkeep_seconds))
             try:
@@ -83,6 +83,8 @@ class Worker:
                 rounds.cancel()
                 with suppress(asyncio.CancelledError):
                     await rounds
+        finally:
+            await queue.close_async()
 
     async def _do_jobs(self, queue: App) -> None:
         options = self._options

@@ -107,7 +107,7 @@ async def test_a_question_that_names_a_file_searches_that_file_only(service: Com
 
 async def test_of_two_like_documents_the_newer_one_comes_first(service: Components, ingest: Ingest) -> None:
     await ingest("The limit for travel is 300 euros a day.", "first.txt", title="Travel")
-    await ingest("The limit for travel is 450 euros a day.", "second.txt", title="Travel")
+    await ingest("The limit for travel is 300 euros a day!", "second.txt", title="Travel")
     _, hits = await service.engine.search(ask("What is the limit for travel a day?"), LOCAL_ADMIN)
     assert [hit.chunk.document.file_name for hit in hits] == ["second.txt", "first.txt"]
 

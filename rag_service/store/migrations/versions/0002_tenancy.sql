@@ -346,8 +346,17 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON rag.%I TO {role}', relation);
     END LOOP;
 END $$;
-ALTER FUNCTION rag.procrastinate_defer_jobs_v1(rag.procrastinate_job_to_defer_v1[])
-    SECURITY DEFINER SET search_path = rag, pg_temp;
+DO $$
+DECLARE
+    function regprocedure;
+BEGIN
+    -- They name each other without a schema; triggers fire on anybody's connection.
+    FOR function IN SELECT p.oid::regprocedure FROM pg_proc p
+        WHERE p.pronamespace = 'rag'::regnamespace AND p.proname LIKE 'procrastinate%' LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = rag, pg_temp', function);
+    END LOOP;
+END $$;
+ALTER FUNCTION rag.procrastinate_defer_jobs_v1(rag.procrastinate_job_to_defer_v1[]) SECURITY DEFINER;
 REVOKE EXECUTE ON FUNCTION rag.procrastinate_defer_jobs_v1(rag.procrastinate_job_to_defer_v1[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION rag.procrastinate_defer_jobs_v1(rag.procrastinate_job_to_defer_v1[]) TO {role};
 GRANT USAGE ON SEQUENCE rag.procrastinate_jobs_id_seq, rag.procrastinate_events_id_seq,

@@ -1,0 +1,69 @@
+// The text of an answer while it arrives and when it is complete. Only blocks that changed are made again:
+// an answer of many pages must not cost its whole length with every token.
+
+import { makeBadge } from "./badges.js";
+import { el, hidden, icon } from "./dom.js";
+import { citationAt, findUnsupported } from "./evidence.js";
+import { t } from "./i18n.js";
+import { parseBlocks } from "./markdown.js";
+import { renderBlock } from "./render.js";
+
+export class AnswerView {
+  /**
+   * @param evidence of the answer, filled by the caller
+   * @param open called with (citation, badge, sentence) when a badge is activated
+   */
+  constructor(evidence, open) {
+    this.element = el("div", { className: "answer-text" });
+    this._evidence = evidence;
+    this._open = open;
+    this._blocks = []; // {signature, element} in the order of the page
+  }
+
+  /** Show `text`; `final` marks sentences that cite nothing, which nobody can know before the end. */
+  show(text, { final = false } = {}) {
+    const placed = this._evidence.placeIn(text);
+    const unmarked = final ? this._evidence.unmarkedSentences : 0;
+    const ranges = findUnsupported(text, placed, unmarked).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
+    const blocks = parseBlocks(text);
+    this._blocks.splice(blocks.length).forEach(({ element }) => element.remove());
+    blocks.forEach((block, i) => {
+      const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
+      const flags = ranges.filter(({ start, end }) => start < block.to && end > block.from);
+      const shape = [inside.length, flags.map(({ kind, start }) => kind + start), final];
+      const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
+      if (this._blocks[i]?.signature === signature) return;
+      const seen = new Map(); // how often a mark has come up in its sentence
+      const badge = (number, at) => this._badge(text, inside, number, at, seen);
+      const element = renderBlock(block, { source: text, ranges: flags, badge });
+      if (this._blocks[i]) this._blocks[i].element.replaceWith(element);
+      else this.element.append(element);
+      this._blocks[i] = { signature, element };
+    });
+    return ranges.map(({ kind }) => kind);
+  }
+
+  _badge(text, placed, number, at, seen) {
+    const first = citationAt(placed, number, at);
+    const key = `${number} ${first?.from}`;
+    const nth = seen.get(key) ?? 0;
+    seen.set(key, nth + 1);
+    const citation = citationAt(placed, number, at, nth) ?? { mark: number, status: "unchecked", location: null };
+    const sentence = first ? text.slice(first.from, first.to) : "";
+    const name = this._evidence.nameOf(citation);
+    return makeBadge(citation, name, (badge) => this._open(citation, badge, sentence));
+  }
+}
+
+const wrapAs = (kind) => (isFirst) =>
+  el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
+
+/** What the underlines mean; null when there are none. */
+export function makeLegend(kinds) {
+  const present = ["unverified", "unmarked"].filter((kind) => kinds.includes(kind));
+  if (!present.length) return null;
+  const entries = present.map((kind) =>
+    el("li", {}, icon("alert"), el("span", { className: `flag flag-${kind}` }, t(`legend_${kind}`))),
+  );
+  return el("ul", { className: "legend" }, ...entries);
+}

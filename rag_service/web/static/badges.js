@@ -1,0 +1,45 @@
+// A citation in the text: what kind of file, where in it, and whether it holds.
+
+import { el, hidden, icon } from "./dom.js";
+import { t } from "./i18n.js";
+import { fullPlace, iconOf, shortPlace } from "./places.js";
+import { attachTooltip } from "./tooltip.js";
+
+/**
+ * @param citation as the API sends it; {mark, status: "unchecked"} while it is not checked
+ * @param {string | null} name file name of its document
+ * @param open called with the badge when it is activated
+ */
+export function makeBadge(citation, name, open) {
+  const status = citation.status;
+  const place = shortPlace(citation.location);
+  const label = name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark }));
+  const badge = el(
+    "button",
+    { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status },
+    icon(name ? iconOf(name) : "info", "file-icon"),
+    el("span", { className: "badge-name" }, label),
+    place && el("span", { className: "badge-place" }, el("span", { className: "dot" }, " · "), place),
+    icon(status, "status-icon"),
+    status === "verified" ? hidden(`, ${t(status)}`) : el("span", { className: "badge-status" }, t(status)),
+  );
+  badge.addEventListener("click", () => open(badge));
+  attachTooltip(badge, () => describe(citation, label));
+  return badge;
+}
+
+function describe(citation, label) {
+  const place = fullPlace(citation.location);
+  return [
+    el("p", { className: "tooltip-place" }, icon(iconOf(label)), place ? `${label}, ${place}` : label),
+    citation.quote ? el("blockquote", {}, shorten(citation.quote)) : null,
+    statusLine(citation.status),
+  ];
+}
+
+/** Status by colour, shape and words. */
+export function statusLine(status) {
+  return el("p", { className: `status status-${status}` }, icon(status), t(`${status}_long`));
+}
+
+const shorten = (text) => (text.length > 260 ? `${text.slice(0, 259).trimEnd()}…` : text);

@@ -1,0 +1,37 @@
+// Builds elements. Text becomes text nodes only, so nothing that a document or an answer holds can be markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element. Known properties are set, `class`, `data-…` and `aria-…` become attributes, `on…` listeners. */
+export function el(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name in element && !name.includes("-")) element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** One of the drawings in icons.svg; decoration, so hidden from screen readers. */
+export function icon(name, extra = "") {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", `icon ${extra}`.trim());
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#i-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** Text for screen readers alone. */
+export const hidden = (text) => el("span", { className: "sr-only" }, text);
+
+/** Say something to screen readers. Set, not appended: only the newest state is of interest. */
+export function announce(text) {
+  document.getElementById("status").textContent = text;
+}
+
+export const byId = (id) => document.getElementById(id);

@@ -1,0 +1,36 @@
+// The words of the page. They come inside the page, so that an error can be told when the server is gone.
+
+const strings = JSON.parse(document.getElementById("strings").content.textContent);
+export const language = document.documentElement.lang;
+const plural = new Intl.PluralRules(language);
+
+/** The words for `key`; `{name}` is filled from `values`. A `count` chooses between `key_one` and `key_other`. */
+export function t(key, values = {}) {
+  let words = strings[key];
+  if ("count" in values) {
+    const category = plural.select(values.count) === "one" ? "one" : "other";
+    words = strings[`${key}_${category}`] ?? words;
+  }
+  if (words === undefined) throw new Error(`no words for ${key}`);
+  return words.replace(/\{(\w+)\}/g, (_, name) => format(values[name]));
+}
+
+export const knows = (key) => key in strings;
+
+const format = (value) => (typeof value === "number" ? new Intl.NumberFormat(language).format(value) : String(value));
+
+export const decimal = (value) =>
+  new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);
+
+export const percent = (share) => new Intl.NumberFormat(language, { style: "percent" }).format(share);
+
+/** Milliseconds in words: "320 ms", "4.2 s". */
+export function duration(milliseconds) {
+  if (milliseconds < 1000) return t("milliseconds", { value: Math.round(milliseconds) });
+  return t("seconds", { value: Math.round(milliseconds / 100) / 10 });
+}
+
+export function fileSize(bytes) {
+  const [amount, unit] = bytes < 1e6 ? [Math.max(1, Math.round(bytes / 1e3)), "kilobyte"] : [bytes / 1e6, "megabyte"];
+  return new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1 }).format(amount);
+}

@@ -1,0 +1,46 @@
+// Where a quote stands, in the words of the page's language; the API's `place` is always English.
+
+import { t } from "./i18n.js";
+
+const ICONS = {
+  pdf: "pdf",
+  xlsx: "sheet",
+  xls: "sheet",
+  csv: "sheet",
+  tsv: "sheet",
+  docx: "word",
+  doc: "word",
+  md: "markdown",
+  markdown: "markdown",
+};
+
+export const extensionOf = (name) => /\.([a-z0-9]{1,8})$/i.exec(name ?? "")?.[1].toLowerCase() ?? "";
+
+export const iconOf = (name) => ICONS[extensionOf(name)] ?? "text";
+
+/** As short as a badge needs: "Stocks!C12", "p. 3", "Requirements". Empty when the whole document is meant. */
+export function shortPlace(location) {
+  if (!location) return "";
+  const { page, sheet, cell, row, headings, paragraph } = location;
+  if (sheet && cell) return `${sheet}!${cell}`;
+  if (page !== null) return t("place_page_short", { value: String(page) });
+  if (cell ?? sheet) return cell ?? sheet;
+  if (headings.length) return headings.at(-1);
+  if (row !== null) return t("place_row", { value: String(row) });
+  return paragraph === null ? "" : t("place_paragraph", { value: String(paragraph) });
+}
+
+/** Every part of a place, from the widest to the narrowest: "sheet Stocks, cell C12". */
+export function fullPlace(location) {
+  if (!location) return "";
+  const { page, sheet, cell, row, headings, paragraph } = location;
+  const parts = [
+    page !== null && t("place_page", { value: String(page) }),
+    sheet && t("place_sheet", { value: sheet }),
+    headings.length > 0 && t("place_section", { value: headings.join(" › ") }),
+    cell && t(cell.includes(":") ? "place_cells" : "place_cell", { value: cell }),
+    !cell && row !== null && t("place_row", { value: String(row) }),
+    paragraph !== null && t("place_paragraph", { value: String(paragraph) }),
+  ];
+  return parts.filter(Boolean).join(", ");
+}

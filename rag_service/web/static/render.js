@@ -1,0 +1,106 @@
+// Blocks of Markdown as elements. What a mark becomes, and which ranges are wrapped, the caller says.
+
+import { el } from "./dom.js";
+import { parseInline, readNumbers } from "./markdown.js";
+
+/**
+ * @typedef {object} Context
+ * @property {string} source the whole text
+ * @property {{start: number, end: number, wrap: (isFirst: boolean) => HTMLElement}[]} ranges parts to wrap
+ * @property {((number: number, at: number) => Node) | null} badge what a mark becomes; null leaves it as text
+ */
+
+/** The element of one block. */
+export function renderBlock(block, givenContext) {
+  const context = { ...givenContext, told: new Set() };
+  const inline = (tag, { start, end }) => {
+    const element = el(tag);
+    renderTokens(element, parseInline(context.source, start, end), context);
+    return element;
+  };
+  switch (block.type) {
+    case "heading": // below the question's own heading, whatever the answer chose
+      return inline(`h${Math.min(6, block.level + 2)}`, block);
+    case "rule":
+      return el("hr");
+    case "code": {
+      const code = el("code");
+      appendText(code, block.start, block.end, context);
+      return el("pre", { tabIndex: 0 }, code);
+    }
+    case "quote":
+      return el("blockquote", {}, ...block.lines.map((line) => inline("p", line)));
+    case "list":
+      return renderList(block.items, inline);
+    case "table":
+      return renderTable(block.rows, inline);
+    default:
+      return inline("p", block);
+  }
+}
+
+function renderTable([head, ...rows], inline) {
+  const columns = head.map((cell) => Object.assign(inline("th", cell), { scope: "col" }));
+  const body = rows.map((cells) => el("tr", {}, ...cells.map((cell) => inline("td", cell))));
+  const table = el("table", {}, el("thead", {}, el("tr", {}, ...columns)), el("tbody", {}, ...body));
+  return el("div", { className: "table-scroll", tabIndex: 0 }, table);
+}
+
+function renderList(items, inline) {
+  const root = newList(items[0]);
+  const open = [{ list: root, indent: items[0].indent }];
+  for (const item of items) {
+    while (open.length > 1 && item.indent < open.at(-1).indent) open.pop();
+    if (item.indent > open.at(-1).indent + 1 && open.at(-1).list.lastChild) {
+      const list = newList(item);
+      open.at(-1).list.lastChild.append(list);
+      open.push({ list, indent: item.indent });
+    }
+    open.at(-1).list.append(inline("li", item));
+  }
+  return root;
+}
+
+const newList = (item) => (item.number === null ? el("ul") : el("ol", { start: item.number }));
+
+function renderTokens(parent, tokens, context) {
+  for (const token of tokens) {
+    if (token.type === "text") appendText(parent, token.start, token.end, context);
+    else if (token.type === "mark") renderMark(parent, token, context);
+    else if (token.type === "link") {
+      // Only the words of a link: an answer must not lead anybody anywhere.
+      appendText(parent, token.start, token.end, context);
+      parent.append(el("span", { className: "url" }, ` (${token.url})`));
+    } else {
+      const element = el(token.type);
+      if (token.children) renderTokens(element, token.children, context);
+      else appendText(element, token.start, token.end, context);
+      parent.append(element);
+    }
+  }
+}
+
+function renderMark(parent, { start, end }, context) {
+  if (!context.badge) {
+    appendText(parent, start, end, context);
+    return;
+  }
+  for (const number of readNumbers(context.source.slice(start, end))) parent.append(context.badge(number, start));
+}
+
+/** Append source[from, to) as text, parts of it wrapped where the context's ranges say so. */
+export function appendText(parent, from, to, context) {
+  let at = from;
+  for (const range of context.ranges) {
+    if (range.end <= at || range.start >= to) continue;
+    const start = Math.max(at, range.start);
+    const end = Math.min(to, range.end);
+    if (start > at) parent.append(context.source.slice(at, start));
+    const wrapper = range.wrap(!context.told.has(range));
+    context.told.add(range);
+    wrapper.append(context.source.slice(start, end));
+    parent.append(wrapper);
+    at = end;
+  }
+  if (at < to) parent.append(context.source.slice(at, to));
+}

@@ -1,0 +1,157 @@
+"""People, corpora and workers for the tests of isolation and jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from rag_service.definitions import load_index
+from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument, Role
+from rag_service.errors import StoreError
+from rag_service.ingest.jobs import JobPolicy, Uploads
+from rag_service.ingest.parse import parse
+from rag_service.ingest.pipeline import DocumentInput
+from rag_service.ingest.stages import EmbeddingModel, Stages
+from rag_service.ingest.worker import Worker, WorkerOptions
+from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.embedded import EmbeddedServer
+from rag_service.store.originals import DatabaseOriginals, OriginalStore
+from rag_service.store.search import read_chunks, resolve_scope, search_dense
+from rag_service.store.session import Connection, Database
+from rag_service.store.uploads import Upload, UploadStatus, read_upload
+from rag_service.store.users import create_user
+
+ADMIN = Identity(user_id=UUID("00000000-0000-4000-8000-000000000001"), role=Role.ADMIN)
+QUICK = WorkerOptions(
+    stalled_seconds=1.0,
+    upkeep_seconds=0.3,
+    poll_seconds=0.2,
+    restart_seconds=0.1,
+    grace_seconds=0.2,
+    policy=JobPolicy(attempts=5, backoff_seconds=0.05, backoff_max_seconds=0.2),
+)
+INDEX = "general"
+
+
+async def parse_here(data: bytes, file_name: str) -> ParsedDocument:
+    """The parser without its sandbox: milliseconds instead of a process."""
+    return parse(data, file_name=file_name)
+
+
+def text_file(name: str, text: str) -> DocumentInput:
+    return DocumentInput(data=text.encode(), file_name=name)
+
+
+@dataclass(kw_only=True)
+class House:
+    """A database with the parts that stand on it."""
+
+    server: EmbeddedServer
+    database: Database
+    embedding: BaseEmbedding
+    originals: OriginalStore = field(default_factory=DatabaseOriginals)
+
+    @property
+    def model(self) -> EmbeddingModel:
+        return EmbeddingModel(embedding=self.embedding, name="fake", dimension=384)
+
+    @property
+    def uploads(self) -> Uploads:
+        return Uploads(
+            self.database, self.originals, self.model, {INDEX: load_index(INDEX)}, default_ttl_seconds=None
+        )
+
+    def stages(self, parser: Any = parse_here) -> Stages:
+        return Stages(
+            self.database, self.originals, self.model, parser, {INDEX: load_index(INDEX)}, parse_concurrency=2
+        )
+
+    def owner(self) -> psycopg.Connection:
+        """A connection that sees everything."""
+        return psycopg.connect(self.server.owner_conninfo, autocommit=True)
+
+    async def user(self, name: str, role: Role = Role.USER) -> Identity:
+        async with self.database.transaction(ADMIN) as connection:
+            created = await create_user(connection, name=name, role=role)
+        return Identity(user_id=created.id, role=role)
+
+    async def corpus(
+        self, identity: Identity, name: str = "notes", kind: CorpusKind = CorpusKind.PERSONAL
+    ) -> Corpus:
+        async with self.database.transaction(identity) as connection:
+            return await create_corpus(connection, identity, name=name, kind=kind, index_name=INDEX)
+
+    async def status(self, identity: Identity, upload: Upload) -> Upload:
+        async with self.database.transaction(identity) as connection:
+            return await read_upload(connection, upload.id)
+
+    async def settled(self, identity: Identity, *uploads: Upload, within: float = 20.0) -> list[Upload]:
+        """The uploads once all are indexed or failed."""
+        limit = time.monotonic() + within
+        while True:
+            states = []
+            try:
+                states = [await self.status(identity, upload) for upload in uploads]
+            except StoreError:
+                pass  # the test restarts the database
+            if states and all(state.status.final for state in states):
+                return states
+            assert time.monotonic() < limit, [(state.status, state.reason, state.attempts) for state in states]
+            await asyncio.sleep(0.03)
+
+    async def ask(self, identity: Identity, question: str, filters: Filters | None = None) -> set[str]:
+        """Texts that a search by the identity finds."""
+        async with self.database.transaction(identity) as connection:
+            return {text for text, _ in await self.search(connection, question, filters)}
+
+    async def search(
+        self, connection: Connection, question: str, filters: Filters | None = None
+    ) -> list[tuple[str, UUID]]:
+        """(text, corpus) of what a dense search over everything readable finds."""
+        vector = self.embedding.get_query_embedding(question)
+        hits = await search_dense(connection, vector, filters=filters, limit=50)
+        chunks = await read_chunks(connection, [chunk_id for chunk_id, _ in hits])
+        return [(chunk.text, chunk.document.corpus_id) for chunk in chunks.values()]
+
+    @asynccontextmanager
+    async def working(self, *, parser: Any = parse_here, options: WorkerOptions = QUICK) -> AsyncIterator[None]:
+        """A worker in this process, for the length of the block."""
+        worker = Worker(
+            self.server.service_conninfo, self.database, self.stages(parser), self.originals, options
+        )
+        task = asyncio.create_task(worker.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def index(self, identity: Identity, corpus: Corpus, *documents: DocumentInput) -> list[Upload]:
+        """Upload documents and wait until they are indexed."""
+        accepted = [
+            await self.uploads.accept(document, corpus_id=corpus.id, identity=identity) for document in documents
+        ]
+        async with self.working():
+            done = await self.settled(identity, *accepted)
+        assert {upload.status for upload in done} == {UploadStatus.INDEXED}, [upload.reason for upload in done]
+        return done
+
+
+@pytest.fixture
+def house(database_server: EmbeddedServer, database: Database, fake_embedding: BaseEmbedding) -> House:
+    return House(server=database_server, database=database, embedding=fake_embedding)
+
+
+@pytest.fixture
+def quick(request: pytest.FixtureRequest) -> Callable[..., WorkerOptions]:
+    """Worker options for tests, some replaced."""
+    return lambda **changes: replace(QUICK, **changes)

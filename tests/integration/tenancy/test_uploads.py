@@ -1,0 +1,346 @@
+"""Uploads: accepted whole, indexed once, replaced in one step, gone at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from rag_service.domain import CorpusKind, Filters, ParsedDocument
+from rag_service.errors import ConflictError, EmbeddingError, InputError, NotFoundError, PermissionDeniedError
+from rag_service.ingest.jobs import JobPolicy
+from rag_service.store.catalogue import list_documents, read_document, remove_document, set_expiry
+from rag_service.store.corpora import delete_corpus, update_corpus
+from rag_service.store.originals import OriginalKey
+from rag_service.store.paging import Slice
+from rag_service.store.uploads import UploadStatus, claim_upload, report_progress
+from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
+
+LLAMAS = "Llamas live in the Andes."
+ALPACAS = "Alpacas are smaller than llamas."
+
+
+async def test_what_was_accepted_is_indexed_and_found(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    (upload,) = await house.index(ana, corpus, text_file("llamas.txt", LLAMAS))
+    assert (upload.done, upload.total, upload.attempts) == (1, 1, 1)
+    assert await house.ask(ana, "llamas") == {LLAMAS}
+    async with house.database.transaction(ana) as connection:
+        document = await read_document(connection, upload.document_id)
+        key = OriginalKey(document_id=document.id, content_hash=document.content_hash)
+        assert await house.originals.read(connection, key) == LLAMAS.encode()
+
+
+async def test_document_bytes_and_job_are_stored_in_one_transaction(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    with house.owner() as owner:  # the queue refuses: then nothing else may stay
+        owner.execute("ALTER TABLE rag.procrastinate_jobs ADD CONSTRAINT closed CHECK (false) NOT VALID")
+        with pytest.raises(Exception):  # noqa: B017 - whatever the queue's package makes of it
+            await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+        for table in ("documents", "originals", "uploads", "procrastinate_jobs"):
+            assert owner.execute(f"SELECT count(*) FROM rag.{table}").fetchone() == (0,), table
+
+
+async def test_job_arguments_hold_ids_only(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    upload = await house.uploads.accept(text_file("secret name.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    with house.owner() as owner:
+        jobs = owner.execute("SELECT args FROM rag.procrastinate_jobs").fetchall()
+    assert jobs == [({"upload_id": str(upload.id), "user_id": str(ana.user_id)},)]
+
+
+async def test_two_uploads_of_one_file_at_the_same_moment_are_one(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    accept = house.uploads.accept
+    uploads = await asyncio.gather(
+        *(accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana) for _ in range(4))
+    )
+    assert len({upload.id for upload in uploads}) == 1
+    async with house.working():
+        await house.settled(ana, *uploads)
+    again = await accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    assert (again.id, again.status) == (uploads[0].id, UploadStatus.INDEXED)
+    with house.owner() as owner:
+        assert owner.execute("SELECT count(*) FROM rag.data_chunks").fetchone() == (1,)
+
+
+async def test_a_changed_file_replaces_the_old_one_in_one_step(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    (first,) = await house.index(ana, corpus, text_file("a.txt", LLAMAS))
+    second = await house.uploads.accept(text_file("a.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
+    assert second.document_id == first.document_id
+    assert await house.ask(ana, "llamas") == {LLAMAS}  # until the new version is stored
+    async with house.working():
+        await house.settled(ana, second)
+    assert await house.ask(ana, "llamas") == {ALPACAS}
+    with house.owner() as owner:
+        assert owner.execute("SELECT count(*) FROM rag.originals").fetchone() == (1,)
+        assert owner.execute("SELECT chunk_count FROM rag.corpus_statistics").fetchone() == (1,)
+
+
+async def test_a_newer_upload_supersedes_one_that_waits(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    first = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    second = await house.uploads.accept(text_file("a.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
+    async with house.working():
+        done = await house.settled(ana, first, second)
+    assert [(upload.status, upload.code) for upload in done] == [("failed", "superseded"), ("indexed", None)]
+    assert await house.ask(ana, "llamas") == {ALPACAS}
+
+
+async def test_deleting_what_is_being_indexed_wins(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(data: bytes, name: str) -> ParsedDocument:
+        reading.set()
+        await go_on.wait()
+        return await parse_here(data, name)
+
+    upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    async with house.working(parser=slow):
+        await asyncio.wait_for(reading.wait(), 10)
+        async with house.database.transaction(ana) as connection:
+            await remove_document(connection, upload.document_id)
+        go_on.set()
+        await _queue_is_empty(house)
+    assert await house.ask(ana, "llamas") == set()
+    with house.owner() as owner:
+        for table in ("documents", "data_chunks", "originals", "uploads", "postings", "term_statistics"):
+            assert owner.execute(f"SELECT count(*) FROM rag.{table}").fetchone() == (0,), table
+
+
+@pytest.mark.parametrize("what", ["corpus", "user"])
+async def test_jobs_of_a_deleted_corpus_or_user_are_void(house: House, what: str) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    await house.index(ana, corpus, text_file("a.txt", LLAMAS))
+    await house.uploads.accept(text_file("b.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
+    with house.owner() as owner:
+        if what == "user":
+            owner.execute("DELETE FROM rag.users WHERE id = %s", [ana.user_id])
+        else:
+            async with house.database.transaction(ana) as connection:
+                await delete_corpus(connection, corpus.id)
+        async with house.working():
+            await _queue_is_empty(house)
+        for table in ("documents", "data_chunks", "originals", "uploads", "postings", "corpus_statistics"):
+            assert owner.execute(f"SELECT count(*) FROM rag.{table}").fetchone() == (0,), table
+    assert await house.ask(ana, "llamas") == set()
+
+
+async def test_a_worker_that_lost_its_claim_cannot_write_late(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    async with house.database.transaction(ana) as connection:
+        late = await claim_upload(connection, upload.id)
+    async with house.database.transaction(ana) as connection:
+        newer = await claim_upload(connection, upload.id)
+    assert late is not None
+    assert newer is not None
+    from rag_service.store.uploads import ClaimLostError
+
+    with pytest.raises(ClaimLostError):
+        await house.stages().run(late, ana)
+    assert await house.ask(ana, "llamas") == set()
+    assert await house.stages().run(newer, ana) == 1
+    async with house.database.transaction(ana) as connection:
+        with pytest.raises(ClaimLostError):
+            await report_progress(connection, newer, UploadStatus.PARSING)  # finished: nobody's any more
+
+
+async def test_a_file_nobody_can_read_fails_at_once_with_a_reason(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    broken = await house.uploads.accept(
+        text_file("broken.pdf", "%PDF-1.7 nothing of the kind"), corpus_id=corpus.id, identity=ana
+    )
+    good = await house.uploads.accept(text_file("good.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    async with house.working():
+        failed, indexed = await house.settled(ana, broken, good)
+    assert failed.status is UploadStatus.FAILED
+    assert failed.attempts == 1
+    assert failed.reason is not None
+    assert "broken.pdf" in failed.reason
+    assert indexed.status is UploadStatus.INDEXED
+
+
+async def test_a_failing_embedding_model_is_tried_again_and_then_given_up(house: House, quick) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    calls = 0
+
+    async def failing(data: bytes, name: str) -> ParsedDocument:
+        nonlocal calls
+        calls += 1
+        if calls < 3 or name == "never.txt":
+            raise EmbeddingError("The embedding model does not answer.")
+        return await parse_here(data, name)
+
+    upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    policy = JobPolicy(attempts=3, backoff_seconds=0.01, backoff_max_seconds=0.02)
+    async with house.working(parser=failing, options=quick(policy=policy)):
+        (done,) = await house.settled(ana, upload)
+        assert (done.status, done.attempts) == (UploadStatus.INDEXED, 3)
+        upload = await house.uploads.accept(text_file("never.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
+        (failed,) = await house.settled(ana, upload)
+        assert (failed.status, failed.attempts, failed.code) == ("failed", 3, "embedding_unavailable")
+        calls = -100
+        retried = await house.uploads.accept(text_file("never.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
+        assert retried.id != failed.id  # a failed one may be sent again
+
+
+async def test_an_unforeseen_failure_tells_no_internals_and_ends(house: House, quick) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+
+    async def bug(data: bytes, name: str) -> ParsedDocument:
+        raise KeyError("/srv/internal/path")
+
+    upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    policy = JobPolicy(attempts=2, backoff_seconds=0.01, backoff_max_seconds=0.02)
+    async with house.working(parser=bug, options=quick(policy=policy)):
+        (failed,) = await house.settled(ana, upload)
+    assert (failed.status, failed.attempts, failed.code) == ("failed", 2, "internal_error")
+    assert "internal/path" not in str(failed.reason)
+
+
+async def test_a_stopped_worker_puts_its_documents_back_uncounted(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    reading = asyncio.Event()
+
+    async def endless(data: bytes, name: str) -> ParsedDocument:
+        reading.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    async with house.working(parser=endless):
+        await asyncio.wait_for(reading.wait(), 10)
+    state = await house.status(ana, upload)
+    assert (state.status, state.attempts) == (UploadStatus.PENDING, 0)
+    async with house.working():
+        (done,) = await house.settled(ana, upload)
+    assert done.status is UploadStatus.INDEXED
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 2**31])
+async def test_a_lifetime_that_makes_no_sense_is_refused(house: House, seconds: int) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    with pytest.raises(InputError, match="lifetime"):
+        await house.uploads.accept(
+            text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana, ttl_seconds=seconds
+        )
+    async with house.database.transaction(ana) as connection:
+        with pytest.raises(InputError):
+            await update_corpus(connection, corpus.id, ttl_seconds=seconds)
+
+
+async def test_expired_content_is_out_of_reach_before_it_is_purged(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    (upload,) = await house.index(ana, corpus, text_file("a.txt", LLAMAS))
+    with house.owner() as owner:
+        owner.execute("UPDATE rag.documents SET expires_at = now() - interval '1 second'")
+    assert await house.ask(ana, "llamas") == set()
+    async with house.database.transaction(ana) as connection:
+        assert (await list_documents(connection, corpus.id, Slice())).total == 0
+        with pytest.raises(NotFoundError):
+            await read_document(connection, upload.document_id)
+        with pytest.raises(NotFoundError):
+            await set_expiry(connection, upload.document_id, None)
+    # the same name can be used again, purged or not
+    again = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    async with house.working():
+        await house.settled(ana, again)
+        assert await house.ask(ana, "llamas") == {LLAMAS}
+        with house.owner() as owner:
+            owner.execute("UPDATE rag.documents SET expires_at = now() - interval '1 second'")
+            for _ in range(100):
+                if owner.execute("SELECT count(*) FROM rag.documents").fetchone() == (0,):
+                    break
+                await asyncio.sleep(0.05)
+            assert owner.execute("SELECT count(*) FROM rag.data_chunks").fetchone() == (0,)
+            assert owner.execute("SELECT count(*) FROM rag.term_statistics").fetchone() == (0,)
+
+
+async def test_the_corpus_gives_its_documents_their_lifetime(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    async with house.database.transaction(ana) as connection:
+        await update_corpus(connection, corpus.id, ttl_seconds=3600)
+    accept = house.uploads.accept
+    upload = await accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    own = await accept(text_file("b.txt", ALPACAS), corpus_id=corpus.id, identity=ana, ttl_seconds=60)
+    assert upload.expires_at is not None
+    assert own.expires_at is not None
+    assert 3500 < (upload.expires_at - upload.created_at).total_seconds() <= 3601
+    assert 50 < (own.expires_at - own.created_at).total_seconds() <= 61
+
+
+async def test_a_deactivated_corpus_takes_nothing_and_gives_nothing(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    await house.index(ana, corpus, text_file("a.txt", LLAMAS))
+    waiting = await house.uploads.accept(text_file("b.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
+    async with house.database.transaction(ana) as connection:
+        await update_corpus(connection, corpus.id, active=False)
+    with pytest.raises(ConflictError, match="deactivated"):
+        await house.uploads.accept(text_file("c.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
+    assert await house.ask(ana, "llamas") == set()
+    async with house.working():
+        (refused,) = await house.settled(ana, waiting)
+    assert (refused.status, refused.code) == ("failed", "conflict")
+    async with house.database.transaction(ana) as connection:
+        await update_corpus(connection, corpus.id, active=True)
+    assert await house.ask(ana, "llamas") == {LLAMAS}
+
+
+async def test_others_can_neither_upload_nor_look(house: House) -> None:
+    ana, ben = await house.user("ana"), await house.user("ben")
+    corpus = await house.corpus(ana)
+    (upload,) = await house.index(ana, corpus, text_file("a.txt", LLAMAS))
+    for stranger in (ben, ADMIN):  # an administrator is a stranger in personal corpora
+        with pytest.raises(NotFoundError):
+            await house.uploads.accept(text_file("b.txt", ALPACAS), corpus_id=corpus.id, identity=stranger)
+        with pytest.raises(NotFoundError):
+            await house.status(stranger, upload)
+        async with house.database.transaction(stranger) as connection:
+            with pytest.raises(NotFoundError):
+                await remove_document(connection, upload.document_id)
+        assert await house.ask(stranger, "llamas", Filters(document_ids=(upload.document_id,))) == set()
+    public = await house.corpus(ADMIN, "handbook", CorpusKind.GLOBAL)
+    with pytest.raises((NotFoundError, PermissionDeniedError)):
+        await house.uploads.accept(text_file("b.txt", ALPACAS), corpus_id=public.id, identity=ben)
+
+
+async def test_uploads_of_someone_who_may_no_longer_write_fail(house: House) -> None:
+    from rag_service.domain import Role
+
+    boss = await house.user("boss", Role.ADMIN)
+    public = await house.corpus(boss, "handbook", CorpusKind.GLOBAL)
+    upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=public.id, identity=boss)
+    with house.owner() as owner:
+        owner.execute("UPDATE rag.users SET role = 'user' WHERE id = %s", [boss.user_id])
+    async with house.working():
+        (failed,) = await house.settled(ADMIN, upload)
+    assert (failed.status, failed.code) == ("failed", "not_permitted")
+
+
+async def _queue_is_empty(house: House) -> None:
+    with house.owner() as owner:
+        for _ in range(200):
+            if owner.execute("SELECT count(*) FROM rag.procrastinate_jobs").fetchone() == (0,):
+                return
+            await asyncio.sleep(0.03)
+    raise AssertionError("jobs are left")

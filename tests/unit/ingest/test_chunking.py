@@ -1,0 +1,105 @@
+"""Chunks are slices of the stored text, of a size, cut where the text pauses."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.schema import BaseNode, MetadataMode
+
+from rag_service.definitions import IngestDefinition
+from rag_service.domain import Location, Span
+from rag_service.ingest.chunking import Chunker, as_llama_document
+from rag_service.ingest.parse import parse
+from rag_service.text.tokens import count_tokens
+
+
+def chunk(text: str, spans: list[Span] | None = None, *, title: str = "", **definition: object) -> list[BaseNode]:
+    chunker = Chunker(IngestDefinition(**definition))  # type: ignore[arg-type]
+    return chunker([as_llama_document(text, spans or [], {"title": title, "document_id": "d"})])
+
+
+def chunk_markdown(source: str, **definition: object) -> list[BaseNode]:
+    parsed = parse(source.encode(), file_name="guide.md")
+    return chunk(parsed.text, list(parsed.spans), title=parsed.title, **definition)
+
+
+TEXT = st.text(alphabet=st.sampled_from("abc de.\n ñé¿?|"), max_size=3000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT)
+def test_every_chunk_is_the_slice_its_offsets_say(text: str) -> None:
+    for node in chunk(text, chunk_tokens=60, chunk_overlap=15):
+        assert node.get_content(MetadataMode.NONE) == text[node.metadata["char_start"] : node.metadata["char_end"]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT)
+def test_no_word_of_the_text_is_lost(text: str) -> None:
+    covered = [False] * len(text)
+    for node in chunk(text, chunk_tokens=60, chunk_overlap=15):
+        start, end = node.metadata["char_start"], node.metadata["char_end"]
+        covered[start:end] = [True] * (end - start)
+    assert all(covered[position] or character.isspace() for position, character in enumerate(text))
+
+
+def test_chunks_keep_to_their_size_and_overlap() -> None:
+    sentences = [f"Sentence number {number} tells one thing about pallets." for number in range(200)]
+    nodes = chunk("\n\n".join(sentences), chunk_tokens=200, chunk_overlap=40)
+    sizes = [count_tokens(node.get_content(MetadataMode.NONE)) for node in nodes]
+    assert max(sizes) <= 200 + 2 * len(sentences) // len(nodes)  # blank lines between paragraphs come on top
+    for first, second in zip(nodes, nodes[1:], strict=False):
+        shared = first.metadata["char_end"] - second.metadata["char_start"]
+        assert 0 < shared < 40 * 8
+
+
+def test_a_sentence_longer_than_a_chunk_is_cut_inside() -> None:
+    nodes = chunk("word " * 1000, chunk_tokens=100, chunk_overlap=0)
+    assert len(nodes) >= 10
+    assert all(count_tokens(node.get_content(MetadataMode.NONE)) <= 130 for node in nodes)
+
+
+GUIDE = (
+    """# Travel
+
+## Hotels
+
+"""
+    + "A room may cost 120 euros a night in most towns. " * 8
+    + """
+
+## Trains
+
+"""
+    + "Second class is booked for journeys below four hours. " * 8
+)
+
+
+def test_sections_begin_chunks_of_their_own_and_are_named() -> None:
+    nodes = chunk_markdown(GUIDE)
+    assert [node.metadata["section"] for node in nodes] == ["Hotels", "Trains"]
+    assert "120 euros" in nodes[0].get_content(MetadataMode.NONE)
+
+
+def test_title_and_section_stand_before_the_text_that_is_embedded() -> None:
+    embedded = chunk_markdown(GUIDE)[1].get_content(MetadataMode.EMBED)
+    assert embedded.startswith("Travel\nTrains\n")
+
+
+def test_declared_headings_give_a_chunk_its_type() -> None:
+    nodes = chunk_markdown(GUIDE, chunk_types={"hotels": "fees"})
+    assert [node.metadata["chunk_type"] for node in nodes if "euros" in node.get_content()] == ["fees"]
+
+
+def test_a_chunk_keeps_the_places_of_what_it_holds() -> None:
+    text = "first page\n\nsecond page"
+    spans = [
+        Span(start=0, end=10, location=Location(page=1)),
+        Span(start=12, end=23, location=Location(page=2)),
+    ]
+    (node,) = chunk(text, spans)
+    assert [span[2]["page"] for span in node.metadata["spans"]] == [1, 2]
+
+
+def test_a_document_without_text_has_no_chunks() -> None:
+    assert chunk(" \n\n ") == []

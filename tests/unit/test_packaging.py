@@ -1,0 +1,57 @@
+"""What the top level promises to tools."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from rag_service.definitions import list_indices, load_index
+from rag_service.query.prompt import load_prompts
+from rag_service.settings import Settings, setting_name
+
+LAYOUT = {
+    "rag_service", "indices", "prompts", "evals", "tests", "pyproject.toml", "compose.yaml", "README.md", "Makefile",
+    "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "SECURITY.md",
+}  # fmt: skip
+
+
+def test_the_top_level_is_the_agreed_one(checkout: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    top = {line.split("/")[0] for line in listed.splitlines() if not line.startswith(".")}
+    assert top <= LAYOUT
+
+
+def test_the_compose_file_follows_the_compose_schema(checkout: Path) -> None:
+    checker = Path(sys.executable).parent / "check-jsonschema"
+    subprocess.run([checker, "--builtin-schema", "vendor.compose-spec", checkout / "compose.yaml"], check=True)
+
+
+def test_the_compose_file_sets_only_settings_that_exist(checkout: Path) -> None:
+    services = yaml.safe_load((checkout / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    known = {setting_name(field) for field in Settings.model_fields}
+    used = {name for service in services.values() for name in service.get("environment", {}) if name.startswith("RAG_")}
+    assert used
+    assert used <= known
+
+
+def test_compose_commands_exist(checkout: Path) -> None:
+    from rag_service.cli import main
+
+    services = yaml.safe_load((checkout / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    ours = [service["command"][0] for service in services.values() if service.get("build")]
+    assert set(ours) <= set(main.commands)
+
+
+def test_every_shipped_definition_and_prompt_loads() -> None:
+    assert {load_index(name).name for name in list_indices()} == set(list_indices())
+    assert load_prompts().template("grounded", "fr").name == "grounded"
+
+
+def test_torch_is_pinned_where_it_is_asked_for(checkout: Path) -> None:
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "torch==2.13.0" in project["optional-dependencies"]["local"]
+    assert not any(requirement.startswith("torch") for requirement in project["dependencies"])
