@@ -173,7 +173,7 @@ class AnswerQuery:
     question: str
     filters: Filters = Filters()
     top_k: int = 5  # passages returned at most
-    threshold: float = 0.6  # least calibrated relevance, 0..1
+    threshold: float | None = None  # least calibrated relevance, 0..1; None: the index's, else the setting's
 
 
 class Decision(StrEnum):

@@ -110,7 +110,7 @@ def _find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
 
 async def _ask(components: Components, question: str, console: Console) -> None:
     settings = components.settings
-    query = AnswerQuery(question=question, top_k=settings.topk_default, threshold=settings.similarity_threshold)
+    query = AnswerQuery(question=question, top_k=settings.topk_default)
     answer = await components.engine.answer(query, LOCAL_ADMIN)
     print_answer(answer, console)
 

@@ -33,11 +33,10 @@ def read_query(request: SearchRequest, settings: Settings) -> AnswerQuery:
     """
     if errors := list(_find_errors(request, settings)):
         raise InvalidRequestError(errors)
-    threshold = request.similarity_threshold
     return AnswerQuery(
         question=request.query.strip(),
         top_k=settings.topk_default if request.top_k is None else request.top_k,
-        threshold=settings.similarity_threshold if threshold is None else threshold,
+        threshold=request.similarity_threshold,
         filters=Filters(
             corpus_ids=tuple(request.corpus_ids),
             document_ids=tuple(request.document_ids),

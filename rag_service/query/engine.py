@@ -116,9 +116,13 @@ class AnswerEngine(BaseQueryEngine):
         return [
             Rerank(self._reranker, lambda text: terms(text, language)),
             NewerFirst(),
-            Threshold(query.threshold),
+            Threshold(self._threshold(query, retrieval)),
             TopK(query.top_k),
         ]
+
+    def _threshold(self, query: AnswerQuery, retrieval: Retrieval) -> float:
+        chosen = retrieval.index.query.threshold if query.threshold is None else query.threshold
+        return self._settings.similarity_threshold if chosen is None else chosen
 
     async def stream(self, query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
         """Answer as events: sources, then deltas and citations, then the complete answer.
@@ -301,7 +305,6 @@ class AnswerEngine(BaseQueryEngine):
             AnswerQuery(
                 question=query_bundle.query_str,
                 top_k=settings.topk_default,
-                threshold=settings.similarity_threshold,
             ),
             self._identity,
         )

@@ -2,15 +2,14 @@
 
 A template is `prompts/<name>.<language>.md`: front matter that declares its variables, then a
 `# system` and a `# user` part in which `{{variable}}` is replaced. Text from documents and its
-metadata is put between lines that hold a boundary drawn for this request alone; marks that look
-like citations, boundary-like lines and invisible characters in it are neutralised first.
+metadata is put between lines that hold a boundary drawn for this request alone, and neutralised first,
+see `rag_service.query.untrusted`.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import yaml
 from rag_service.definitions import shipped_folder
 from rag_service.domain import Hit
 from rag_service.errors import DefinitionError
+from rag_service.query.untrusted import neutralise, neutralise_metadata
 from rag_service.text.words import LANGUAGES
 
 FALLBACK_LANGUAGE = "en"
@@ -28,9 +28,17 @@ _REQUIRED_VARIABLES = frozenset({"context", "question"})
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 _PARTS = re.compile(r"^# (system|user)\s*$", re.MULTILINE)
-_MARK_LIKE = re.compile(r"[\[［【]\s*[cC]\s*(\d[\d\s,cC;–-]*)[\]］】]")
-_CONTROL = re.compile(r"[\u0000-\u0008\u000b-\u001f\u007f-\u009f]")
-_METADATA_LENGTH = 200  # characters of a title, section or source that are shown to the model
+
+__all__ = [
+    "PromptTemplate",
+    "Prompts",
+    "load_prompts",
+    "neutralise",
+    "neutralise_metadata",
+    "new_boundary",
+    "render_context",
+    "render_passage",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,18 +159,3 @@ def render_passage(number: int, hit: Hit, boundary: str) -> str:
 def render_context(hits: Sequence[Hit], boundary: str) -> str:
     """All shown chunks, [C1] first."""
     return "\n\n".join(render_passage(number, hit, boundary) for number, hit in enumerate(hits, start=1))
-
-
-def neutralise(text: str) -> str:
-    """Text from a document without authority: no citation marks, no invisible characters.
-
-    Only what the model reads is changed; citations are verified against the stored text.
-    """
-    visible = "".join(character for character in text if character in "\n\t" or unicodedata.category(character) != "Cf")
-    return _MARK_LIKE.sub(r"(C\1)", _CONTROL.sub(" ", visible))
-
-
-def neutralise_metadata(text: str) -> str:
-    """One line of at most 200 characters, neutralised."""
-    line = " ".join(neutralise(text).split())
-    return line if len(line) <= _METADATA_LENGTH else line[: _METADATA_LENGTH - 1] + "…"

@@ -14,7 +14,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_an_unknown_setting_is_named_with_the_nearest_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAG_TOPK_DEFUALT", "3")
-    with pytest.raises(ConfigurationError, match="RAG_TOPK_DEFUALT.*Did you mean RAG_TOPK_DEFAULT"):
+    with pytest.raises(ConfigurationError, match=r"RAG_TOPK_DEFUALT.*Did you mean RAG_TOPK_DEFAULT"):
         load_settings()
 
 

@@ -20,16 +20,21 @@ export class AnswerView {
     this._blocks = []; // {signature, element} in the order of the page
   }
 
-  /** Show `text`; `final` marks sentences that cite nothing, which nobody can know before the end. */
+  /**
+   * Show `text`; `final` marks sentences that cite nothing, which nobody can know before the end.
+   * Returns the kinds of marked sentences there are.
+   */
   show(text, { final = false } = {}) {
     const placed = this._evidence.placeIn(text);
     const unmarked = final ? this._evidence.unmarkedSentences : 0;
     const ranges = findUnsupported(text, placed, unmarked).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
-    const blocks = parseBlocks(text);
+    const blocks = parseBlocks(text).map((block) => ({ ...block, leadsIn: /:\s*$/.test(text.slice(block.from, block.to)) }));
+    const kinds = new Set();
     this._blocks.splice(blocks.length).forEach(({ element }) => element.remove());
     blocks.forEach((block, i) => {
       const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
-      const flags = ranges.filter(({ start, end }) => start < block.to && end > block.from);
+      const flags = ranges.filter((range) => range.start < block.to && range.end > block.from && applies(range, block));
+      flags.forEach(({ kind }) => kinds.add(kind));
       const shape = [inside.length, flags.map(({ kind, start }) => kind + start), final];
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
@@ -40,7 +45,7 @@ export class AnswerView {
       else this.element.append(element);
       this._blocks[i] = { signature, element };
     });
-    return ranges.map(({ kind }) => kind);
+    return kinds;
   }
 
   _badge(text, placed, number, at, seen) {
@@ -55,12 +60,16 @@ export class AnswerView {
   }
 }
 
+// Headings, code and lead-ins ("You need:") state nothing, so nothing has to prove them.
+const applies = ({ kind }, { type, leadsIn }) =>
+  kind === "unverified" || !(["heading", "code", "rule"].includes(type) || leadsIn);
+
 const wrapAs = (kind) => (isFirst) =>
   el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
 
 /** What the underlines mean; null when there are none. */
 export function makeLegend(kinds) {
-  const present = ["unverified", "unmarked"].filter((kind) => kinds.includes(kind));
+  const present = ["unverified", "unmarked"].filter((kind) => kinds.has(kind));
   if (!present.length) return null;
   const entries = present.map((kind) =>
     el("li", {}, icon("alert"), el("span", { className: `flag flag-${kind}` }, t(`legend_${kind}`))),

@@ -70,9 +70,11 @@ export function findUnsupported(text, placed, unmarkedSentences) {
   const found = [];
   let at = 0;
   const addGap = (end) => {
-    if (unmarkedSentences && /\p{L}{2}.*\s.*\p{L}{2}/su.test(text.slice(at, end))) {
-      found.push({ start: at, end, kind: "unmarked" });
-    }
+    const gap = text.slice(at, end);
+    const saysSomething = gap.match(/\p{L}{2,}/gu)?.length > 1;
+    if (!unmarkedSentences || !saysSomething) return;
+    const start = at + gap.length - gap.trimStart().length;
+    found.push({ start, end: at + gap.trimEnd().length, kind: "unmarked" });
   };
   for (const sentence of [...sentences.values()].sort((a, b) => a.start - b.start)) {
     addGap(sentence.start);

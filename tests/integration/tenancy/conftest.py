@@ -25,7 +25,7 @@ from rag_service.ingest.worker import Worker, WorkerOptions
 from rag_service.store.corpora import Corpus, create_corpus
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.originals import DatabaseOriginals, OriginalStore
-from rag_service.store.search import read_chunks, resolve_scope, search_dense
+from rag_service.store.search import read_chunks, search_dense
 from rag_service.store.session import Connection, Database
 from rag_service.store.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.users import create_user

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import BaseNode, MetadataMode
@@ -48,7 +50,7 @@ def test_chunks_keep_to_their_size_and_overlap() -> None:
     nodes = chunk("\n\n".join(sentences), chunk_tokens=200, chunk_overlap=40)
     sizes = [count_tokens(node.get_content(MetadataMode.NONE)) for node in nodes]
     assert max(sizes) <= 200 + 2 * len(sentences) // len(nodes)  # blank lines between paragraphs come on top
-    for first, second in zip(nodes, nodes[1:], strict=False):
+    for first, second in pairwise(nodes):
         shared = first.metadata["char_end"] - second.metadata["char_start"]
         assert 0 < shared < 40 * 8
 

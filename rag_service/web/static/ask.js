@@ -1,0 +1,118 @@
+// The question box and the questions asked so far.
+
+import { announce, byId } from "./dom.js";
+import { readDraft, readTurns, saveDraft, saveTurns } from "./history.js";
+import { t } from "./i18n.js";
+import { Turn } from "./turn.js";
+
+const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
+const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
+
+export function startAsking({ openSource }) {
+  const box = byId("question");
+  const send = byId("send");
+  const stop = byId("stop");
+  const turns = [];
+  let running = null;
+
+  function add(turn) {
+    byId("welcome").hidden = true;
+    turns.push(turn);
+    byId("turns").append(turn.element);
+  }
+
+  async function askQuestion(question) {
+    if (running) {
+      announce(t("busy"));
+      flash(byId("question-hint"), t("busy"));
+      return;
+    }
+    const turn = new Turn(question, { openSource, askAgain: askQuestion });
+    running = turn;
+    add(turn);
+    showRunning(true);
+    const unfollow = follow(turn.element);
+    turn.element.scrollIntoView({ block: "start" });
+    try {
+      const error = await turn.run();
+      if (error && !turn.text && !box.value) setQuestion(question); // nothing typed is lost
+    } finally {
+      running = null;
+      unfollow();
+      showRunning(false);
+      saveTurns(turns.filter((one) => one.final || one.text));
+    }
+  }
+
+  function showRunning(isRunning) {
+    const hadFocus = [send, stop].includes(document.activeElement);
+    send.hidden = isRunning;
+    stop.hidden = !isRunning;
+    if (hadFocus) (isRunning ? stop : box).focus();
+  }
+
+  function setQuestion(text) {
+    box.value = text;
+    saveDraft(text);
+    showLength();
+  }
+
+  function showLength() {
+    const max = Number(box.dataset.max);
+    const length = [...box.value].length;
+    const tooLong = length > max;
+    byId("question-count").textContent = length > max * NEARLY_FULL ? t("too_long", { count: length, max }) : "";
+    box.setAttribute("aria-invalid", String(tooLong));
+    send.disabled = tooLong;
+    box.style.height = "auto"; // grow with the text; browsers with field-sizing do it by themselves
+    box.style.height = `${box.scrollHeight}px`;
+  }
+
+  byId("ask-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const question = box.value.trim();
+    if (!question || send.disabled) return;
+    if (!running) setQuestion("");
+    askQuestion(question);
+  });
+  box.addEventListener("input", () => setQuestion(box.value));
+  box.addEventListener("keydown", (event) => {
+    // While a word is being composed (accents, Chinese), Enter belongs to the input method.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("ask-form").requestSubmit();
+  });
+  stop.addEventListener("click", () => running?.stop());
+  for (const example of document.querySelectorAll(".example")) {
+    example.addEventListener("click", () => {
+      box.focus();
+      askQuestion(example.textContent.trim());
+    });
+  }
+
+  for (const kept of readTurns()) add(Turn.restore(kept, { openSource, askAgain: askQuestion }));
+  announce("");
+  setQuestion(readDraft());
+  if (turns.length) turns.at(-1).element.scrollIntoView({ block: "start" });
+}
+
+/** Keep the growing answer in view while its reader is at the end of the page, and only then. */
+function follow(element) {
+  let last = element.offsetHeight;
+  const observer = new ResizeObserver(() => {
+    const grown = element.offsetHeight - last;
+    last = element.offsetHeight;
+    const page = document.documentElement;
+    const left = page.scrollHeight - page.scrollTop - page.clientHeight - Math.max(0, grown);
+    if (left < NEAR_THE_END) page.scrollTop = page.scrollHeight;
+  });
+  observer.observe(element);
+  return () => observer.disconnect();
+}
+
+function flash(element, words) {
+  const note = element.querySelector(".keys");
+  note.dataset.usual ??= note.textContent;
+  note.textContent = words;
+  setTimeout(() => (note.textContent = note.dataset.usual), 4000);
+}

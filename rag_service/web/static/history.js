@@ -1,0 +1,46 @@
+// What the visitor has typed and been answered, kept in this tab: it survives errors, a reload and a change
+// of the language, and goes with the tab. A sign-out must call `forget`.
+
+const DRAFT = "rag_draft";
+const TURNS = "rag_turns";
+const MOST_TURNS = 30;
+
+function write(key, value) {
+  try {
+    sessionStorage.setItem(key, value);
+    return true;
+  } catch {
+    return false; // storage is full or forbidden: the page works on without
+  }
+}
+
+function read(key) {
+  try {
+    return sessionStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+export const saveDraft = (text) => write(DRAFT, text);
+export const readDraft = () => read(DRAFT) ?? "";
+
+/** @param turns finished ones, as plain values; the oldest are let go when there is no room */
+export function saveTurns(turns) {
+  for (let from = Math.max(0, turns.length - MOST_TURNS); from <= turns.length; from += 1) {
+    if (write(TURNS, JSON.stringify(turns.slice(from)))) return;
+  }
+}
+
+export function readTurns() {
+  try {
+    return JSON.parse(read(TURNS) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+export function forget() {
+  write(DRAFT, "");
+  write(TURNS, "[]");
+}

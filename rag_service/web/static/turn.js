@@ -1,0 +1,159 @@
+// One question and what becomes of it: searching, written, complete, stopped, or failed.
+
+import { ask } from "./api.js";
+import { AnswerView, makeLegend } from "./answer.js";
+import { copyText, plainText } from "./copying.js";
+import { announce, el, icon } from "./dom.js";
+import { Evidence } from "./evidence.js";
+import { t } from "./i18n.js";
+import { errorNotice, notice } from "./notice.js";
+import { makeDecision, makeWhy } from "./why.js";
+
+const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
+
+let count = 0;
+
+export class Turn {
+  /**
+   * @param question as it was typed
+   * @param openSource called with (citation, evidence, badge, sentence)
+   * @param askAgain called with the question
+   */
+  constructor(question, { openSource, askAgain }) {
+    this.question = question;
+    this.evidence = new Evidence();
+    this.final = null;
+    this.text = "";
+    this._askAgain = askAgain;
+    this._stop = new AbortController();
+    this._timer = 0;
+    this._answer = new AnswerView(this.evidence, (citation, badge, sentence) =>
+      openSource(citation, this.evidence, badge, sentence),
+    );
+    this._progress = el("p", { className: "progress" });
+    this._below = el("div", { className: "below" });
+    const id = `turn-${(count += 1)}`;
+    const words = [el("span", { className: "sr-only" }, `${t("question")}: `), question];
+    this._body = el("div", { className: "answer" }, this._progress, this._answer.element, this._below);
+    this.element = el(
+      "article",
+      { className: "turn", "aria-labelledby": id },
+      el("h2", { className: "asked", id }, ...words),
+      this._body,
+    );
+  }
+
+  stop() {
+    this._stop.abort();
+  }
+
+  /** Ask and show; resolves to null when all went well or it was stopped, else to the ApiError. */
+  async run() {
+    this._setBusy(true, t("searching"));
+    try {
+      for await (const { event, data } of ask(this.question, this._stop.signal)) this._take(event, data);
+      this._complete();
+      return null;
+    } catch (error) {
+      if (this._stop.signal.aborted) this._end(notice("info", el("p", {}, t("stopped")), this._retry()));
+      else if (error.problem) {
+        this._end(errorNotice(error, this._retry()));
+        return error;
+      } else throw error;
+      return null;
+    } finally {
+      this._setBusy(false);
+    }
+  }
+
+  _take(event, data) {
+    if (event === "delta") this.text += data.text;
+    else this.evidence.take(event, data);
+    if (event === "sources" && data.sources.length) this._setBusy(true, t("writing", { count: data.sources.length }));
+    if (event === "final") {
+      this.final = data;
+      this.text = data.answer;
+    }
+    this._timer ||= setTimeout(() => this._paint(), PAINT_EVERY);
+  }
+
+  _paint() {
+    clearTimeout(this._timer);
+    this._timer = 0;
+    return this._answer.show(this.text, { final: this.final !== null });
+  }
+
+  _complete() {
+    const { final } = this;
+    const kinds = this._paint();
+    const verified = final.citations.filter(({ status }) => status === "verified").length;
+    const cited = final.citations.length ? t("complete_citations", { count: final.citations.length, verified }) : "";
+    this._below.replaceChildren(
+      ...[
+        makeLegend(kinds),
+        final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
+        final.sources.length ? null : this._nothingFound(),
+        el("div", { className: "answer-foot" }, makeDecision(final), this._copyButton()),
+        makeWhy(final),
+      ].filter(Boolean),
+    );
+    announce(`${t("complete")} ${cited} ${t(`decision_${final.decision}`)}.`);
+  }
+
+  /** The partial answer stays, with a word on why it ends. */
+  _end(message) {
+    const kinds = this._paint();
+    const legend = makeLegend(kinds);
+    const copy = this.text ? el("div", { className: "answer-foot" }, this._copyButton()) : null;
+    this._below.replaceChildren(...[legend, message, copy].filter(Boolean));
+    if (message.classList.contains("notice-info")) announce(message.textContent);
+  }
+
+  _setBusy(busy, words = "") {
+    this._body.setAttribute("aria-busy", String(busy));
+    this._body.classList.toggle("is-busy", busy);
+    this._progress.textContent = words;
+    this._progress.hidden = !words;
+    if (words) announce(words);
+  }
+
+  _nothingFound() {
+    return el("p", { className: "muted" }, `${t("nothing_found_hint")} `, el("a", { href: "#documents" }, t("go_documents")));
+  }
+
+  _retry() {
+    const onclick = () => this._askAgain(this.question);
+    return el("button", { type: "button", className: "button", onclick }, icon("retry"), t("ask_again"));
+  }
+
+  _copyButton() {
+    const label = el("span", {}, t("copy"));
+    const copy = async () => {
+      const copied = await copyText(plainText(this.text, this.evidence));
+      label.textContent = t(copied ? "copied" : "copy_failed");
+      announce(label.textContent);
+      setTimeout(() => (label.textContent = t("copy")), 2500);
+    };
+    return el("button", { type: "button", className: "quiet", onclick: copy }, icon("copy"), label);
+  }
+
+  /** What `history.js` keeps. */
+  toJSON() {
+    return { question: this.question, final: this.final, text: this.text };
+  }
+
+  /** A turn of before, from what was kept. */
+  static restore({ question, final, text }, callbacks) {
+    const turn = new Turn(question, callbacks);
+    turn._progress.hidden = true;
+    turn.text = text;
+    if (!final) {
+      turn._end(notice("info", el("p", {}, t("stopped")), turn._retry()));
+      return turn;
+    }
+    turn.final = final;
+    turn.evidence.take("final", final);
+    turn._complete();
+    return turn;
+  }
+}

@@ -1,0 +1,36 @@
+// The parts of the page (`section[data-view]`), chosen by the address behind "#", so that Back works and the
+// conversation stays. A further part needs a section, a link with `data-to`, and nothing here.
+
+import { byId } from "./dom.js";
+import { hide } from "./tooltip.js";
+
+export function startViews({ onLeave }) {
+  const sections = [...document.querySelectorAll("[data-view]")];
+  const find = (name) => sections.find((section) => section.dataset.view === name);
+  let shown = null;
+
+  function show(moveFocus) {
+    const section = find(location.hash.slice(1)) ?? shown ?? sections[0];
+    if (section === shown) return;
+    if (shown) onLeave();
+    hide();
+    shown = section;
+    for (const one of sections) one.hidden = one !== section;
+    for (const link of document.querySelectorAll("[data-to]")) {
+      if (link.dataset.to === section.dataset.view) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.title = section.dataset.title;
+    if (!moveFocus) return;
+    scrollTo(0, 0);
+    // Where the reader goes on: the heading, or the question box once there is a conversation.
+    (section.querySelector("h1:not([hidden] *)") ?? byId("question")).focus({ preventScroll: true });
+  }
+
+  // The language is changed by a reload, which must come back to the same part.
+  for (const link of document.querySelectorAll(".languages a")) {
+    link.addEventListener("click", () => (link.hash = location.hash));
+  }
+  addEventListener("hashchange", () => show(true));
+  show(false);
+}

@@ -1,0 +1,63 @@
+// What an answer rests on: decision, confidence and its parts, time, and every passage with its relevance.
+
+import { el, icon } from "./dom.js";
+import { decimal, duration, t } from "./i18n.js";
+import { iconOf } from "./places.js";
+
+/** The disclosure "Why this answer". @param final the body of the `final` event */
+export function makeWhy(final) {
+  const parts = final.confidenceParts;
+  const facts = [
+    [t("why_decision"), t(`decision_${final.decision}`)],
+    [t("why_confidence"), meter(final.confidence)],
+    [t("why_relevance"), decimal(parts.meanRelevance)],
+    parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank)],
+    [t("why_time"), duration(final.latencyMs)],
+    [t("why_model"), final.model],
+    [t("why_tokens"), `${t("count", { value: final.promptTokens })} + ${t("count", { value: final.completionTokens })}`],
+  ].filter(Boolean);
+  return el(
+    "details",
+    { className: "why" },
+    el("summary", {}, icon("chevron"), t("why")),
+    el("dl", { className: "facts" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    parts.criticalBoost ? el("p", { className: "muted" }, t("why_boost")) : null,
+    final.sources.length ? el("h4", {}, t("why_passages")) : null,
+    final.sources.length ? el("ol", { className: "passages" }, ...final.sources.map((one) => passage(one, final))) : null,
+  );
+}
+
+function passage(source, final) {
+  const shown = final.contextUsed.find(
+    (one) => one.documentId === source.documentId && one.chunkIndex === source.chunkIndex,
+  );
+  return el(
+    "li",
+    {},
+    el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), el("span", {}, source.place), meter(source.score)),
+    el("p", { className: "muted" }, source.title, shown ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
+    shown ? el("p", { className: "snippet" }, shown.snippet) : null,
+  );
+}
+
+/** A figure from 0 to 1 as bar and number. */
+function meter(value) {
+  return el(
+    "span",
+    { className: "score" },
+    el("meter", { min: 0, max: 1, value, "aria-label": t("why_score") }),
+    el("span", {}, decimal(value)),
+  );
+}
+
+/** The decision as a chip that stands under the answer. */
+export function makeDecision(final) {
+  const shape = { can_proceed: "verified", uncertain: "misattributed", out_of_scope: "info" }[final.decision];
+  return el(
+    "p",
+    { className: `decision decision-${final.decision}` },
+    icon(shape),
+    t(`decision_${final.decision}`),
+    el("span", { className: "muted" }, ` · ${decimal(final.confidence)} · ${duration(final.latencyMs)}`),
+  );
+}

@@ -1,0 +1,120 @@
+"""Kills worker processes at every stage of an ingest; used by a test and by `make soak`."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_service.domain import Identity
+from rag_service.ingest.pipeline import DocumentInput
+from rag_service.store.corpora import Corpus
+from rag_service.store.uploads import UploadStatus
+from tests.integration.tenancy.conftest import House
+
+STAGES = ("parsing", "chunking", "embedding", "storing")
+_ROOT = Path(__file__).parents[3]
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    killed_in: Counter[str] = field(default_factory=Counter)  # stage → workers killed while a document was in it
+    attempts: int = 0  # claims of all documents together
+    seconds: float = 0.0
+
+
+def make_documents(count: int, *, paragraphs: int = 40) -> list[DocumentInput]:
+    """Texts of several chunks each, all different."""
+    draw = random.Random(11)
+    vocabulary = [f"word{number}" for number in range(400)]
+    documents = []
+    for number in range(count):
+        text = "\n\n".join(
+            f"Document {number}, paragraph {paragraph}. " + " ".join(draw.choices(vocabulary, k=60)) + "."
+            for paragraph in range(paragraphs)
+        )
+        documents.append(DocumentInput(data=text.encode(), file_name=f"document-{number}.txt"))
+    return documents
+
+
+async def start_worker(conninfo: str) -> Process:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.integration.tenancy.worker_process", conninfo, cwd=_ROOT, stdout=PIPE
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"ready\n"
+    return process
+
+
+async def kill(process: Process) -> None:
+    if process.returncode is None:
+        process.send_signal(signal.SIGKILL)
+    await process.communicate()
+
+
+async def ingest_under_fire(
+    house: House, identity: Identity, corpus: Corpus, documents: list[DocumentInput], *, kills: int, within: float
+) -> Outcome:
+    """Upload documents, kill two workers in turns, each while some document is in the next stage, and wait for the end."""
+    outcome = Outcome()
+    started = time.monotonic()
+    uploads = [await house.uploads.accept(document, corpus_id=corpus.id, identity=identity) for document in documents]
+    conninfo = house.server.service_conninfo
+    workers = list(await asyncio.gather(start_worker(conninfo), start_worker(conninfo)))
+    try:
+        for turn, stage in zip(range(kills), itertools.cycle(STAGES), strict=False):
+            if not await _wait_for(house, stage):
+                break  # all done
+            outcome.killed_in[stage] += 1
+            # Both at once: whoever holds the document in this stage dies in it.
+            await asyncio.gather(*(kill(worker) for worker in workers))
+            workers = list(await asyncio.gather(start_worker(conninfo), start_worker(conninfo)))
+        done = await house.settled(identity, *uploads, within=within)
+    finally:
+        await asyncio.gather(*(kill(worker) for worker in workers))
+    assert {upload.status for upload in done} == {UploadStatus.INDEXED}
+    outcome.attempts = sum(upload.attempts for upload in done)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+async def _wait_for(house: House, stage: str) -> bool:
+    """Until a document is in the stage; False when none can be any more."""
+    with house.owner() as owner:
+        while True:
+            states = {row[0] for row in owner.execute("SELECT DISTINCT status FROM rag.uploads").fetchall()}
+            if stage in states:
+                return True
+            if not states - {"indexed", "failed"}:
+                return False
+            await asyncio.sleep(0.004)
+
+
+def chunk_set(house: House, corpus: Corpus) -> list[tuple[str, int, str]]:
+    """Every chunk of a corpus: (document name, index, text)."""
+    with house.owner() as owner:
+        return owner.execute(
+            "SELECT d.name, c.chunk_index, c.text FROM rag.data_chunks c JOIN rag.documents d ON d.id = c.document_id"
+            " WHERE c.corpus_id = %s ORDER BY 1, 2",
+            [corpus.id],
+        ).fetchall()
+
+
+def statistics(house: House, corpus: Corpus) -> tuple[object, ...]:
+    """What BM25 counts in a corpus, to be equal however it came about."""
+    with house.owner() as owner:
+        row = owner.execute(
+            "SELECT (SELECT (chunk_count, term_count)::text FROM rag.corpus_statistics WHERE corpus_id = %(c)s),"
+            " (SELECT md5(string_agg(term || chunk_frequency, ',' ORDER BY term)) FROM rag.term_statistics"
+            "  WHERE corpus_id = %(c)s)",
+            {"c": corpus.id},
+        ).fetchone()
+    assert row is not None
+    return row
