@@ -43,6 +43,7 @@ _MARKER = re.compile(
 _MARKER_OPEN = re.compile(r"(?:[-*+•‣▪·–—]+|_+|=+|\(?\d{0,3}[.)]?|\(?[a-zA-Z]\)?|#{1,6}|`{1,2}|~{1,2})\Z")
 _HEADING = re.compile(r"#{1,6}\s")
 _LABEL = re.compile(r"[^\n.!?|:]{1,60}:[ \t]")
+_LABEL_LENGTH = 62
 _SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 _WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
@@ -279,13 +280,30 @@ class SentenceStream:
             marked = self._take_marks(at, final)
             if marked == _WAIT or marked > at:
                 return marked
+        row_follows = self._labelled_row_follows(at, after, final)
+        if row_follows is None:
+            return _WAIT
         ends = (
             self._code
+            or row_follows
             or text.count("\n", at, after) > 1
             or _MARKER.match(text, after) is not None
             or self._line_stands_alone(at, text[after])
         )
         return at if ends and at > 0 else _NO
+
+    def _labelled_row_follows(self, at: int, after: int, final: bool) -> bool | None:
+        """Whether a row ends at `at` and the next line is a row like "label: value | …"; None if it is too soon to tell.
+
+        Rows of tables whose labels are in lower case would else read as one sentence that runs on.
+        """
+        text = self._text
+        if not text[after].islower() or " | " not in text[self._line : at]:
+            return False
+        if _LABEL.match(text, after):
+            return True
+        undecided = not final and len(text) - after <= _LABEL_LENGTH and "\n" not in text[after:]
+        return None if undecided else False
 
     def _line_stands_alone(self, at: int, following: str) -> bool:
         """Whether the line that ends at `at` is a heading, a row, a lead-in or a title."""

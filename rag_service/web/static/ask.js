@@ -17,6 +17,7 @@ export function startAsking({ openSource }) {
 
   function add(turn) {
     byId("welcome").hidden = true;
+    byId("ask-title").classList.add("sr-only");
     turns.push(turn);
     byId("turns").append(turn.element);
   }
@@ -34,12 +35,13 @@ export function startAsking({ openSource }) {
     const unfollow = follow(turn.element);
     turn.element.scrollIntoView({ block: "start" });
     try {
-      const error = await turn.run();
-      if (error && !turn.text && !box.value) setQuestion(question); // nothing typed is lost
+      await turn.run();
+      if (turn.error && !turn.text && !box.value) box.value = question; // nothing typed is lost
     } finally {
       running = null;
       unfollow();
       showRunning(false);
+      setQuestion(box.value);
       saveTurns(turns.filter((one) => one.final || one.text));
     }
   }
@@ -72,7 +74,10 @@ export function startAsking({ openSource }) {
     event.preventDefault();
     const question = box.value.trim();
     if (!question || send.disabled) return;
-    if (!running) setQuestion("");
+    if (!running) {
+      setQuestion("");
+      saveDraft(question); // until it is answered: a reload in between must not lose it
+    }
     askQuestion(question);
   });
   box.addEventListener("input", () => setQuestion(box.value));

@@ -17,7 +17,9 @@ export function t(key, values = {}) {
 
 export const knows = (key) => key in strings;
 
-const format = (value) => (typeof value === "number" ? new Intl.NumberFormat(language).format(value) : String(value));
+const format = (value) => (typeof value === "number" ? whole(value) : String(value));
+
+export const whole = (value) => new Intl.NumberFormat(language).format(value);
 
 export const decimal = (value) =>
   new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);

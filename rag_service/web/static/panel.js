@@ -13,6 +13,7 @@ import { fullPlace, iconOf } from "./places.js";
 
 const AROUND = 1200; // characters shown before and after the quote
 const STEP = 4000; // characters added by "earlier" and "later"
+const MOST = 20_000; // characters that the service gives at once
 const wide = matchMedia("(min-width: 64rem)");
 
 export class SourcePanel {
@@ -88,7 +89,8 @@ export class SourcePanel {
     this._request += 1;
     document.body.classList.remove("has-panel");
     this._opener?.removeAttribute("aria-expanded");
-    if (this._opener?.isConnected) this._opener.focus();
+    // The badge is made anew when its answer grows; the question box is the next best place to go on.
+    (this._opener?.isConnected ? this._opener : byId("question")).focus();
     this._opener = null;
   }
 
@@ -105,11 +107,12 @@ export class SourcePanel {
         const quote = locate(body, citation);
         if (!quote) fill(heading, alone(citation.quote), el("p", { className: "muted" }, t("panel_changed")));
         else {
+          const mayGrow = body.end - body.start + STEP <= MOST;
           fill(
             heading,
-            body.start > 0 ? more("panel_earlier", () => load(body.start - STEP, body.end)) : null,
+            mayGrow && body.start > 0 ? more("panel_earlier", () => load(body.start - STEP, body.end)) : null,
             renderPassage(body.text, quote, name),
-            body.end < body.length ? more("panel_later", () => load(body.start, body.end + STEP)) : null,
+            mayGrow && body.end < body.length ? more("panel_later", () => load(body.start, body.end + STEP)) : null,
           );
         }
       } catch (error) {

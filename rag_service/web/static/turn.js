@@ -1,6 +1,6 @@
 // One question and what becomes of it: searching, written, complete, stopped, or failed.
 
-import { ask } from "./api.js";
+import { ApiError, ask } from "./api.js";
 import { AnswerView, makeLegend } from "./answer.js";
 import { copyText, plainText } from "./copying.js";
 import { announce, el, icon } from "./dom.js";
@@ -24,6 +24,7 @@ export class Turn {
     this.evidence = new Evidence();
     this.final = null;
     this.text = "";
+    this.error = null; // the ApiError that ended it
     this._askAgain = askAgain;
     this._stop = new AbortController();
     this._timer = 0;
@@ -47,20 +48,18 @@ export class Turn {
     this._stop.abort();
   }
 
-  /** Ask and show; resolves to null when all went well or it was stopped, else to the ApiError. */
+  /** Ask and show; `final` or `error` is set afterwards, neither when it was stopped. */
   async run() {
     this._setBusy(true, t("searching"));
     try {
       for await (const { event, data } of ask(this.question, this._stop.signal)) this._take(event, data);
       this._complete();
-      return null;
     } catch (error) {
-      if (this._stop.signal.aborted) this._end(notice("info", el("p", {}, t("stopped")), this._retry()));
+      if (this._stop.signal.aborted) this._endStopped();
       else if (error.problem) {
+        this.error = error;
         this._end(errorNotice(error, this._retry()));
-        return error;
       } else throw error;
-      return null;
     } finally {
       this._setBusy(false);
     }
@@ -106,7 +105,11 @@ export class Turn {
     const legend = makeLegend(kinds);
     const copy = this.text ? el("div", { className: "answer-foot" }, this._copyButton()) : null;
     this._below.replaceChildren(...[legend, message, copy].filter(Boolean));
-    if (message.classList.contains("notice-info")) announce(message.textContent);
+  }
+
+  _endStopped() {
+    this._end(notice("info", el("p", {}, t("stopped")), el("p", { className: "notice-actions" }, this._retry())));
+    announce(t("stopped"));
   }
 
   _setBusy(busy, words = "") {
@@ -139,21 +142,19 @@ export class Turn {
 
   /** What `history.js` keeps. */
   toJSON() {
-    return { question: this.question, final: this.final, text: this.text };
+    const { question, final, text, evidence, error } = this;
+    return { question, final, text, evidence, problem: error?.problem };
   }
 
   /** A turn of before, from what was kept. */
-  static restore({ question, final, text }, callbacks) {
+  static restore({ question, final, text, evidence, problem }, callbacks) {
     const turn = new Turn(question, callbacks);
     turn._progress.hidden = true;
-    turn.text = text;
-    if (!final) {
-      turn._end(notice("info", el("p", {}, t("stopped")), turn._retry()));
-      return turn;
-    }
-    turn.final = final;
-    turn.evidence.take("final", final);
-    turn._complete();
+    Object.assign(turn.evidence, evidence);
+    Object.assign(turn, { final, text, error: problem ? new ApiError(problem) : null });
+    if (final) turn._complete();
+    else if (turn.error) turn._end(errorNotice(turn.error, turn._retry()));
+    else turn._endStopped();
     return turn;
   }
 }

@@ -44,6 +44,7 @@ class Upload {
 
   async run() {
     if (this._cancel.signal.aborted) return;
+    this._bar.value = 0;
     this._show("sending", t("upload_sending", { percent: percent(0) }));
     try {
       const { outcome, chunkCount } = await upload(this.file, {

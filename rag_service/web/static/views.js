@@ -24,7 +24,7 @@ export function startViews({ onLeave }) {
     if (!moveFocus) return;
     scrollTo(0, 0);
     // Where the reader goes on: the heading, or the question box once there is a conversation.
-    (section.querySelector("h1:not([hidden] *)") ?? byId("question")).focus({ preventScroll: true });
+    (section.querySelector("h1:not(.sr-only)") ?? byId("question")).focus({ preventScroll: true });
   }
 
   // The language is changed by a reload, which must come back to the same part.

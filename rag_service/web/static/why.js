@@ -1,7 +1,7 @@
 // What an answer rests on: decision, confidence and its parts, time, and every passage with its relevance.
 
 import { el, icon } from "./dom.js";
-import { decimal, duration, t } from "./i18n.js";
+import { decimal, duration, t, whole } from "./i18n.js";
 import { iconOf } from "./places.js";
 
 /** The disclosure "Why this answer". @param final the body of the `final` event */
@@ -14,7 +14,7 @@ export function makeWhy(final) {
     parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank)],
     [t("why_time"), duration(final.latencyMs)],
     [t("why_model"), final.model],
-    [t("why_tokens"), `${t("count", { value: final.promptTokens })} + ${t("count", { value: final.completionTokens })}`],
+    [t("why_tokens"), `${whole(final.promptTokens)} + ${whole(final.completionTokens)}`],
   ].filter(Boolean);
   return el(
     "details",

@@ -1,0 +1,150 @@
+"""Links, images and HTML in a model's text, made harmless while it streams.
+
+A link in an answer can carry away what the model has read (an image is fetched without a click), or lead
+a reader astray. So a URL passes only if that very URL stands in what the model was shown; any other is
+replaced. Markdown that would make a link of something else is broken by one space, images become links,
+and a tag's `<` becomes `‹`. Nothing else of the text changes.
+
+At most one word is held back, since a URL holds no white space, or the inside of a Markdown link's
+parentheses.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+LINK_REMOVED = {"en": "[link removed]", "es": "[enlace eliminado]", "fr": "[lien supprimé]"}
+
+_LONGEST_WORD = 4096  # characters held back at most
+_URL_END = r"[^\s<>\"'“”«»{}|\\^`\]]"
+_TLD_ALONE = "com|net|org|info|biz|xyz|example|test|invalid|site|online|click|link|top|shop|live|cloud"
+_URL = re.compile(
+    rf"(?:[a-z][a-z0-9+.-]{{1,20}}:/{{1,3}}|//(?=[\w-]+\.)|www\d?\.|(?:mailto|javascript|vbscript|data|tel|sms|blob|file):)"
+    rf"{_URL_END}+"
+    rf"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    rf"|\b(?:[\w-]+\.)+[a-z]{{2,24}}(?::\d+)?[/?]{_URL_END}*"
+    rf"|\b(?:[\w-]+\.)+(?:{_TLD_ALONE})\b(?!\.?\w)"
+    rf"|\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?/{_URL_END}*",
+    re.IGNORECASE,
+)
+_TRAILING = ".,;:!?)]*_~'’"
+_ELEMENT = (
+    "a|abbr|address|applet|area|article|aside|audio|b|base|bdi|bdo|big|blink|blockquote|body|br|button|canvas|caption"
+    "|center|cite|code|col|colgroup|data|datalist|dd|del|details|dfn|dialog|dir|div|dl|dt|em|embed|fieldset|figcaption"
+    "|figure|font|footer|form|frame|frameset|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|legend|li"
+    "|link|main|map|mark|marquee|math|menu|meta|meter|nav|noscript|object|ol|optgroup|option|output|p|param|picture"
+    "|pre|progress|q|s|samp|script|section|select|slot|small|source|span|strike|strong|style|sub|summary|sup|svg"
+    "|table|tbody|td|template|textarea|tfoot|th|thead|time|title|tr|track|u|ul|var|video|wbr|xml"
+)
+# A known element, a comment, or any tag with room for attributes; `List<String>` stays.
+_TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$))", re.IGNORECASE)
+_TARGET = re.compile(r"\](?=\()")
+_REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def find_urls(text: str) -> set[str]:
+    """The URLs of a text, without the punctuation that follows them."""
+    return {_trim(match[0]) for match in _URL.finditer(text)}
+
+
+class LinkFilter:
+    """Takes text in pieces, gives it back without foreign links. `changes` holds where it changed any."""
+
+    def __init__(self, allowed: Iterable[str], *, language: str = "en") -> None:
+        """
+        Args:
+            allowed: the URLs that may stand in the output, exactly.
+            language: of the words that replace the others.
+        """
+        self._allowed = frozenset(allowed)
+        self._removed = LINK_REMOVED.get(language, LINK_REMOVED["en"])
+        self._held = ""
+        self._line = ""  # what has been given out of the line at hand
+        self._length = 0  # characters given out
+        self.changes: list[int] = []  # offsets in the output
+
+    def feed(self, text: str) -> str:
+        """Takes the next piece; returns what can no longer become a link."""
+        self._held += text
+        cut = _safe_end(self._held)
+        if cut < len(self._held) - _LONGEST_WORD:
+            cut = len(self._held)
+        ready, self._held = self._held[:cut], self._held[cut:]
+        return self._give(ready)
+
+    def flush(self) -> str:
+        """The rest."""
+        ready, self._held = self._held, ""
+        return self._give(ready)
+
+    def _give(self, text: str) -> str:
+        if not text:
+            return ""
+        safe = self._neutralise(text)
+        self._length += len(safe)
+        self._line = (self._line + safe).rpartition("\n")[2][-400:]
+        return safe
+
+    def _neutralise(self, text: str) -> str:
+        text = _INVISIBLE.sub("", text)
+        pieces: list[str] = []
+        length = self._length
+        position = 0
+        for start, end, replacement in sorted(self._edits(text)):
+            if start < position:
+                continue
+            pieces += [text[position:start], replacement]
+            length += start - position + len(replacement)
+            self.changes.append(max(self._length, length - 1))
+            position = end
+        return "".join([*pieces, text[position:]])
+
+    def _edits(self, text: str) -> Iterable[tuple[int, int, str]]:
+        """(start, end, replacement) of what must not stay."""
+        for match in _URL.finditer(_same_length_nfkc(text)):
+            url = _trim(text[match.start() : match.end()])
+            if url and url not in self._allowed:
+                yield match.start(), match.start() + len(url), self._removed
+        for match in _TARGET.finditer(text):
+            inside = text[match.end() + 1 :].partition(")")[0].strip()
+            if inside not in self._allowed:
+                yield match.end(), match.end(), " "
+        for match in re.finditer(r"!(?=\[)", text):
+            yield match.start(), match.end(), ""
+        for match in _TAG.finditer(text):
+            yield match.start(), match.end(), "‹"
+        before = len(self._line)
+        for match in _REFERENCE.finditer(self._line + text):
+            if match.end(1) >= before:
+                yield match.end(1) - before, match.end(1) - before, " "
+
+
+def _safe_end(text: str) -> int:
+    """Up to where the text cannot change any more: before its last word, or an open link's parenthesis."""
+    end = len(text)
+    while end and not text[end - 1].isspace():
+        end -= 1
+    opening = text.rfind("](", max(0, end - _LONGEST_WORD), end)
+    if opening >= 0 and not any(stop in text[opening:end] for stop in (")", "\n\n")):
+        while opening and not text[opening - 1].isspace():
+            opening -= 1
+        return opening
+    # "<b" needs its next character, which may be the white space itself.
+    return end
+
+
+def _trim(url: str) -> str:
+    trimmed = url.rstrip(_TRAILING)
+    closing = trimmed.count("(") - trimmed.count(")")
+    return trimmed + ")" * closing if closing > 0 and url.startswith(trimmed + ")" * closing) else trimmed
+
+
+def _same_length_nfkc(text: str) -> str:
+    """Full-width and other look-alike letters as plain ones, character for character."""
+    if text.isascii():
+        return text
+    plain = (unicodedata.normalize("NFKC", character) for character in text)
+    return "".join(new if len(new) == 1 else old for new, old in zip(plain, text, strict=True))
