@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from rag_service.api.schemas import CitationBody
 
@@ -163,7 +163,7 @@ class ChatCompletionChunk(Struct, kw_only=True, frozen=True, omit_defaults=True)
     created: int
     model: str
     choices: list[ChunkChoice]
-    object: str = field()
+    object: str  # no default: it must not be left out
     usage: Usage | None = None
     citations: list[CitationBody] | None = None
     rag: RagBody | None = None

@@ -1,31 +1,48 @@
-"""The default reranker: no model, a millisecond, three signals.
+"""The default reranker: no model, a few milliseconds, the fused score and four signals.
 
-The calibrated relevance is the original score. Two signals move it in log-odds, so that the result
-stays a figure in 0..1 that means what relevance means: how much of the question's words the passage
-holds, rare ones among these hits counting more, and how many of them its headings and title hold.
+    order = fused
+          + PHRASE_WEIGHT   · share of the question's neighbouring words that stand together in the passage
+          + SENTENCE_WEIGHT · share of its words that one sentence of the passage holds
+          + SECTION_WEIGHT  · share of its words that the headings and the title hold
+          + DOCUMENT_WEIGHT · how far the best passage of the same document lies behind the best of all
+    score = sigmoid(logit(best relevance) + STEEPNESS · (order - best order))
 
-Weights from the top 10 of 1,190 XQuAD questions each (cosine 0.6 + BM25 0.4, logistic relevance,
-article titles as headings): MRR 0.971 → 0.971 in English, 0.954 → 0.956 in Spanish. A plain
-weighted sum of the same three (0.7 / 0.2 / 0.1) lost in English: 0.969. The sections of real
-documents should gain more than article titles do; the eval sets decide.
+Words that few of these hits hold count more. The order rests on the fused score and not on the
+calibrated relevance: the latter says whether a passage answers, and orders worse. The score stays in
+0..1: the first hit has the best relevance found, the others fall off as a listwise logistic fit says.
+
+The weights were set on XQuAD (1,190 questions each) and the project's own sets so that no set loses
+by any of them. MRR without and with reranking, 128-word windows of MiniLM, alpha 0.55 (0.5 procedures):
+XQuAD en 0.972 → 0.977, es 0.959 → 0.963, samples 0.944 → 0.978; share of right passages among the
+first three: procedures 0.872 → 0.917, samples 0.70 → 0.756, retirement 0.783 → 0.867.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from itertools import pairwise
+from uuid import UUID
 
 from rag_service.domain import Chunk, Hit
 from rag_service.models.rerankers import Analyse, by_score
+from rag_service.text.words import LANGUAGES, detect_language, terms
 
-OVERLAP_WEIGHT = 1.0  # log-odds between a passage with none and one with all of the words
-SECTION_WEIGHT = 1.0  # log-odds for headings that hold all of the words
+PHRASE_WEIGHT = 0.1
+SENTENCE_WEIGHT = 0.05
+SECTION_WEIGHT = 0.02
+DOCUMENT_WEIGHT = 0.4
+STEEPNESS = 18.0  # log-odds of being the right passage per unit of fused score (listwise fit, XQuAD odd articles)
+NEAR = 2  # index terms that neighbouring words of the question may lie apart in a passage
 
 MOST_CERTAIN = 1e-6  # relevance is kept this far from 0 and 1, where log-odds end
 
+_SENTENCE_END = re.compile(r"[.!?:;]\s+|\n+")
+
 
 class HeuristicReranker:
-    """Relevance moved by word overlap and section match."""
+    """Fused score moved by phrases, sentence overlap, section match and the company a passage keeps."""
 
     name = "heuristic"
 
@@ -36,33 +53,79 @@ class HeuristicReranker:
         return
 
     async def rerank(self, query: str, hits: Sequence[Hit], *, query_terms: Sequence[str]) -> list[Hit]:
-        terms = set(query_terms) or set(self._analyse(query))
-        passages = [set(self._analyse(hit.chunk.text)) for hit in hits]
-        weights = _rarities(terms, passages)
-        return by_score(
-            hits,
-            [
-                _moved(
-                    hit.scores.relevance,
-                    OVERLAP_WEIGHT * (_share(passage, weights) - 0.5)
-                    + SECTION_WEIGHT * _share(set(self._analyse(_headings(hit.chunk))), dict.fromkeys(terms, 1.0)),
-                )
-                for hit, passage in zip(hits, passages, strict=True)
-            ],
-        )
+        if not hits:
+            return []
+        asked = list(query_terms) or self._analyse(query)
+        analyse = _analysis_that_gave(asked, query) or self._analyse
+        texts = [[analyse(sentence) for sentence in _SENTENCE_END.split(hit.chunk.text)] for hit in hits]
+        passages = [[term for sentence in sentences for term in sentence] for sentences in texts]
+        weights = _rarities(asked, passages)
+        base = _fused_or_relevance(hits)
+        orders = [
+            score
+            + PHRASE_WEIGHT * _phrase_share(asked, passage, weights)
+            + SENTENCE_WEIGHT * max((_share(sentence, weights) for sentence in sentences), default=0.0)
+            + SECTION_WEIGHT * _share(analyse(_headings(hit.chunk)), dict.fromkeys(weights, 1.0))
+            + DOCUMENT_WEIGHT * lag
+            for hit, score, lag, sentences, passage in zip(
+                hits, base, _lags_of_documents(hits, base), texts, passages, strict=True
+            )
+        ]
+        return by_score(hits, _rate(orders, max(hit.scores.relevance for hit in hits)))
 
 
-def _rarities(terms: set[str], passages: Sequence[set[str]]) -> dict[str, float]:
+def _analysis_that_gave(query_terms: Sequence[str], query: str) -> Analyse | None:
+    """The analysis whose stems the query's terms are: passages must be read in the question's language."""
+    likely = detect_language(query)
+    for language in sorted(LANGUAGES, key=lambda language: language != likely):
+        if terms(query, language) == list(query_terms):
+            return lambda text: terms(text, language)
+    return None
+
+
+def _fused_or_relevance(hits: Sequence[Hit]) -> list[float]:
+    """The score that ranked the hits; a source without fusion has the relevance alone."""
+    fused = [hit.scores.fused for hit in hits]
+    if None in fused:
+        return [hit.scores.relevance for hit in hits]
+    return [score or 0.0 for score in fused]
+
+
+def _lags_of_documents(hits: Sequence[Hit], base: Sequence[float]) -> list[float]:
+    """For each hit, best score of its document less the best of all: 0 or below."""
+    best: dict[UUID, float] = {}
+    for hit, score in zip(hits, base, strict=True):
+        document = hit.chunk.document.id
+        best[document] = max(score, best.get(document, score))
+    top = max(base)
+    return [best[hit.chunk.document.id] - top for hit in hits]
+
+
+def _rarities(asked: Sequence[str], passages: Sequence[Sequence[str]]) -> dict[str, float]:
     """Weight of each term: above 0, larger the fewer of these passages hold it."""
-    return {
-        term: math.log(1 + (len(passages) + 1) / (1 + sum(term in passage for passage in passages))) for term in terms
-    }
+    held = [set(passage) for passage in passages]
+    return {term: math.log(1 + (len(held) + 1) / (1 + sum(term in passage for passage in held))) for term in asked}
 
 
-def _share(found: set[str], weights: dict[str, float]) -> float:
-    """Weight of the terms found as a share of all, 0..1; 0.5 when there is nothing to find."""
-    total = sum(weights.values())
-    return sum(weight for term, weight in weights.items() if term in found) / total if total else 0.5
+def _share(found: Sequence[str], weights: dict[str, float]) -> float:
+    """Weight of the terms found as a share of all, 0..1."""
+    total, held = sum(weights.values()), set(found)
+    return sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
+
+
+def _phrase_share(asked: Sequence[str], passage: Sequence[str], weights: dict[str, float]) -> float:
+    """Weight of the question's neighbouring terms that lie within `NEAR` of each other, as a share, 0..1."""
+    places: dict[str, list[int]] = {}
+    for position, term in enumerate(passage):
+        if term in weights:
+            places.setdefault(term, []).append(position)
+    total = together = 0.0
+    for first, second in pairwise(asked):
+        weight = weights[first] + weights[second]
+        total += weight
+        if any(abs(here - there) <= NEAR for here in places.get(first, ()) for there in places.get(second, ())):
+            together += weight
+    return together / total if total else 0.0
 
 
 def _headings(chunk: Chunk) -> str:
@@ -70,7 +133,8 @@ def _headings(chunk: Chunk) -> str:
     return " ".join([chunk.document.title, *headings])
 
 
-def _moved(relevance: float, log_odds: float) -> float:
-    """Relevance after this much more evidence, 0..1."""
-    certain = min(1 - MOST_CERTAIN, max(MOST_CERTAIN, relevance))
-    return 1 / (1 + math.exp(-(math.log(certain / (1 - certain)) + log_odds)))
+def _rate(orders: Sequence[float], best_relevance: float) -> list[float]:
+    """Scores in 0..1 that keep the order; the first has the best relevance."""
+    certain = min(1 - MOST_CERTAIN, max(MOST_CERTAIN, best_relevance))
+    top, log_odds = max(orders), math.log(certain / (1 - certain))
+    return [1 / (1 + math.exp(min(700.0, STEEPNESS * (top - order) - log_odds))) for order in orders]

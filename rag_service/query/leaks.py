@@ -8,117 +8,124 @@ citation and is flagged like any other unproved sentence.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 
 from rag_service.text.words import fold
 
 LEAK_LETTERS = 30  # this many letters in a row, five or six words, are no coincidence
-_SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”»)\]*]|$)|\n")
+_RUN_LETTERS = 120  # letters of a run that are remembered
+_SENTENCE_ENDS = ".!?…\n"
+
+
+class _State(Enum):
+    OPEN = 1  # text passes
+    LEAKING = 2  # text of a secret arrives
+    ENDING = 3  # no more of the secret, but its sentence goes on
 
 
 class LeakFilter:
-    """Takes text in pieces, gives it back without leaks, each replaced by a notice."""
+    """Takes text in pieces, gives it back with each leak, to the end of its sentence, replaced by a notice."""
 
     def __init__(self, secrets: Sequence[str], *, notice: str) -> None:
         """
         Args:
             secrets: texts that must not be repeated; short ones (under 30 letters) only as a whole.
-            notice: put in the place of a sentence that was left out.
+            notice: put in the place of what is left out.
         """
-        self._secrets = [_Secret(secret) for secret in secrets if _letters(secret)]
+        self._secrets = [_Secret(secret) for secret in secrets if any(map(str.isalnum, secret))]
         self._notice = notice
-        self._held = ""
-        self._leaking = False
-        self._ending = False  # a leak's letters have ended, its sentence has not
+        self._state = _State.OPEN
+        self._held = ""  # may become a leak; while leaking: what follows the end of a sentence
+        self._sentence_over = False  # a sentence has ended since the leak's last letter
         self._length = 0
         self.changes: list[int] = []  # offsets of the notices in the output
 
     def feed(self, text: str) -> str:
         """Takes the next piece; returns what is no part of a leak."""
-        given: list[str] = []
-        for character in text:
-            self._take(character, given)
-        return "".join(given)
+        if not self._secrets:
+            self._length += len(text)
+            return text
+        return "".join([self._take(character) for character in text])
 
     def flush(self) -> str:
         """The rest."""
-        rest, self._held = ("" if self._leaking else self._held), ""
+        rest = self._held if self._state is _State.OPEN else ""
+        self._held = ""
+        self._length += len(rest)
         return rest
 
-    def _take(self, character: str, given: list[str]) -> None:
-        if self._ending:
-            if _is_end(character):
-                self._ending = self._leaking = False
-                self._give("\n" if character == "\n" else " ", given)
-            for letter in fold(character):
-                if letter.isalnum():
-                    for secret in self._secrets:
-                        secret.take(letter)
-            return
+    def _take(self, character: str) -> str:
         for letter in fold(character):
-            if letter.isalnum():
-                for secret in self._secrets:
-                    secret.take(letter)
-        if self._leaking:
-            if not any(secret.matched for secret in self._secrets):
-                self._leaking, self._ending = True, not _is_end(character)
-            return
-        self._held += character
-        if any(secret.leaks for secret in self._secrets):
-            self._give(self._drop_leak(), given)
-            return
-        longest = max((secret.matched for secret in self._secrets), default=0)
-        cut = _tail_start(self._held, longest)
-        ready, self._held = self._held[:cut], self._held[cut:]
-        self._give(ready, given)
+            for secret in self._secrets:
+                secret.take(letter)
+        leaks = any(secret.leaks for secret in self._secrets)
+        match self._state:
+            case _State.OPEN:
+                self._held += character
+                return self._begin_leak() if leaks else self._release()
+            case _State.LEAKING if leaks:
+                self._continue_leak(character)
+            case _State.LEAKING if self._sentence_over:
+                self._state = _State.OPEN
+                self._held += character
+                return self._release()
+            case _State.LEAKING:
+                self._state = _State.ENDING
+            case _State.ENDING if character in _SENTENCE_ENDS:
+                self._state = _State.OPEN
+                self._held = "\n" if character == "\n" else ""
+        return ""
 
-    def _drop_leak(self) -> str:
-        self._held, self._leaking = "", True
+    def _begin_leak(self) -> str:
+        self._state, self._held, self._sentence_over = _State.LEAKING, "", False
         self.changes.append(self._length)
+        self._length += len(self._notice)
         return self._notice
 
-    def _give(self, text: str, given: list[str]) -> None:
-        if text:
-            given.append(text)
-            self._length += len(text)
+    def _continue_leak(self, character: str) -> None:
+        if character.isalnum():
+            self._held, self._sentence_over = "", False
+        elif character in _SENTENCE_ENDS:
+            self._held, self._sentence_over = "\n" if character == "\n" else "", True
+        elif self._sentence_over:
+            self._held += character
+
+    def _release(self) -> str:
+        """What is held, but for the end that may be the beginning of a leak."""
+        cut = min(secret.beginning(self._held) for secret in self._secrets)
+        ready, self._held = self._held[:cut], self._held[cut:]
+        self._length += len(ready)
+        return ready
 
 
 class _Secret:
     """How many of the last letters stand together in one secret text."""
 
     def __init__(self, text: str) -> None:
-        self._text = _letters(text)
-        self._run = ""
+        letters = "".join(filter(str.isalpha, fold(text)))
+        # Numbers are left out of a long text: a list may be numbered anew.
+        self._counts: Callable[[str], bool] = str.isalpha if len(letters) >= LEAK_LETTERS else str.isalnum
+        self._text = "".join(filter(self._counts, fold(text)))
         self._needed = min(LEAK_LETTERS, len(self._text))
+        self._run = ""
 
     def take(self, letter: str) -> None:
-        run = (self._run + letter)[-4 * LEAK_LETTERS :]
-        while run and run not in self._text:
+        if not self._counts(letter):
+            return
+        run = (self._run + letter)[-_RUN_LETTERS:]
+        while run not in self._text:
             run = run[1:]
         self._run = run
-
-    @property
-    def matched(self) -> int:
-        return len(self._run)
 
     @property
     def leaks(self) -> bool:
         return len(self._run) >= self._needed
 
-
-def _letters(text: str) -> str:
-    return "".join(character for character in fold(text) if character.isalnum())
-
-
-def _is_end(character: str) -> bool:
-    return character in ".!?…\n"
-
-
-def _tail_start(text: str, letters: int) -> int:
-    """Where the last `letters` letters of the text begin."""
-    at = len(text)
-    while letters and at:
-        at -= 1
-        letters -= len(_letters(text[at]))
-    return at
+    def beginning(self, text: str) -> int:
+        """Where in the text the letters of the run begin."""
+        at, letters = len(text), len(self._run)
+        while letters > 0 and at:
+            at -= 1
+            letters -= sum(map(self._counts, fold(text[at])))
+        return at

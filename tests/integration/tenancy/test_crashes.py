@@ -18,6 +18,7 @@ from rag_service.store.session import Database
 from rag_service.store.uploads import UploadStatus
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.killing import chunk_set, ingest_under_fire, make_documents, statistics
+from tests.integration.tenancy.worker_process import parse_slowly
 
 DOCUMENTS = 12
 KILLS = 5
@@ -87,8 +88,8 @@ async def test_the_database_restarts_during_ingest(
         corpus = await house.corpus(ana)
         documents = make_documents(8)
         half = [await house.uploads.accept(d, corpus_id=corpus.id, identity=ana) for d in documents[:4]]
-        async with house.working():
-            await _until_one_is_indexed(house, ana, half[0].id)
+        async with house.working(parser=parse_slowly):
+            await _until_one_is_indexed(house)
             await asyncio.to_thread(_restart, tmp_path / "postgres", mode)
             rest = [await _accept(house, ana, document, corpus.id) for document in documents[4:]]
             done = await house.settled(ana, *half, *rest, within=40)
@@ -110,12 +111,13 @@ async def _accept(house: House, identity: Identity, document, corpus_id):  # typ
     raise AssertionError("the service did not recover")
 
 
-async def _until_one_is_indexed(house: House, identity: Identity, upload_id: object) -> None:
+async def _until_one_is_indexed(house: House) -> None:
     with house.owner() as owner:
         for _ in range(1000):
-            if owner.execute("SELECT FROM rag.uploads WHERE status = 'indexed'").fetchone():
+            if owner.execute("SELECT count(*) FROM rag.uploads WHERE status = 'indexed'").fetchone() != (0,):
                 return
             await asyncio.sleep(0.01)
+    raise AssertionError("nothing was indexed")
 
 
 def _restart(folder: Path, mode: str) -> None:

@@ -7,7 +7,7 @@ CREATE UNLOGGED TABLE rag.embedding_cache (
     vector     bytea NOT NULL,               -- float32, little-endian
     expires_at timestamptz NOT NULL
 );
-ALTER TABLE rag.embedding_cache ALTER COLUMN vector SET STORAGE PLAIN; -- does not compress
+ALTER TABLE rag.embedding_cache ALTER COLUMN vector SET STORAGE EXTERNAL; -- does not compress
 CREATE INDEX embedding_cache_expiry ON rag.embedding_cache (expires_at);
 CREATE INDEX embedding_cache_tenant ON rag.embedding_cache (tenant_id) WHERE tenant_id IS NOT NULL;
 

@@ -1,0 +1,114 @@
+"""The whole service with Ollama as its model server: from socket to socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from rag_service.app import Components, create_app
+from tests.doubles.ollama import Done, ErrorLine, OllamaDouble, Say, chat, failure, ollama
+from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service
+
+__all__ = ["ingest", "ollama", "open_service"]  # fixtures
+
+QUESTION = {"query": "How many days of vacation do employees receive?", "similarityThreshold": 0.1}
+REPLY = "Employees receive 25 days of vacation per calendar year. [C1]"
+
+
+@pytest.fixture
+async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncIterator[Components]:
+    async with open_service(chat_provider="ollama", model_name="llama3.2", ollama_url=ollama.url) as components:
+        yield components
+
+
+@pytest.fixture
+async def client(service: Components, ingest: Ingest) -> AsyncIterator[httpx.AsyncClient]:
+    await ingest("Employees receive 25 days of vacation per calendar year.", "leave.md")
+    application = create_app(service.settings, components=service)
+    config = uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as opened:
+        yield opened
+    server.should_exit = True
+    await serving
+
+
+async def read_events(client: httpx.AsyncClient, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    events = []
+    headers = {"Accept": "application/x-ndjson"}
+    async with client.stream("POST", "/api/v1/query/answer/stream", json=body, headers=headers) as response:
+        async for line in response.aiter_lines():
+            event = json.loads(line)
+            events.append((event["event"], event["data"]))
+    return events
+
+
+def steady(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key not in {"answerId", "latencyMs"}}
+
+
+async def test_the_request_carries_window_length_and_temperature(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    ollama.script("/api/chat", chat(Say(REPLY), Done()))
+    reply = (await client.post("/api/v1/query/answer", json=QUESTION)).json()
+    (body,) = ollama.bodies("/api/chat")
+    assert body["stream"] is True
+    assert body["options"]["num_ctx"] == 8192
+    assert body["options"]["num_predict"] == 700
+    assert body["options"]["temperature"] == 0.1
+    assert reply["answer"] == REPLY
+    assert [citation["status"] for citation in reply["citations"]] == ["verified"]
+    assert reply["citations"][0]["quote"] in REPLY
+
+
+async def test_plain_and_streamed_replies_end_in_the_same_body(client: httpx.AsyncClient, ollama: OllamaDouble) -> None:
+    pieces = [Say(piece) for piece in ("Employees receive 25 days ", "of vacation per calendar year. ", "[C", "1]")]
+    ollama.script("/api/chat", chat(*pieces, Done()), chat(*pieces, Done()))
+    plain = (await client.post("/api/v1/query/answer", json=QUESTION)).json()
+    events = await read_events(client, QUESTION)
+    names = [name for name, _ in events if name != "heartbeat"]
+    assert names[0] == "sources"
+    assert names[-2:] == ["final", "done"]
+    assert steady(dict(events)["final"]) == steady(plain)
+    assert "".join(data["text"] for name, data in events if name == "delta") == plain["answer"]
+
+
+async def test_a_missing_model_is_a_generic_problem_with_a_stable_code(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    ollama.script("/api/chat", failure(404))
+    response = await client.post("/api/v1/query/answer", json=QUESTION)
+    problem = response.json()
+    assert response.status_code == 500
+    assert problem["code"] == "llm_unavailable"
+    assert problem["correlationId"] == response.headers["x-request-id"]
+    assert "llama3.2" not in response.text
+
+
+async def test_an_error_midway_ends_the_stream_with_an_error_event(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    ollama.script("/api/chat", chat(Say("Employees receive"), ErrorLine("llama runner process has terminated")))
+    events = await read_events(client, QUESTION)
+    assert [name for name, _ in events if name != "heartbeat"] == ["sources", "delta", "error"]
+    assert events[-1][1]["code"] == "llm_unavailable"
+    assert "runner" not in json.dumps(events[-1][1])
+
+
+async def test_a_claim_that_the_document_does_not_make_is_flagged(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    ollama.script("/api/chat", chat(Say("Employees receive 30 days of vacation per calendar year. [C1]"), Done()))
+    reply = (await client.post("/api/v1/query/answer", json=QUESTION)).json()
+    assert [citation["status"] for citation in reply["citations"]] == ["not_found"]
