@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,6 +16,7 @@ from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import Answer, AnswerQuery, CitationStatus
 from rag_service.errors import DocumentError, InputError
 from rag_service.ingest.pipeline import DocumentInput, Outcome
+from rag_service.models.embeddings import warm_up
 from rag_service.query.places import describe_place
 from rag_service.settings import Settings
 
@@ -31,22 +33,42 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
     console = Console()
     started = time.perf_counter()
     console.print("Starting the database …", style="dim")
-    async with open_components(settings) as components:
-        paths = [documents] if documents is not None else [components.indices[settings.index].documents_path]
-        await _ingest(components, paths, console)
-        asked = question or SAMPLE_QUESTION
-        await _ask(components, asked, console)
-        console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
-        if serve:
-            from rag_service.app import create_app
-            from rag_service.server import serve_application
+    async with open_components(settings) as components, asyncio.TaskGroup() as group:
+        # The model takes seconds to load: meanwhile documents are read and the API already answers.
+        warming = group.create_task(warm_up(components.embedding))
 
-            app = create_app(settings, components=components)
-            await serve_application(
-                app,
-                settings,
-                announce=lambda url: console.print(f"Serving page and API at [bold]{url}[/] (Ctrl-C ends)"),
-            )
+        async def first_steps() -> None:
+            paths = [documents] if documents is not None else [components.indices[settings.index].documents_path]
+            await _ingest(components, paths, console)
+            await _ask(components, question or SAMPLE_QUESTION, console)
+            console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
+
+        if serve:
+            await _serve_meanwhile(components, first_steps(), console)
+        else:
+            await first_steps()
+        warming.cancel()
+
+
+async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, None], console: Console) -> None:
+    """Serve from the start until a signal ends it; a signal during the work ends that, too."""
+    from rag_service.app import create_app
+    from rag_service.server import serve_application
+
+    address: list[str] = []
+    app = create_app(components.settings, components=components)
+    serving = asyncio.create_task(serve_application(app, components.settings, announce=address.append))
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            await working
+            console.print(f"Serving page and API at [bold]{address[0]}[/] (Ctrl-C ends)")
+        await serving
+    finally:
+        for task in (working, serving):
+            task.cancel()
+        await asyncio.gather(working, serving, return_exceptions=True)
 
 
 async def ingest_paths(settings: Settings, paths: Sequence[Path]) -> int:

@@ -1,0 +1,120 @@
+"""The answerer without a model: it quotes what answers, in the passage's own words, or refuses."""
+
+from __future__ import annotations
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+
+from rag_service.domain import Hit, Location, Span
+from rag_service.errors import ModelOutputError
+from rag_service.models.extractive import (
+    MAX_SENTENCES,
+    Evidence,
+    ExtractiveLLM,
+    GroundedMessage,
+    compose,
+    select_sentences,
+)
+from rag_service.query.verify import verify_answer
+from rag_service.text.words import terms
+from tests.unit.query.answers import make_hit
+
+REFUSAL = "The documents do not answer this question."
+
+
+def evidence(question: str, *hits: Hit, language: str = "en") -> Evidence:
+    weights = dict.fromkeys(terms(question, language), 2.0)
+    return Evidence(question=question, language=language, hits=hits, weights=weights, refusal=REFUSAL)
+
+
+async def best(question: str, *texts: str, language: str = "en") -> str:
+    hits = [make_hit(text, number) for number, text in enumerate(texts, start=1)]
+    sentences = await select_sentences(evidence(question, *hits, language=language), None)
+    return sentences[0].text
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "text", "answer"),
+    [
+        (
+            "How many pallets fit in hall 3?",
+            "en",
+            "Hall 3 was built for pallets in spring. It fits 1,200 pallets in hall 3. Hall 3 is cold.",
+            "It fits 1,200 pallets in hall 3.",
+        ),
+        (
+            "¿Cuánto cuesta el duplicado?",
+            "es",
+            "El duplicado se pide en la oficina central. El duplicado tiene un precio de 6 euros.",
+            "El duplicado tiene un precio de 6 euros.",
+        ),
+        (
+            "Quand la commande est-elle livrée ?",
+            "fr",
+            "La commande est livrée par camion. La commande est livrée le 3 mars 2025.",
+            "La commande est livrée le 3 mars 2025.",
+        ),
+    ],
+)
+async def test_the_kind_of_thing_asked_for_decides_between_like_sentences(
+    question: str, language: str, text: str, answer: str
+) -> None:
+    assert await best(question, text, language=language) == answer
+
+
+async def test_a_sentence_that_announces_a_list_takes_the_list_with_it() -> None:
+    text = "To register you need the following:\n\n- the lease of the flat\n- an identity card\n\nOffices open at nine."
+    answer = await best("What do I need to register?", text)
+    assert answer.splitlines()[1:] == ["- the lease of the flat", "- an identity card"]
+
+
+async def test_header_rows_and_headings_are_not_quoted() -> None:
+    text = "## Fees for a loan\n\n| Fee for a loan | Amount |\n|---|---|\n| Loan origination fee | $75 |"
+    sentences = await select_sentences(evidence("What is the fee for a loan?", make_hit(text)), None)
+    assert all("Amount" not in sentence.text and "##" not in sentence.text for sentence in sentences)
+
+
+async def test_the_section_that_is_asked_for_wins_over_a_stray_mention() -> None:
+    mention = "If a document is missing you have ten days."
+    section = "The signed form and an identity card are requested."
+    path = Location(headings=("Registration", "Documents"))
+    hits = (
+        make_hit(mention, 1, title="Registration"),
+        make_hit(section, 2, title="Registration", spans=(Span(start=0, end=len(section), location=path),)),
+    )
+    sentences = await select_sentences(evidence("Which documents for registration?", *hits), None)
+    assert sentences[0].mark == 2
+
+
+async def test_every_sentence_of_the_answer_verifies_against_its_passage() -> None:
+    hits = (
+        make_hit("Line one runs at night.\nLine one makes   40 units\nan hour.", 1),
+        make_hit("* **Line two** makes 30 units an hour.", 2),
+    )
+    asked = evidence("How many units an hour does line one make?", *hits)
+    answer = "".join(compose(await select_sentences(asked, None), REFUSAL))
+    verification = verify_answer(answer, hits, language="en")
+    assert verification.citations
+    assert {citation.status.value for citation in verification.citations} == {"verified"}
+
+
+async def test_an_answer_holds_few_sentences_and_none_twice() -> None:
+    text = " ".join(f"The stock of part {number} is counted weekly." for number in range(20))
+    sentences = await select_sentences(evidence("How is the stock counted?", make_hit(text), make_hit(text, 2)), None)
+    assert len(sentences) == MAX_SENTENCES
+    assert len({sentence.text for sentence in sentences}) == MAX_SENTENCES
+
+
+async def test_passages_without_a_sentence_give_the_refusal() -> None:
+    assert compose(await select_sentences(evidence("Why?", make_hit("12 | 13")), None), REFUSAL) == [REFUSAL]
+
+
+async def test_it_streams_like_any_other_llm() -> None:
+    message = GroundedMessage.with_evidence("Where?", evidence("Where is gate 4?", make_hit("Gate 4 is in the north.")))
+    deltas = [chunk.delta async for chunk in await ExtractiveLLM().astream_chat([message])]
+    assert "".join(delta or "" for delta in deltas) == "Gate 4 is in the north. [C1]"
+
+
+async def test_a_chat_without_evidence_is_refused_with_the_mend() -> None:
+    with pytest.raises(ModelOutputError, match="configure a chat model"):
+        await ExtractiveLLM().astream_chat([ChatMessage(role=MessageRole.USER, content="Hello")])
