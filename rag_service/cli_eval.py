@@ -80,9 +80,7 @@ def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ..
 @click.option("--first", type=click.IntRange(1), help="Ask only so many questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
 @click.option("--save", help="Save the run under this name in evals/runs.")
-def run(
-    paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any
-) -> None:
+def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any) -> None:
     """Ask the questions of one or more sets and print the measures by category."""
     from rag_service.evaluation.report import print_result, wide_console
     from rag_service.evaluation.run import RunOptions
@@ -149,6 +147,83 @@ def compare(before: str, after: str, as_json: bool) -> None:
         click.echo(json.dumps([asdict(row) | {"difference": row.difference} for row in differences]))
     else:
         print_comparison(wide_console(), first.name, second.name, differences)
+
+
+@eval_group.command()
+@_SETS
+@click.option("--index", required=True, help="Index definition whose index.yaml gets the numbers.")
+@click.option(
+    "--leave-out",
+    type=click.IntRange(2, 100),
+    default=2,
+    show_default=True,
+    help="One article in so many is missing, each part in turn (SQuAD-format sets).",
+)
+@click.option(
+    "--prior",
+    type=click.FloatRange(0.01, 0.99),
+    default=0.65,
+    show_default=True,
+    help="Share of real questions that the documents answer; the relevance is stated for it.",
+)
+@click.option(
+    "--articles",
+    type=click.Choice(["odd", "even", "all"]),
+    default="all",
+    show_default=True,
+    help="Fit on these and measure on the others; all: cross-validate.",
+)
+@click.option(
+    "--target-wrong-refusal",
+    type=click.FloatRange(0.001, 0.5),
+    default=0.05,
+    show_default=True,
+    help="Also say which threshold refuses this share of answerable questions.",
+)
+@click.option("--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about.")
+@click.option("--run", help="Name written beside the numbers; default: sets and date.")
+@click.option("--dry-run", is_flag=True, help="Report without writing into index.yaml.")
+@click.option("--json", "as_json", is_flag=True, help="Print fit and curve as JSON.")
+def calibrate(paths: tuple[Path, ...], as_json: bool, **chosen: Any) -> None:
+    """Fit the calibrated relevance and write it into the index definition."""
+    from rag_service.evaluation.calibration_run import CalibrateOptions, print_calibration
+    from rag_service.evaluation.report import wide_console
+
+    report = _run(_calibrate(paths, _settings(), CalibrateOptions(**chosen)))
+    if as_json:
+        click.echo(json.dumps(report.as_json()))
+    else:
+        print_calibration(wide_console(), report)
+
+
+async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) -> Any:
+    from rich.console import Console
+
+    from rag_service.evaluation.calibration_run import calibrate_sets
+    from rag_service.evaluation.report import ProgressSteps, progress_bar
+    from rag_service.evaluation.workspace import open_workspace
+
+    # What is calibrated are the legs; the order that a reranker gives them has no part in it.
+    settings = settings.model_copy(update={"rerank_strategy": "none"})
+    async with open_workspace(settings) as workspace:
+        with progress_bar(Console(stderr=True)) as progress:
+            return await calibrate_sets(workspace, paths, options, ProgressSteps(progress))
+
+
+@eval_group.command()
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("eval.svg"), show_default=True)
+@click.option("--measure", "measures", multiple=True, help="Only these measures; may be given several times.")
+def plot(runs: tuple[str, ...], output: Path, measures: tuple[str, ...]) -> None:
+    """Draw saved runs side by side as an SVG picture."""
+    from rag_service.evaluation.plot import plot_runs, write_plot
+    from rag_service.evaluation.saved import read_run
+
+    try:
+        write_plot(plot_runs([read_run(name) for name in runs], measures=measures), output)
+    except RagError as error:
+        raise _Failure(error) from error
+    click.echo(f"Wrote {output}.")
 
 
 if __name__ == "__main__":  # pragma: no cover - for work on this module alone

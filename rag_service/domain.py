@@ -167,6 +167,24 @@ class Citation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GuardrailCheck:
+    """A rule of the knowledge base and whether a generated text keeps it."""
+
+    kind: str  # never_say or always_mention
+    phrase: str  # what must not, or must, be said
+    passed: bool
+    rule: str  # the rule as the document words it
+    chunk_id: str  # the chunk that holds the rule
+    document_id: UUID
+    start: int  # the rule in the document's stored text, in characters
+    end: int
+    location: Location | None
+    found_in: str | None = None  # the part of the generated text that says it; None: none does
+    found_start: int | None = None  # there, in characters
+    found_end: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnswerQuery:
     """A question with everything that rules how it is answered."""
 
@@ -216,4 +234,6 @@ class Answer:
     latency_ms: float
     model: str
     unmarked_sentences: int = 0  # sentences of the answer that carry no mark
-    withheld_sentences: int = 0  # removed because they could not be verified, where that is set
+    withheld_sentences: int = 0  # removed: not verified, where that is set; or text of the prompt
+    flagged: tuple[tuple[int, int], ...] = ()  # sentences of the text that no verified citation proves
+    guardrails: tuple[GuardrailCheck, ...] = ()  # what the knowledge base forbids to say, checked

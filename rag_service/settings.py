@@ -38,27 +38,42 @@ class Settings(BaseSettings):
     index: str = Field("general", description="Index definition of the default corpus.")
 
     # -- models
-    chat_provider: Literal["extractive", "ollama"] = Field(
+    chat_provider: Literal["extractive", "ollama", "openai_like"] = Field(
         "extractive", description="Who writes answers: `extractive` quotes and needs no model server."
     )
     model_name: str = Field("llama3.2", description="Chat model, as its provider names it.")
     ollama_url: str = Field("http://127.0.0.1:11434", description="Base URL of the Ollama server.")
+    openai_url: str = Field(
+        "http://127.0.0.1:8080/v1", description="Base URL of the server behind `openai_like`, with its `/v1`."
+    )
+    openai_api_key: SecretStr | None = Field(None, description="Key for that server, if it wants one.")
     context_window: int = Field(8192, ge=512, description="Window of the chat model in tokens (num_ctx).")
     max_tokens: int = Field(700, ge=16, description="Most tokens of an answer (num_predict).")
     temperature: float = Field(0.1, ge=0, le=2, description="Sampling temperature of the chat model.")
     thinking: bool = Field(False, description="Let a thinking model think before it answers.")
-    embedding_provider: Literal["local", "ollama"] = Field(
+    embedding_provider: Literal["local", "ollama", "openai_like"] = Field(
         "local", description="Who embeds: `local` is the packaged all-MiniLM-L6-v2."
     )
     embedding_model: str = Field("all-minilm-l6-v2", description="Embedding model, as its provider names it.")
     embedding_dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
     embedding_batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
+    embedding_cache_ttl: int = Field(
+        86_400, ge=0, description="Seconds that embeddings of passages are kept for the same text; 0 keeps none."
+    )
+    query_cache_size: int = Field(
+        512, ge=0, description="Questions whose embeddings one process keeps in memory; 0 keeps none."
+    )
     connect_timeout: float = Field(5.0, gt=0, description="Seconds to reach a model server.")
     first_token_timeout: float = Field(60.0, gt=0, description="Seconds until a model's first token.")
     token_timeout: float = Field(20.0, gt=0, description="Seconds between two tokens.")
     answer_timeout: float = Field(180.0, gt=0, description="Seconds for a whole answer.")
     model_concurrency: int = Field(4, ge=1, description="Requests to the chat model at the same time.")
     model_queue: int = Field(64, ge=0, description="Requests that may wait for the model; more get `llm_busy`.")
+
+    breaker_failures: int = Field(
+        5, ge=0, description="Failures in a row after which a model server is left alone for a while; 0: never."
+    )
+    breaker_seconds: float = Field(10.0, gt=0, description="How long it is left alone before the next try.")
 
     # -- retrieval and answers
     topk_default: int = Field(5, ge=1, description="Passages returned when the request names no number.")
@@ -78,6 +93,9 @@ class Settings(BaseSettings):
     )
     withhold_unverified: bool = Field(False, description="Leave out sentences whose citation fails.")
     enabled: bool = Field(True, description="Off: answers from the plain JSON knowledge base, no vectors.")
+    lexical_fallback: bool = Field(
+        True, description="Search by words alone while the embedding model is down; off: `embedding_unavailable`."
+    )
     knowledge_base_path: Path | None = Field(None, description="JSON knowledge base for RAG_ENABLED=false.")
 
     # -- serving
@@ -88,6 +106,13 @@ class Settings(BaseSettings):
     upload_max_mb: int = Field(10, ge=1, le=1000, description="Largest upload in megabytes.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
     log_format: Literal["json", "console"] = Field("json", description="How log lines are written.")
+
+    metrics_token: SecretStr | None = Field(
+        None, description="Bearer token that may read /metrics where RAG_AUTH is `required`, besides administrators."
+    )
+    rate_limit: int = Field(
+        0, ge=0, description="Requests a minute for each key or user, all replicas together; 0: no limit."
+    )
 
     # -- identity
     auth: Literal["none", "required"] = Field(
@@ -132,7 +157,7 @@ class Settings(BaseSettings):
         """Keywords first, then the environment; no hidden files."""
         return init_settings, env_settings
 
-    @field_validator("ollama_url")
+    @field_validator("ollama_url", "openai_url")
     @classmethod
     def _is_http_url(cls, url: str) -> str:
         if not url.startswith(("http://", "https://")):

@@ -29,6 +29,7 @@ from rag_service.api.openai_fields import read_conversation
 from rag_service.api.openai_schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
 from rag_service.api.openai_stream import ChunkStreamResponse, ChunkWriter, present_completion
 from rag_service.api.problems import ClientGoneError, Problem, StreamingDisabledError, handle_client_gone
+from rag_service.api.schemas import AnswerBody
 from rag_service.api.services import IdentityDependency, Services, ServicesDependency
 from rag_service.api.streaming import unless_gone
 from rag_service.domain import AnswerQuery, Identity
@@ -90,9 +91,7 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
         if body.stream:
             return _stream(body, query, model, identity, services)
         outcome = await unless_gone(request.receive, collect(wire_events(model.answer(query, identity))))
-        if isinstance(outcome, Problem):
-            return error_response(outcome)
-        return Response(present_completion(outcome, model=body.model))
+        return _plain(outcome, body.model)
 
     @get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
     async def models(identity: IdentityDependency) -> ModelList:
@@ -105,11 +104,17 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
     return [
         Router(
             "/v1",
-            route_handlers=[chat_completions, models, model, _other_address],
+            route_handlers=[chat_completions, models, model, _other_address, _other_method],
             tags=["OpenAI"],
             exception_handlers={Exception: handle_openai_error, ClientGoneError: handle_client_gone},
         )
     ]
+
+
+def _plain(outcome: AnswerBody | Problem, model: str) -> Response[Any]:
+    if isinstance(outcome, Problem):
+        return error_response(outcome)
+    return Response(present_completion(outcome, model=model))
 
 
 def _stream(
@@ -129,11 +134,16 @@ def _present_model(model: KnowledgeModel) -> ModelBody:
     return ModelBody(id=model.id, created=model.created, owned_by=model.owned_by)
 
 
-@route(
-    "/{address:path}",
-    http_method=[HttpMethod.GET, HttpMethod.PUT, HttpMethod.PATCH, HttpMethod.DELETE, HttpMethod.POST],
-    include_in_schema=False,
-)
+_NOT_SERVED = [HttpMethod.GET, HttpMethod.PUT, HttpMethod.PATCH, HttpMethod.DELETE]
+
+
+@route("/{address:path}", http_method=[*_NOT_SERVED, HttpMethod.POST], include_in_schema=False)
 async def _other_address(request: AnyRequest) -> None:
-    """What this API has and we do not: embeddings, files, and so on."""
+    """What that API has and we do not: embeddings, files, and so on."""
+    raise UnknownAddressError(request.method, request.scope["path"])
+
+
+@route("/chat/completions", http_method=_NOT_SERVED, include_in_schema=False)
+async def _other_method(request: AnyRequest) -> None:
+    """Stored completions: answers are kept under /api/v1/answers."""
     raise UnknownAddressError(request.method, request.scope["path"])

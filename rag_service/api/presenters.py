@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from rag_service.api.problems import FieldError, InvalidRequestError
@@ -12,13 +12,16 @@ from rag_service.api.schemas import (
     CitationBody,
     ConfidenceBody,
     ContextBody,
+    FlaggedBody,
+    GuardrailCheckBody,
+    GuardrailsBody,
     LocationBody,
     PassageBody,
     ScoresBody,
     SearchRequest,
     SourceBody,
 )
-from rag_service.domain import Answer, AnswerQuery, Citation, DocumentRef, Filters, Hit, Location
+from rag_service.domain import Answer, AnswerQuery, Citation, DocumentRef, Filters, GuardrailCheck, Hit, Location
 from rag_service.query.places import describe_place
 from rag_service.settings import Settings
 
@@ -191,12 +194,36 @@ def present_answer(answer: Answer) -> AnswerBody:
         citations=[present_citation(citation, documents) for citation in answer.citations],
         unmarked_sentences=answer.unmarked_sentences,
         withheld_sentences=answer.withheld_sentences,
+        flagged=[FlaggedBody(start=start, end=end) for start, end in answer.flagged],
+        guardrails=present_guardrails(answer.guardrails),
         language=answer.language,
         model=answer.model,
         latency_ms=round(answer.latency_ms, 1),
         prompt_tokens=answer.tokens.prompt,
         completion_tokens=answer.tokens.completion,
     )
+
+
+def present_guardrails(checks: Sequence[GuardrailCheck]) -> GuardrailsBody:
+    bodies = [
+        GuardrailCheckBody(
+            kind=check.kind,
+            phrase=check.phrase,
+            passed=check.passed,
+            rule=check.rule,
+            document_id=check.document_id,
+            chunk_id=check.chunk_id,
+            start=check.start,
+            end=check.end,
+            location=present_location(check.location),
+            found_in=check.found_in,
+            found_start=check.found_start,
+            found_end=check.found_end,
+        )
+        for check in checks
+    ]
+    violations = [body for body in bodies if not body.passed]
+    return GuardrailsBody(passed=not violations, checks=bodies, violations=violations)
 
 
 def documents_of(hits: Iterable[Hit]) -> dict[UUID, DocumentRef]:

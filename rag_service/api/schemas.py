@@ -162,6 +162,40 @@ class ConfidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     critical_boost: bool
 
 
+class FlaggedBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A sentence of the answer that no verified citation proves."""
+
+    start: Annotated[int, Meta(description="Its first character in the answer.")]
+    end: int
+
+
+class GuardrailCheckBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A rule of the knowledge base, and where the generated text says what it names."""
+
+    kind: Annotated[str, Meta(description="never_say or always_mention.")]
+    phrase: str
+    passed: bool
+    rule: Annotated[str, Meta(description="As the document words it.")]
+    document_id: UUID
+    chunk_id: str
+    start: Annotated[int, Meta(description="The rule's first character in the document's stored text.")]
+    end: int
+    location: LocationBody | None
+    found_in: Annotated[str | None, Meta(description="Part of the generated text that says it; null: none.")]
+    found_start: Annotated[int | None, Meta(description="There, in characters.")]
+    found_end: int | None
+
+
+class GuardrailsBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What the knowledge base forbids to say or asks to mention, checked by code."""
+
+    passed: bool = True
+    checks: list[GuardrailCheckBody] = field(default_factory=list)
+    violations: Annotated[list[GuardrailCheckBody], Meta(description="Those of the checks that did not pass.")] = field(
+        default_factory=list
+    )
+
+
 class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """An answer with its proof."""
 
@@ -175,6 +209,8 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     citations: list[CitationBody]
     unmarked_sentences: int
     withheld_sentences: int
+    flagged: Annotated[list[FlaggedBody], Meta(description="Sentences without a verified citation.")]
+    guardrails: GuardrailsBody
     language: str
     model: str
     latency_ms: float

@@ -269,9 +269,7 @@ def _load_beir(folder: Path) -> EvalSet:
         key = _text(row, "_id", f"{queries}:{line}")
         if key in judged:
             text = _text(row, "text", f"{queries}:{line}")
-            questions.append(
-                Question(key=key, text=text, answerable=True, targets=judged[key], group=len(questions))
-            )
+            questions.append(Question(key=key, text=text, answerable=True, targets=judged[key], group=len(questions)))
     if not questions:
         raise EvalSetError(f"{qrels}: judges none of the queries in {queries.name}; the ids must agree.")
     return EvalSet(

@@ -80,9 +80,7 @@ def _print_reliability(console: Console, result: SetResult) -> None:
     for column in ("confidence", "answers", "mean confidence", "right"):
         table.add_column(column, justify="right")
     for part in result.bins:
-        table.add_row(
-            f"{part.low:.2f}-{part.high:.2f}", str(part.count), f"{part.confidence:.3f}", f"{part.right:.3f}"
-        )
+        table.add_row(f"{part.low:.2f}-{part.high:.2f}", str(part.count), f"{part.confidence:.3f}", f"{part.right:.3f}")
     console.print(table)
 
 

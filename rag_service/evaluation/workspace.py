@@ -81,9 +81,7 @@ class EvalRetriever(Retriever):
         alpha: float | None = None,
     ) -> Retrieval:
         mode, alpha = self._held
-        return await super().search(
-            question, identity=identity, filters=filters, limit=limit, mode=mode, alpha=alpha
-        )
+        return await super().search(question, identity=identity, filters=filters, limit=limit, mode=mode, alpha=alpha)
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -20,6 +21,7 @@ from rag_service.definitions import IndexDefinition
 from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import ConfigurationError, DocumentError, NotFoundError
 from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
+from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.pipeline import DocumentInput, Parser, _describe
 from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE, lock_corpora
 from rag_service.store.corpora import Corpus, require_writable
@@ -97,7 +99,7 @@ class Stages:
         nodes = await asyncio.to_thread(_cut, document, parsed, index)
         if not nodes:
             raise DocumentError(f"{document.file_name} holds no text that could be searched.")
-        embedded = await self._embed(upload, identity, nodes)
+        embedded = await self._embed(upload, identity, corpus, nodes)
         await self._report(upload, identity, UploadStatus.STORING, done=len(nodes), total=len(nodes))
         await self._store(upload, identity, document, embedded)
         return len(nodes)
@@ -153,10 +155,15 @@ class Stages:
             stored=DocumentState(id=upload.document_id, name=name, content_hash="", fingerprint="", chunk_count=0),
         )
 
-    async def _embed(self, upload: Upload, identity: Identity, nodes: Sequence[BaseNode]) -> list[BaseNode]:
+    async def _embed(
+        self, upload: Upload, identity: Identity, corpus: Corpus, nodes: Sequence[BaseNode]
+    ) -> list[BaseNode]:
         """Batch by batch, so that progress shows and a lost claim stops the work."""
-        pipeline = IngestionPipeline(transformations=[self._model.embedding], disable_cache=True)
-        size = self._model.embedding.embed_batch_size
+        embedding = self._model.embedding
+        size = embedding.embed_batch_size
+        if isinstance(embedding, CachedEmbedding):  # another try then embeds only what is missing
+            embedding = embedding.for_corpus(corpus, identity)
+        pipeline = IngestionPipeline(transformations=[embedding], disable_cache=True)
         embedded: list[BaseNode] = []
         for start in range(0, len(nodes), size):
             await self._report(upload, identity, UploadStatus.EMBEDDING, done=start, total=len(nodes))
@@ -173,19 +180,19 @@ class Stages:
         self, upload: Upload, identity: Identity, document: NewDocument, nodes: Sequence[BaseNode]
     ) -> None:
         async with self._database.transaction(identity) as connection:
-            await _begin_writing(connection, upload)
-            await store_document(connection, document, nodes)
+            expires_at = await _begin_writing(connection, upload)
+            await store_document(connection, replace(document, expires_at=expires_at), nodes)
             await finish_upload(connection, upload, chunk_count=len(nodes))
 
 
-async def _begin_writing(connection: Connection, upload: Upload) -> None:
-    """The last look before anything becomes searchable, and it holds until the commit."""
+async def _begin_writing(connection: Connection, upload: Upload) -> datetime | None:
+    """The last look before anything becomes searchable, and it holds until the commit: when the document expires."""
     await lock_corpora(connection, {str(upload.corpus_id)})
     try:
         await require_writable(connection, upload.corpus_id)
     except NotFoundError as error:
         raise ClaimLostError("The corpus is gone.") from error
-    await hold_claim(connection, upload)
+    return await hold_claim(connection, upload)
 
 
 def _cut(document: NewDocument, parsed: ParsedDocument, index: IndexDefinition) -> list[BaseNode]:

@@ -21,7 +21,9 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 
 from rag_service.errors import ModelOutputError
+from rag_service.models.breaker import CircuitBreaker
 from rag_service.models.chat_call import AnswerEnd, ChatCall, ChatLimits
+from rag_service.models.extras import require_extra
 from rag_service.models.resilience import RetryPolicy, Slots, shielded
 from rag_service.settings import Settings
 
@@ -62,6 +64,7 @@ class ChatModel:
         prepare: PrepareCall,
         structured_output: bool,
         retries: RetryPolicy | None = None,
+        breaker: CircuitBreaker | None = None,
         close: Callable[[], Any] | None = None,
     ):
         self.llm = llm  # for LlamaIndex code that takes an LLM; it has none of the limits
@@ -71,12 +74,18 @@ class ChatModel:
         self._slots = slots
         self._prepare = prepare
         self._retries = retries or RetryPolicy()
+        self.breaker = breaker or CircuitBreaker(provider, failures=0, seconds=1)  # never opens
         self._close = close
 
     @property
     def model_name(self) -> str:
         """As the provider names it; part of an answer's provenance."""
         return str(self.llm.metadata.model_name)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a slot now."""
+        return self._slots.waiting
 
     @property
     def context_window(self) -> int:
@@ -101,24 +110,27 @@ class ChatModel:
 
         Raises:
             ModelBusyError: too many requests wait here, or the server answers 429 or 503 to the last.
-            ModelError: not reachable, too slow, or broken off; the cause is chained.
+            ModelError: not reachable, too slow, or broken off; the cause is chained. Also while the
+                circuit breaker is open.
             ModelOutputError: `response_schema` is given and the model cannot follow one.
         """
         if response_schema is not None and not self.structured_output:
             raise ModelOutputError("The language model cannot produce structured output.")
         llm, options = self._prepare(self.llm, max_tokens, response_schema)
         end = AnswerEnd()
+        self.breaker.check()  # before anybody waits for a slot
         async with self._slots.take():
             call = ChatCall(llm, messages, options, limits=self._limits, retries=self._retries)
-            try:
-                while (chunk := await call.next()) is not None:
-                    end.note(chunk)
-                    if chunk.delta:
-                        yield ChatDelta(text=chunk.delta)
-                end.check()
-            finally:
-                self._log_end(call, end)
-                await shielded(call.close)
+            with self.breaker.guard():
+                try:
+                    while (chunk := await call.next()) is not None:
+                        end.note(chunk)
+                        if chunk.delta:
+                            yield ChatDelta(text=chunk.delta)
+                    end.check()
+                finally:
+                    self._log_end(call, end)
+                    await shielded(call.close)
         yield self._last_delta(end, expected_prompt_tokens)
 
     async def complete_json(
@@ -190,30 +202,58 @@ def build_chat(settings: Settings, *, extractive: LLM, retries: RetryPolicy | No
         total=settings.answer_timeout,
     )
     slots = Slots(limit=settings.model_concurrency, queue=settings.model_queue, patience=settings.first_token_timeout)
-    if settings.chat_provider == "extractive":
-        return ChatModel(
-            extractive,
-            provider="extractive",
-            limits=limits,
-            slots=slots,
-            prepare=_prepare_plain,
-            structured_output=False,
-            retries=retries,
-        )
-    # Imported here so that the embedded default does not load the client package.
-    from rag_service.models.ollama import build_client, build_ollama
-
-    client = build_client(settings, read_timeout=max(settings.first_token_timeout, settings.token_timeout))
+    provider = _PROVIDERS[settings.chat_provider](settings, extractive)
+    # What runs in this process cannot be down.
+    failures = 0 if settings.chat_provider == "extractive" else settings.breaker_failures
     return ChatModel(
-        build_ollama(settings, client),
-        provider="ollama",
+        provider.llm,
+        provider=settings.chat_provider,
         limits=limits,
         slots=slots,
-        prepare=_prepare_ollama,
-        structured_output=True,
+        prepare=provider.prepare,
+        structured_output=provider.structured_output,
         retries=retries,
-        close=client.close,
+        breaker=CircuitBreaker("chat model", failures=failures, seconds=settings.breaker_seconds),
+        close=provider.close,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Provider:
+    """What differs between providers."""
+
+    llm: LLM
+    prepare: PrepareCall
+    structured_output: bool  # it can be held to a JSON schema
+    close: Callable[[], Any] | None = None
+
+
+def _build_extractive(settings: Settings, extractive: LLM) -> _Provider:
+    return _Provider(llm=extractive, prepare=_prepare_plain, structured_output=False)
+
+
+# Client packages are imported when chosen, so that the embedded default does not load them.
+
+
+def _build_ollama(settings: Settings, _: LLM) -> _Provider:
+    from rag_service.models.ollama import build_client, build_ollama
+
+    client = build_client(settings, read_timeout=_read_timeout(settings))
+    llm = build_ollama(settings, client)
+    return _Provider(llm=llm, prepare=_prepare_ollama, structured_output=True, close=client.close)
+
+
+def _build_openai_like(settings: Settings, _: LLM) -> _Provider:
+    require_extra("llama_index.llms.openai_like", extra="openai", setting="RAG_CHAT_PROVIDER", value="openai_like")
+    from rag_service.models.openai_like import build_http_client, build_openai_like, prepare_openai_like
+
+    client = build_http_client(settings, read_timeout=_read_timeout(settings))
+    llm = build_openai_like(settings, client)
+    return _Provider(llm=llm, prepare=prepare_openai_like, structured_output=True, close=client.aclose)
+
+
+def _read_timeout(settings: Settings) -> float:
+    return max(settings.first_token_timeout, settings.token_timeout)
 
 
 def _prepare_plain(llm: LLM, max_tokens: int | None, schema: Mapping[str, Any] | None) -> tuple[LLM, dict[str, Any]]:
@@ -225,3 +265,10 @@ def _prepare_ollama(llm: LLM, max_tokens: int | None, schema: Mapping[str, Any] 
         # Options are fields of LlamaIndex's class, not arguments of its call. The copy shares the client.
         llm = llm.model_copy(update={"additional_kwargs": {"num_predict": max_tokens}})
     return llm, {} if schema is None else {"format": dict(schema)}
+
+
+_PROVIDERS: Mapping[str, Callable[[Settings, LLM], _Provider]] = {
+    "extractive": _build_extractive,
+    "ollama": _build_ollama,
+    "openai_like": _build_openai_like,
+}

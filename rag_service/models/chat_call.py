@@ -142,8 +142,10 @@ class AnswerEnd:
         # A count may come without the other, so they are read where the server put them too.
         self.prompt_tokens = _count(usage, "prompt_tokens", raw, "prompt_eval_count", self.prompt_tokens)
         self.completion_tokens = _count(usage, "completion_tokens", raw, "eval_count", self.completion_tokens)
-        self.finish_reason = raw.get("done_reason") or self.finish_reason
+        self.finish_reason = raw.get("done_reason") or _finish_reason(chunk.raw) or self.finish_reason
         self._done = raw.get("done", self._done)
+        if hasattr(chunk.raw, "choices"):  # OpenAI's protocol ends with a reason, or has been cut
+            self._done = self.finish_reason is not None
 
     def check(self) -> None:
         """A stream that simply ends looks complete to the client package, but is half an answer.
@@ -153,6 +155,12 @@ class AnswerEnd:
         """
         if self._done is False or self._chunks == 0:
             raise ModelError("The language model broke off its answer.")
+
+
+def _finish_reason(raw: object) -> str | None:
+    """Why the answer ended, in a chunk of OpenAI's protocol."""
+    reason = next((choice.finish_reason for choice in getattr(raw, "choices", None) or ()), None)
+    return reason if isinstance(reason, str) else None
 
 
 def _count(usage: object, usage_key: str, raw: Mapping[str, Any], raw_key: str, known: int | None) -> int | None:

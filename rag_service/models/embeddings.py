@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
+from rag_service.models.extras import require_extra
 from rag_service.models.resilience import RetryPolicy
 from rag_service.settings import Settings
 
@@ -34,10 +35,19 @@ def build_embedding(settings: Settings, *, retries: RetryPolicy | None = None) -
     """
     if settings.embedding_provider == "local":
         return _build_local(settings)
-    # Imported here so that the embedded default does not load the client package.
-    from rag_service.models.ollama_embedding import OllamaServiceEmbedding
+    # Imported here so that the embedded default does not load the client packages.
+    embedding: BaseEmbedding
+    if settings.embedding_provider == "openai_like":
+        require_extra(
+            "llama_index.embeddings.openai_like", extra="openai", setting="RAG_EMBEDDING_PROVIDER", value="openai_like"
+        )
+        from rag_service.models.openai_like import OpenAILikeServiceEmbedding
 
-    embedding: BaseEmbedding = OllamaServiceEmbedding(settings, retries=retries)
+        embedding = OpenAILikeServiceEmbedding(settings, retries=retries)
+    else:
+        from rag_service.models.ollama_embedding import OllamaServiceEmbedding
+
+        embedding = OllamaServiceEmbedding(settings, retries=retries)
     return embedding
 
 

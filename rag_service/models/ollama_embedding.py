@@ -7,8 +7,6 @@ only in its token count, and is logged once as `embedding_input_truncated`.
 
 from __future__ import annotations
 
-import asyncio
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,24 +14,12 @@ import structlog
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.embeddings.ollama import OllamaEmbedding
 
-from rag_service.errors import ConfigurationError, EmbeddingError, RagError
+from rag_service.models.embedding_calls import EmbeddingCalls, Vectors, embedding_error, fill_blanks
 from rag_service.models.ollama import build_client
-from rag_service.models.resilience import (
-    SERVER_STATUSES,
-    RetryPolicy,
-    is_connection_error,
-    is_timeout,
-    isolated,
-    retry_after_of,
-    status_of,
-)
+from rag_service.models.resilience import RetryPolicy
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-# Ollama refuses or returns nothing for a blank text. Every text must have a vector of some length,
-# because a cosine with a zero vector is not a number.
-BLANK = "."
 
 # Fewer tokens than one per this many characters do not occur in running text of any language.
 MOST_CHARS_PER_TOKEN = 8
@@ -42,12 +28,7 @@ MOST_CHARS_PER_TOKEN = 8
 class OllamaServiceEmbedding(OllamaEmbedding):
     """LlamaIndex's OllamaEmbedding for a service. Failures are EmbeddingError, cause chained."""
 
-    _dimension: int = PrivateAttr()
-    _passage_slots: asyncio.Semaphore = PrivateAttr()
-    _query_slots: asyncio.Semaphore = PrivateAttr()
-    _query_timeout: float = PrivateAttr()  # seconds for one try
-    _batch_timeout: float = PrivateAttr()
-    _retries: RetryPolicy = PrivateAttr()
+    _calls: EmbeddingCalls = PrivateAttr()
     _truncation_logged: bool = PrivateAttr(default=False)
 
     def __init__(self, settings: Settings, *, retries: RetryPolicy | None = None):
@@ -58,18 +39,12 @@ class OllamaServiceEmbedding(OllamaEmbedding):
             client_kwargs={"timeout": settings.first_token_timeout},
         )
         self._async_client = build_client(settings, read_timeout=settings.answer_timeout)
-        self._dimension = settings.embedding_dimension
-        # Questions have slots of their own, so that they do not wait behind a folder of documents.
-        self._passage_slots = asyncio.Semaphore(settings.model_concurrency)
-        self._query_slots = asyncio.Semaphore(settings.model_concurrency)
-        self._query_timeout = settings.first_token_timeout
-        self._batch_timeout = settings.answer_timeout
-        self._retries = retries or RetryPolicy()
+        self._calls = EmbeddingCalls(settings, retries=retries)
 
     @property
     def dimension(self) -> int:
         """Length of the vectors, as set; every vector is checked against it."""
-        return self._dimension
+        return self._calls.dimension
 
     async def warm_up(self) -> None:
         """Let the server load the model, and check the dimension before anything is stored."""
@@ -80,14 +55,10 @@ class OllamaServiceEmbedding(OllamaEmbedding):
         await self._async_client.close()  # type: ignore[no-untyped-call]  # ollama leaves it untyped
 
     async def aget_general_text_embedding(self, prompt: str) -> list[float]:
-        async with self._query_slots:
-            return (await self._embed([prompt], self._query_timeout))[0]
+        return await self._calls.query(prompt, self._send)
 
     async def aget_general_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        if not texts:
-            return []
-        async with self._passage_slots:
-            return await self._embed(texts, self._batch_timeout)
+        return await self._calls.passages(texts, self._send)
 
     # LlamaIndex code that is not async (a notebook) ends here; no retries, the same checks.
 
@@ -98,66 +69,28 @@ class OllamaServiceEmbedding(OllamaEmbedding):
         if not texts:
             return []
         try:
-            reply = self._client.embed(**self._request(texts))
+            reply = self._client.embed(**self._request(fill_blanks(texts)))
         except Exception as error:
-            raise _embedding_error(error) from error
-        return self._checked(reply, texts)
+            raise embedding_error(error) from error
+        return self._calls.checked(self._read(reply, texts), len(texts))
 
-    async def _embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        try:
-            async for attempt in self._retries.tries(SERVER_STATUSES):
-                with attempt:
-                    async with asyncio.timeout(seconds):
-                        reply = await isolated(lambda: self._async_client.embed(**self._request(texts)))
-        except RagError:
-            raise
-        except Exception as error:
-            raise _embedding_error(error) from error
-        return self._checked(reply, texts)
+    async def _send(self, texts: Sequence[str]) -> Vectors:
+        return self._read(await self._async_client.embed(**self._request(texts)), texts)
 
     def _request(self, texts: Sequence[str]) -> dict[str, Any]:
         return {
             "model": self.model_name,
-            "input": [text if text.strip() else BLANK for text in texts],
+            "input": texts,
             "options": self.ollama_additional_kwargs,
             "keep_alive": self.keep_alive,
         }
 
-    def _checked(self, reply: Any, texts: Sequence[str]) -> list[list[float]]:
-        vectors = [list(vector) for vector in reply.embeddings]
-        if len(vectors) != len(texts):
-            raise EmbeddingError("The embedding service returned the wrong number of vectors.")
-        for vector in vectors:
-            if len(vector) != self._dimension:
-                raise ConfigurationError(
-                    f"The embedding model {self.model_name} returns {len(vector)} dimensions, but "
-                    f"RAG_EMBEDDING_DIMENSION is {self._dimension}: set it to {len(vector)} and index again.",
-                    field="RAG_EMBEDDING_DIMENSION",
-                )
-            if not all(map(math.isfinite, vector)):
-                raise EmbeddingError("The embedding service returned a vector that is not made of numbers.")
+    def _read(self, reply: Any, texts: Sequence[str]) -> Vectors:
         self._note_truncation(reply.prompt_eval_count, texts)
-        return vectors
+        return [list(vector) for vector in reply.embeddings]
 
     def _note_truncation(self, counted: int | None, texts: Sequence[str]) -> None:
         characters = sum(map(len, texts))
         if counted and counted * MOST_CHARS_PER_TOKEN < characters and not self._truncation_logged:
             self._truncation_logged = True
             log.error("embedding_input_truncated", model=self.model_name, tokens=counted, characters=characters)
-
-
-def _embedding_error(error: Exception) -> EmbeddingError:
-    """What a caller may know of a client package's error."""
-    status = status_of(error)
-    if status == 429 or status == 503:
-        wait = retry_after_of(error)
-        return EmbeddingError(
-            "The embedding service is busy.", retry_after=5 if wait is None else max(1, math.ceil(wait))
-        )
-    if status == 404:
-        return EmbeddingError("The embedding model is not available on its server.")
-    if is_connection_error(error):
-        return EmbeddingError("The embedding service cannot be reached.", retry_after=5)
-    if is_timeout(error):
-        return EmbeddingError("The embedding service did not answer in time.")
-    return EmbeddingError("The embedding service failed.")

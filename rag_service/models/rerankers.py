@@ -8,7 +8,6 @@ through `rerank_or_keep`, which logs the failure and keeps the incoming order.
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -17,6 +16,7 @@ import structlog
 from rag_service.domain import Hit
 from rag_service.errors import ConfigurationError, RerankError
 from rag_service.models.chat import ChatModel
+from rag_service.models.extras import require_extra
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -114,13 +114,4 @@ def build_reranker(settings: Settings, *, analyse: Analyse, chat: ChatModel) -> 
 
 
 def _require(package: str, *, extra: str, strategy: str) -> None:
-    try:
-        found = importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:  # a parent package is missing
-        found = False
-    if not found:
-        raise ConfigurationError(
-            f"RAG_RERANK_STRATEGY={strategy} needs the extra `{extra}`: "
-            f"install it with `pip install 'rag-service[{extra}]'`.",
-            field="RAG_RERANK_STRATEGY",
-        )
+    require_extra(package, extra=extra, setting="RAG_RERANK_STRATEGY", value=strategy)

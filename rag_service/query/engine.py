@@ -29,14 +29,15 @@ from rag_service.domain import Answer, AnswerQuery, Decision, Hit, Identity, Tok
 from rag_service.models.chat import ChatDelta, ChatModel
 from rag_service.models.extractive import Evidence, GroundedMessage
 from rag_service.models.rerankers import Reranker
-from rag_service.query.budget import PackedContext, pack_context
+from rag_service.query.budget import PackedContext, fit_prompt, pack_context, prompt_limit
+from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.query.confidence import decide, rate_confidence
-from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
 from rag_service.query.nodes import to_hit, to_node
 from rag_service.query.postprocess import NewerFirst, Rerank, Threshold, TopK
 from rag_service.query.prompt import Prompts, new_boundary, render_context
 from rag_service.query.retriever import Retrieval, Retriever
-from rag_service.query.verify import CitationStream, Verification
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import terms
@@ -55,6 +56,8 @@ class _Prompted:
     messages: Sequence[ChatMessage]
     context: PackedContext
     tokens: int  # our count of the whole prompt
+    refusal: str  # what the model is told to say when nothing answers
+    secret: str  # what the answer must not repeat
 
 
 class AnswerEngine(BaseQueryEngine):
@@ -139,7 +142,7 @@ class AnswerEngine(BaseQueryEngine):
         if not sources:
             events = self._nothing_found(query, retrieval)
         else:
-            events = self._answer_from(query, retrieval, sources)
+            events = self._answer_from(query, retrieval, sources, identity)
         async with aclosing(events):
             async for event in events:
                 if not isinstance(event, AnswerComplete):
@@ -190,33 +193,40 @@ class AnswerEngine(BaseQueryEngine):
         )
 
     async def _answer_from(
-        self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...]
+        self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...], identity: Identity
     ) -> AsyncGenerator[AnswerEvent]:
-        language = retrieval.plan.language
         prompted = self._prompt(query, retrieval, sources)
         shown = prompted.context.hits
         yield SourcesFound(sources=sources, shown=shown, timings_ms=retrieval.timings_ms)
-        others = tuple(hit for hit in retrieval.hits if hit.chunk.id not in {s.chunk.id for s in shown})
-        citations = CitationStream(shown, others=others, language=language)
-        pieces: list[str] = []
+        checker = self._checker(query, retrieval, prompted)
         last = ChatDelta(text="")
-        emitted = 0
         deltas = self._chat.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
         async with aclosing(deltas):
             async for delta in deltas:
                 last = delta
-                if not delta.text:
-                    continue
-                pieces.append(delta.text)
-                yield AnswerDelta(text=delta.text)
-                for citation in citations.feed(delta.text):
-                    emitted += 1
-                    yield CitationChecked(citation=citation)
-        verification = citations.finish()
-        for citation in verification.citations[emitted:]:
-            yield CitationChecked(citation=citation)
-        yield AnswerComplete(
-            answer=self._complete(query, retrieval, sources, prompted, "".join(pieces), verification, last)
+                for event in checker.feed(delta.text):
+                    yield event
+        events, checked = checker.finish()
+        for event in events:
+            yield event
+        answer = self._complete(query, retrieval, sources, prompted, checked, last)
+        rules = await find_rules(self._retriever, retrieval, shown, identity=identity)
+        forbidden = [rule for rule in rules if rule.kind == NEVER_SAY]
+        checks = check_rules(forbidden, [("answer", checked.text)], language=retrieval.plan.language)
+        yield AnswerComplete(answer=replace(answer, guardrails=checks))
+
+    def _checker(self, query: AnswerQuery, retrieval: Retrieval, prompted: _Prompted) -> AnswerChecker:
+        shown = prompted.context.hits
+        ids = {hit.chunk.id for hit in shown}
+        return AnswerChecker(
+            shown,
+            others=[hit for hit in retrieval.hits if hit.chunk.id not in ids],
+            question=query.question,
+            refusal=prompted.refusal,
+            notice=self._prompts.message("withheld", retrieval.plan.language),
+            language=retrieval.plan.language,
+            secrets=[prompted.secret],
+            withhold=self._settings.withhold_unverified,
         )
 
     def _prompt(self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...]) -> _Prompted:
@@ -237,8 +247,14 @@ class AnswerEngine(BaseQueryEngine):
             most_chunks=settings.max_chunks_in_prompt,
             boundary=boundary,
         )
-        values |= {"context": render_context(context.hits, boundary), "history": "", "instructions": ""}
-        system, user = template.render(values)
+        values |= {"history": "", "instructions": ""}
+        fitted = fit_prompt(
+            context,
+            lambda hits: template.render({**values, "context": render_context(hits, boundary)}),
+            limit=prompt_limit(self._chat.context_window, settings.max_tokens),
+            boundary=boundary,
+        )
+        context, (system, user) = fitted.context, fitted.texts
         evidence = Evidence(
             question=query.question,
             language=language,
@@ -252,7 +268,9 @@ class AnswerEngine(BaseQueryEngine):
                 GroundedMessage.with_evidence(user, evidence),
             ],
             context=context,
-            tokens=fixed + context.tokens,
+            tokens=fitted.tokens,
+            refusal=refusal,
+            secret=template.render({**values, "refusal": "", "question": ""})[0],
         )
 
     def _complete(
@@ -261,14 +279,13 @@ class AnswerEngine(BaseQueryEngine):
         retrieval: Retrieval,
         sources: tuple[Hit, ...],
         prompted: _Prompted,
-        text: str,
-        verification: Verification,
+        checked: CheckedAnswer,
         last: ChatDelta,
     ) -> Answer:
-        language = retrieval.plan.language
+        text, language = checked.text, retrieval.plan.language
         definition = retrieval.index.query
         confidence = rate_confidence(sources, definition)
-        refused = text.strip() in ("", self._prompts.message("refusal", language))
+        refused = text.strip() in ("", prompted.refusal)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         return Answer(
             id=uuid4(),
@@ -277,7 +294,7 @@ class AnswerEngine(BaseQueryEngine):
             text=text,
             sources=sources,
             shown=prompted.context.hits,
-            citations=verification.citations,
+            citations=checked.citations,
             decision=decide(
                 confidence,
                 found=True,
@@ -293,7 +310,9 @@ class AnswerEngine(BaseQueryEngine):
             ),
             latency_ms=0.0,
             model=self._chat.model_name,
-            unmarked_sentences=0 if refused else len(verification.unmarked),
+            unmarked_sentences=0 if refused else len(checked.unmarked),
+            withheld_sentences=checked.withheld,
+            flagged=() if refused else checked.flagged,
         )
 
     # -- LlamaIndex

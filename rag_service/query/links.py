@@ -40,6 +40,7 @@ _ELEMENT = (
 )
 # A known element, a comment, or any tag with room for attributes; `List<String>` stays.
 _TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$))", re.IGNORECASE)
+_IMAGE = re.compile(r"!(?=\[(?![cC\s]))")  # "today![C1]" is no image
 _TARGET = re.compile(r"\](?=\()")
 _REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
@@ -112,7 +113,7 @@ class LinkFilter:
             inside = text[match.end() + 1 :].partition(")")[0].strip()
             if inside not in self._allowed:
                 yield match.end(), match.end(), " "
-        for match in re.finditer(r"!(?=\[)", text):
+        for match in _IMAGE.finditer(text):
             yield match.start(), match.end(), ""
         for match in _TAG.finditer(text):
             yield match.start(), match.end(), "‹"
@@ -132,7 +133,6 @@ def _safe_end(text: str) -> int:
         while opening and not text[opening - 1].isspace():
             opening -= 1
         return opening
-    # "<b" needs its next character, which may be the white space itself.
     return end
 
 

@@ -48,8 +48,10 @@ _ADDRESS = re.compile(
             r"(?: (?:to|for|al?|para|pour|au|aux|a|de))+(?: (?:the|any|all|la|el|los|las|l'|le|les|toute?s?))*"
             r" ?(?:ai|ia|llms?|assistants?|asistentes?|model\w*|chatbots?|bots?|language model\w*)\b",
             r"\b(?:as|being) an? (?:ai|llm|language model|assistant)\b",
-            r"\b(?:ai|ia|llm|language|virtual) (?:assistant|model|asistente|modelo)s?\b.{0,40}\b(?:must|shall|should|debe|doit)",
-            r"\b(?:assistants?|asistentes?|chatbots?|llms?|(?:language )?models?|modelos? de lenguaje|modeles? de langage)"
+            r"\b(?:ai|ia|llm|language|virtual) (?:assistant|model|asistente|modelo)s?\b"
+            r".{0,40}\b(?:must|shall|should|debe|doit)",
+            r"\b(?:assistants?|asistentes?|chatbots?|llms?|(?:language )?models?|modelos? de lenguaje"
+            r"|modeles? de langage)"
             r"\b ?[:,;!].{0,80}\b(?:say|reply|answer|write|output|append|add|cite|di|responde|escribe|anade|cita"
             r"|dis|dites|repond\w*|ecri\w+|ajoute\w*|cite\w*)\b",
             # your answer
@@ -59,8 +61,8 @@ _ADDRESS = re.compile(
             r"(?:answers?|reply|replies|responses?|output|respuestas?|reponses?)\b",
             r"\b(?:end|begin|start|finish|prefix) (?:your|every|each|the) (?:answer|reply|response)s?\b",
             r"\b(?:answer|reply|respond|respon[dt]e[nr]?|respond[ae]|contest[ae]|repond\w*)\b"
-            r".{0,40}\b(?:exactly|only|nothing but|with the|word for word|exactamente|solo|solamente|unicamente|con la frase"
-            r"|exactement|seulement|uniquement|par la phrase)\b.{0,20}[:\"'“«‘]",
+            r".{0,40}\b(?:exactly|only|nothing but|with the|word for word|exactamente|solo|solamente|unicamente"
+            r"|con la frase|exactement|seulement|uniquement|par la phrase)\b.{0,20}[:\"'“«‘]",
             r"\b(?:answer|reply|respond|responde[nr]?|responda|conteste|contesta|reponds|repondez)"
             r"(?: (?:to )?(?:every|any|all|this|a|cada|toda|esta|chaque|toute|cette)[^.\"“«]{0,40})?"
             r" ?(?:with|con|por|par|avec|:)? ?:? ?[\"“«]",
@@ -68,10 +70,11 @@ _ADDRESS = re.compile(
             r"‹¦[^›]{1,40}¦›|\((?:inst|system_prompt)\)|^\W*\((?:system|sistema|systeme|assistant|asistente|developer|desarrollador)"
             r"[^)]{0,20}\)[*_ ]*:",
             r"\b(?:cite|mark|quote|cita|marca|citez|marquez?)\b.{0,60}\(c ?\d",
-            r"\b(?:developer|dan|god|jailbreak|desarrollador|developpeur) mode\b|\b(?:modo|mode) (?:desarrollador|developpeur|dan)\b",
+            r"\b(?:developer|dan|god|jailbreak|desarrollador|developpeur) mode\b"
+            r"|\b(?:modo|mode) (?:desarrollador|developpeur|dan)\b",
         )
     ),
-    re.MULTILINE,
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -103,4 +106,5 @@ def without_orders(hit: Hit) -> Hit:
 
 
 def _readable(text: str) -> str:
-    return " ".join(fold(neutralise(text)).replace("’", "'").split())
+    lines = fold(neutralise(text)).replace("’", "'").splitlines()
+    return "\n".join(" ".join(line.split()) for line in lines)

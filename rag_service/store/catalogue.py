@@ -129,6 +129,10 @@ async def set_expiry(connection: Connection, document_id: UUID, expires_at: date
     cursor = await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, document_id])
     if cursor.rowcount == 0:
         raise PermissionDeniedError("This corpus is read-only for you.")
+    await connection.execute(
+        "UPDATE uploads SET expires_at = %s WHERE document_id = %s AND status NOT IN ('indexed', 'failed')",
+        [expires_at, document_id],
+    )
 
 
 def _not_found() -> NotFoundError:

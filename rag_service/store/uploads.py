@@ -229,8 +229,10 @@ async def claim_upload(connection: Connection, upload_id: UUID) -> Upload | None
     return None if row is None else _to_upload(row)
 
 
-async def hold_claim(connection: Connection, upload: Upload) -> None:
+async def hold_claim(connection: Connection, upload: Upload) -> datetime | None:
     """Make sure that a claim still holds, and that nobody takes it before the transaction ends.
+
+    Returns when the document expires, which may have been changed since the claim.
 
     Raises:
         ClaimLostError: it does not.
@@ -238,11 +240,15 @@ async def hold_claim(connection: Connection, upload: Upload) -> None:
     # Locks are taken in one order everywhere: corpus, document, upload.
     await connection.execute("SELECT FROM documents WHERE id = %s FOR NO KEY UPDATE", [upload.document_id])
     cursor = await connection.execute(
-        "SELECT FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed') FOR NO KEY UPDATE",
+        "SELECT expires_at FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')"
+        " FOR NO KEY UPDATE",
         [upload.id, upload.claim],
     )
-    if await cursor.fetchone() is None:
+    row = await cursor.fetchone()
+    if row is None:
         raise ClaimLostError("The upload is no longer this worker's.")
+    expires_at: datetime | None = row[0]
+    return expires_at
 
 
 async def report_progress(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "static"
 _MEDIA_TYPES = {
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript",
+    ".css": "text/css",
     ".svg": "image/svg+xml",
 }
 
@@ -20,7 +20,7 @@ class Asset:
     """A file as it is sent."""
 
     body: bytes
-    media_type: str
+    media_type: str  # the framework adds the charset
     etag: str  # quoted, strong: of the content
 
 

@@ -24,7 +24,7 @@ def choose_language(remembered: str | None, accepted: str) -> str:
         remembered: from the cookie; untrusted.
         accepted: the Accept-Language header (RFC 9110, section 12.5.4), possibly empty.
     """
-    if remembered in LANGUAGES:
+    if remembered is not None and remembered in LANGUAGES:
         return remembered
     wanted = [(quality, code) for code, quality in _read_preferences(accepted) if quality > 0]
     return next((code for _, code in sorted(wanted, key=lambda pair: -pair[0]) if code in LANGUAGES), DEFAULT)

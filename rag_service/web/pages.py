@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Request, Response, get
+from litestar.datastructures import Cookie
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
@@ -50,7 +50,7 @@ def web_routes(services: WebServices | None = None, *, settings: Settings | None
         settings: limits that the page tells its reader; None: the defaults.
     """
     assets = load_assets()
-    pages = {variant: page for variant, page in _render_all(assets, settings or Settings(), services is not None)}
+    pages = dict(_render_all(assets, settings or Settings(), services is not None))
     more = [] if services is None else [text_route(services)]
     return [_page_route(pages), _asset_route(assets), *more]
 
@@ -75,7 +75,7 @@ def _render_all(assets: Assets, settings: Settings, has_texts: bool) -> Iterator
                 upload_max_mb=settings.upload_max_mb,
                 question_max_chars=settings.query_max_chars,
             ).encode()
-            page = Asset(body=html, media_type="text/html; charset=utf-8", etag=make_etag(html))
+            page = Asset(body=html, media_type="text/html", etag=make_etag(html))
             yield _Variant(language=language, theme=theme), page
 
 
@@ -83,7 +83,7 @@ def _page_route(pages: dict[_Variant, Asset]) -> HTTPRouteHandler:
     @get("/", include_in_schema=False, sync_to_thread=False)
     def show_page(request: AnyRequest) -> Response[bytes | None]:
         chosen = request.query_params.get("lang")
-        if chosen in LANGUAGES:
+        if chosen is not None and chosen in LANGUAGES:
             return _remember_language(chosen)
         language = choose_language(request.cookies.get(LANGUAGE_COOKIE), request.headers.get("accept-language", ""))
         theme = request.cookies.get(THEME_COOKIE, "")
@@ -100,10 +100,9 @@ def _page_route(pages: dict[_Variant, Asset]) -> HTTPRouteHandler:
 
 
 def _remember_language(language: str) -> Response[bytes | None]:
-    cookie: SimpleCookie = SimpleCookie({LANGUAGE_COOKIE: language})
-    cookie[LANGUAGE_COOKIE].update({"path": "/", "max-age": _YEAR, "samesite": "Lax", "httponly": True})
-    headers = {"Location": "/", "Cache-Control": "no-store", "Set-Cookie": cookie[LANGUAGE_COOKIE].OutputString()}
-    return Response(None, status_code=303, headers=headers)
+    cookie = Cookie(LANGUAGE_COOKIE, value=language, max_age=_YEAR, samesite="lax", httponly=True)
+    headers = {"Location": "/", "Cache-Control": "no-store"}
+    return Response(None, status_code=303, headers=headers, cookies=[cookie])
 
 
 def _asset_route(assets: Assets) -> HTTPRouteHandler:

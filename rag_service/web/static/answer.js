@@ -8,6 +8,8 @@ import { t } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
 import { renderBlock } from "./render.js";
 
+const HALF_MARK = /[[［【][^\]］】\n]{0,40}$/; // "[C1", whose rest is on its way
+
 export class AnswerView {
   /**
    * @param evidence of the answer, filled by the caller
@@ -21,12 +23,15 @@ export class AnswerView {
   }
 
   /**
-   * Show `text`; `final` marks sentences that cite nothing, which nobody can know before the end.
-   * Returns the kinds of marked sentences there are.
+   * Show what there is of an answer. Returns the kinds of marked sentences in it.
+   *
+   * @param state writing: more will come; ended: nothing more, but it is not whole; final: all of it, and only
+   *   now is known which sentences cite nothing
    */
-  show(text, { final = false } = {}) {
+  show(whole, state) {
+    const text = state === "writing" ? whole.replace(HALF_MARK, "") : whole;
     const placed = this._evidence.placeIn(text);
-    const unmarked = final ? this._evidence.unmarkedSentences : 0;
+    const unmarked = state === "final" ? this._evidence.unmarkedSentences : 0;
     const ranges = findUnsupported(text, placed, unmarked).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
     const blocks = parseBlocks(text).map((block) => ({ ...block, leadsIn: /:\s*$/.test(text.slice(block.from, block.to)) }));
     const kinds = new Set();
@@ -35,11 +40,11 @@ export class AnswerView {
       const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
       const flags = ranges.filter((range) => range.start < block.to && range.end > block.from && applies(range, block));
       flags.forEach(({ kind }) => kinds.add(kind));
-      const shape = [inside.length, flags.map(({ kind, start }) => kind + start), final];
+      const shape = [inside.length, flags.map(({ kind, start }) => kind + start), state];
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
       const seen = new Map(); // how often a mark has come up in its sentence
-      const badge = (number, at) => this._badge(text, inside, number, at, seen);
+      const badge = (number, at) => this._badge({ text, placed: inside, state, seen }, number, at);
       const element = renderBlock(block, { source: text, ranges: flags, badge });
       if (this._blocks[i]) this._blocks[i].element.replaceWith(element);
       else this.element.append(element);
@@ -48,12 +53,13 @@ export class AnswerView {
     return kinds;
   }
 
-  _badge(text, placed, number, at, seen) {
+  _badge({ text, placed, state, seen }, number, at) {
     const first = citationAt(placed, number, at);
     const key = `${number} ${first?.from}`;
     const nth = seen.get(key) ?? 0;
     seen.set(key, nth + 1);
-    const citation = citationAt(placed, number, at, nth) ?? { mark: number, status: "unchecked", location: null };
+    const missing = { mark: number, status: state === "writing" ? "checking" : "unchecked", location: null };
+    const citation = citationAt(placed, number, at, nth) ?? missing;
     const sentence = first ? text.slice(first.from, first.to) : "";
     const name = this._evidence.nameOf(citation);
     return makeBadge(citation, name, (badge) => this._open(citation, badge, sentence));
@@ -62,14 +68,14 @@ export class AnswerView {
 
 // Headings, code and lead-ins ("You need:") state nothing, so nothing has to prove them.
 const applies = ({ kind }, { type, leadsIn }) =>
-  kind === "unverified" || !(["heading", "code", "rule"].includes(type) || leadsIn);
+  kind !== "unmarked" || !(["heading", "code", "rule"].includes(type) || leadsIn);
 
 const wrapAs = (kind) => (isFirst) =>
   el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
 
 /** What the underlines mean; null when there are none. */
 export function makeLegend(kinds) {
-  const present = ["unverified", "unmarked"].filter((kind) => kinds.has(kind));
+  const present = ["unverified", "misplaced", "unmarked"].filter((kind) => kinds.has(kind));
   if (!present.length) return null;
   const entries = present.map((kind) =>
     el("li", {}, icon("alert"), el("span", { className: `flag flag-${kind}` }, t(`legend_${kind}`))),

@@ -6,6 +6,7 @@ import { t } from "./i18n.js";
 import { Turn } from "./turn.js";
 
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
+const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
 export function startAsking({ openSource }) {
@@ -39,7 +40,7 @@ export function startAsking({ openSource }) {
       if (turn.error && !turn.text && !box.value) box.value = question; // nothing typed is lost
     } finally {
       running = null;
-      unfollow();
+      setTimeout(unfollow, SETTLE);
       showRunning(false);
       setQuestion(box.value);
       saveTurns(turns.filter((one) => one.final || one.text));

@@ -5,8 +5,10 @@ import { t } from "./i18n.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
 import { attachTooltip } from "./tooltip.js";
 
+const SILENT = new Set(["verified", "checking"]); // the words are for screen readers: all is well, or soon known
+
 /**
- * @param citation as the API sends it; {mark, status: "unchecked"} while it is not checked
+ * @param citation as the API sends it; {mark, status: "checking" | "unchecked"} when it has sent none
  * @param {string | null} name file name of its document
  * @param open called with the badge when it is activated
  */
@@ -21,7 +23,7 @@ export function makeBadge(citation, name, open) {
     el("span", { className: "badge-name" }, label),
     place && el("span", { className: "badge-place" }, el("span", { className: "dot" }, " · "), place),
     icon(status, "status-icon"),
-    status === "verified" ? hidden(`, ${t(status)}`) : el("span", { className: "badge-status" }, t(status)),
+    SILENT.has(status) ? hidden(`, ${t(status)}`) : el("span", { className: "badge-status" }, t(status)),
   );
   badge.addEventListener("click", () => open(badge));
   attachTooltip(badge, () => describe(citation, label));

@@ -57,14 +57,15 @@ export function citationAt(placed, number, at, nth = 0) {
 }
 
 /**
- * Parts of the text that nothing supports: sentences none of whose citations is verified, and, once the
- * service has counted such, sentences that no citation covers. In order, without overlap.
+ * Parts of the text whose proof is wanting, in order, without overlap: `unverified` and `misplaced` sentences,
+ * none of whose citations is verified (the latter stand elsewhere than cited), and, once the service has
+ * counted such, `unmarked` ones, which no citation covers.
  */
 export function findUnsupported(text, placed, unmarkedSentences) {
   const sentences = new Map();
   for (const { from, to, status } of placed) {
-    const sentence = sentences.get(from) ?? { start: from, end: to, supported: false };
-    sentence.supported ||= status === "verified";
+    const sentence = sentences.get(from) ?? { start: from, end: to, statuses: new Set() };
+    sentence.statuses.add(status);
     sentences.set(from, sentence);
   }
   const found = [];
@@ -78,7 +79,8 @@ export function findUnsupported(text, placed, unmarkedSentences) {
   };
   for (const sentence of [...sentences.values()].sort((a, b) => a.start - b.start)) {
     addGap(sentence.start);
-    if (!sentence.supported) found.push({ start: sentence.start, end: sentence.end, kind: "unverified" });
+    const kind = sentence.statuses.has("misattributed") ? "misplaced" : "unverified";
+    if (!sentence.statuses.has("verified")) found.push({ start: sentence.start, end: sentence.end, kind });
     at = Math.max(at, sentence.end);
   }
   addGap(text.length);

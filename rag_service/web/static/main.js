@@ -16,6 +16,7 @@ startAsking({ openSource: (...source) => panel.open(...source) });
 startUploads();
 startViews({ onLeave: () => panel.close() });
 document.documentElement.classList.add("is-started");
+performance.mark("started"); // from here on the page takes questions; read by the tests
 tellState();
 
 /** Say at once what does not work, instead of letting a question fail. */

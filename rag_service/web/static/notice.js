@@ -17,6 +17,7 @@ export function errorNotice(error, ...actions) {
   return notice(
     "error",
     el("p", { className: "notice-title" }, t(key)),
+    problem.explanation ? el("p", {}, problem.explanation) : null,
     el("p", {}, t(`${key}_help`) + wait),
     details(problem, !translated || SPOKEN.has(error.code)),
     actions.length ? el("p", { className: "notice-actions" }, ...actions) : null,

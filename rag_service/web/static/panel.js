@@ -11,7 +11,8 @@ import { decimal, t } from "./i18n.js";
 import { renderPassage } from "./passage.js";
 import { fullPlace, iconOf } from "./places.js";
 
-const AROUND = 1200; // characters shown before and after the quote
+const BEFORE = 600; // characters shown around the quote
+const AFTER = 1200;
 const STEP = 4000; // characters added by "earlier" and "later"
 const MOST = 20_000; // characters that the service gives at once
 const wide = matchMedia("(min-width: 64rem)");
@@ -40,10 +41,10 @@ export class SourcePanel {
     const passage = el("div", { className: "panel-passage" });
     this._dialog.replaceChildren(
       this._head(name ?? t(citation.documentId ? "other_document" : "missing_source", { mark: citation.mark }), citation),
+      statusLine(citation.status),
       el(
         "div",
-        { className: "panel-body" },
-        statusLine(citation.status),
+        { className: "panel-body", tabIndex: 0 },
         sentence ? el("h3", {}, t("panel_cited")) : null,
         sentence ? el("p", { className: "cited" }, plain(sentence)) : null,
         passage,
@@ -53,7 +54,7 @@ export class SourcePanel {
     const fill = (...children) => {
       if (request !== this._request) return;
       passage.replaceChildren(...children.filter(Boolean));
-      passage.querySelector("mark")?.scrollIntoView({ block: "center" });
+      reveal(passage.querySelector("mark"));
     };
     if (citation.quote === null || citation.quote === undefined) fill(...namedOnly(citation, evidence));
     else await this._fillAround(citation, name, evidence, fill);
@@ -68,7 +69,7 @@ export class SourcePanel {
     const close = el("button", { type: "button", className: "icon-button", title: t("panel_close"), onclick: () => this.close() },
       icon("close"), el("span", { className: "sr-only" }, t("panel_close")));
     return el(
-      "header",
+      "div",
       { className: "panel-head" },
       icon(iconOf(name), "icon-file"),
       el("div", {}, el("h2", { id: "panel-title", tabIndex: -1 }, name), place ? el("p", { className: "muted" }, place) : null),
@@ -121,7 +122,7 @@ export class SourcePanel {
         announce(t("panel_failed"));
       }
     };
-    await load(citation.start - AROUND, citation.end + AROUND);
+    await load(citation.start - BEFORE, citation.end + AFTER);
   }
 }
 
@@ -151,4 +152,15 @@ function namedOnly(citation, evidence) {
   return [el("h3", {}, t("panel_named")), el("p", { className: "muted" }, named.source?.place ?? ""), renderPassage(named.snippet, null, null)];
 }
 
-const plain = (sentence) => sentence.replace(/\s*[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,200}[\]］】]/g, "").trim();
+/** Scroll the panel to the quote, unless it is in sight as it is. */
+function reveal(mark) {
+  if (!mark) return;
+  const body = mark.closest(".panel-body").getBoundingClientRect();
+  const { top, bottom } = mark.getBoundingClientRect();
+  if (top < body.top || bottom > body.bottom) mark.scrollIntoView({ block: "center" });
+}
+
+const BULLET = /^[\s>#*+•-]*(?:\d{1,3}[.)]\s+)?/;
+
+/** A sentence of the answer without its marks and markup. */
+const plain = (sentence) => sentence.replace(BULLET, "").replace(/\s*[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,200}[\]］】]/g, "").replace(/\*\*|`/g, "").trim();

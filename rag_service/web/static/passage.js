@@ -76,13 +76,14 @@ function makeTable(rows, context) {
   const head = el("tr", {}, ...labels.map((label) => el("th", { scope: "col" }, label)));
   const body = rows.map((cells) => {
     const isCited = (cell) => context.ranges.some(({ start, end }) => start < cell.end && end > cell.start);
+    const cited = cells.filter(isCited);
     const row = labels.map((label) => {
       const cell = cells.find((one) => one.label === label);
-      const element = el("td", { className: cell && isCited(cell) ? "is-cited" : "" });
+      const element = el("td", { className: cited.length === 1 && cell === cited[0] ? "is-cited" : "" });
       if (cell) appendText(element, cell.value, cell.end, context);
       return element;
     });
-    return el("tr", { className: cells.some(isCited) ? "is-cited" : "" }, ...row);
+    return el("tr", { className: cited.length ? "is-cited" : "" }, ...row);
   });
   return el("div", { className: "table-scroll", tabIndex: 0 }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body)));
 }

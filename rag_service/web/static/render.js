@@ -10,6 +10,8 @@ import { parseInline, readNumbers } from "./markdown.js";
  * @property {((number: number, at: number) => Node) | null} badge what a mark becomes; null leaves it as text
  */
 
+const STOP = /^[.,;:!?…)\]»”]+/;
+
 /** The element of one block. */
 export function renderBlock(block, givenContext) {
   const context = { ...givenContext, told: new Set() };
@@ -64,9 +66,9 @@ function renderList(items, inline) {
 const newList = (item) => (item.number === null ? el("ul") : el("ol", { start: item.number }));
 
 function renderTokens(parent, tokens, context) {
-  for (const token of tokens) {
+  for (const [i, token] of tokens.entries()) {
     if (token.type === "text") appendText(parent, token.start, token.end, context);
-    else if (token.type === "mark") renderMark(parent, token, context);
+    else if (token.type === "mark") renderMark(parent, token, tokens[i + 1], context);
     else if (token.type === "link") {
       // Only the words of a link: an answer must not lead anybody anywhere.
       appendText(parent, token.start, token.end, context);
@@ -80,12 +82,19 @@ function renderTokens(parent, tokens, context) {
   }
 }
 
-function renderMark(parent, { start, end }, context) {
+function renderMark(parent, { start, end }, next, context) {
   if (!context.badge) {
     appendText(parent, start, end, context);
     return;
   }
-  for (const number of readNumbers(context.source.slice(start, end))) parent.append(context.badge(number, start));
+  const badges = readNumbers(context.source.slice(start, end)).map((number) => context.badge(number, start));
+  parent.append(...badges);
+  const [stop] = next?.type === "text" ? STOP.exec(context.source.slice(next.start, next.end)) ?? [""] : [""];
+  if (!stop) return;
+  // A line may break after a badge, but the full stop must not stand alone on the next one.
+  const kept = el("span", { className: "keep" }, badges.at(-1), stop);
+  parent.append(kept);
+  next.start += stop.length;
 }
 
 /** Append source[from, to) as text, parts of it wrapped where the context's ranges say so. */
@@ -98,8 +107,9 @@ export function appendText(parent, from, to, context) {
     if (start > at) parent.append(context.source.slice(at, start));
     const wrapper = range.wrap(!context.told.has(range));
     context.told.add(range);
-    wrapper.append(context.source.slice(start, end));
-    parent.append(wrapper);
+    const words = context.source.slice(start, end);
+    wrapper.append(words.trimEnd()); // a line under the blank before a badge looks like a mistake
+    parent.append(wrapper, words.slice(words.trimEnd().length));
     at = end;
   }
   if (at < to) parent.append(context.source.slice(at, to));

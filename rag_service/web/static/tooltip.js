@@ -36,8 +36,9 @@ function show(target, content) {
   const box = tooltip.getBoundingClientRect();
   const left = Math.min(Math.max(GAP, badge.left), document.documentElement.clientWidth - box.width - GAP);
   const above = badge.top - box.height - GAP;
+  const top = document.querySelector(".top").getBoundingClientRect().bottom;
   tooltip.style.left = `${Math.max(GAP, left)}px`;
-  tooltip.style.top = `${above > GAP ? above : badge.bottom + GAP}px`;
+  tooltip.style.top = `${above > top ? above : badge.bottom + GAP}px`;
 }
 
 export function hide() {

@@ -76,10 +76,10 @@ export class Turn {
     this._timer ||= setTimeout(() => this._paint(), PAINT_EVERY);
   }
 
-  _paint() {
+  _paint(state = "writing") {
     clearTimeout(this._timer);
     this._timer = 0;
-    return this._answer.show(this.text, { final: this.final !== null });
+    return this._answer.show(this.text, this.final ? "final" : state);
   }
 
   _complete() {
@@ -92,7 +92,7 @@ export class Turn {
         makeLegend(kinds),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
         final.sources.length ? null : this._nothingFound(),
-        el("div", { className: "answer-foot" }, makeDecision(final), this._copyButton()),
+        el("div", { className: "answer-foot" }, makeDecision(final, !kinds.size), this._copyButton()),
         makeWhy(final),
       ].filter(Boolean),
     );
@@ -101,7 +101,7 @@ export class Turn {
 
   /** The partial answer stays, with a word on why it ends. */
   _end(message) {
-    const kinds = this._paint();
+    const kinds = this._paint("ended");
     const legend = makeLegend(kinds);
     const copy = this.text ? el("div", { className: "answer-foot" }, this._copyButton()) : null;
     this._below.replaceChildren(...[legend, message, copy].filter(Boolean));

@@ -1,6 +1,6 @@
 // Files into the documents: dropped or chosen, one after the other, each with its own progress and outcome.
 
-import { upload } from "./api.js";
+import { ApiError, upload } from "./api.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { fileSize, percent, t } from "./i18n.js";
 import { errorNotice } from "./notice.js";
@@ -13,7 +13,7 @@ class Upload {
     this._enqueue = enqueue;
     this._state = el("p", { className: "upload-state" });
     this._bar = el("progress", { max: 1, value: 0, "aria-label": file.name });
-    this._more = el("div");
+    this._more = el("div", { className: "upload-more" });
     this._button = el("button", { type: "button", className: "quiet" });
     this.element = el(
       "li",
@@ -25,9 +25,9 @@ class Upload {
         el("p", { className: "upload-name" }, file.name, el("span", { className: "muted" }, ` · ${fileSize(file.size)}`)),
         this._bar,
         this._state,
-        this._more,
       ),
       this._button,
+      this._more,
     );
     this.wait();
   }
@@ -47,6 +47,7 @@ class Upload {
     this._bar.value = 0;
     this._show("sending", t("upload_sending", { percent: percent(0) }));
     try {
+      this._checkSize();
       const { outcome, chunkCount } = await upload(this.file, {
         signal: this._cancel.signal,
         onProgress: (share) => this._progress(share),
@@ -57,6 +58,14 @@ class Upload {
       else if (!error.problem) throw error;
       else this._finish("failed", t("upload_failed"), errorNotice(error));
     }
+  }
+
+  /** The service checks as well; this spares the sending of what it will refuse. */
+  _checkSize() {
+    const limit = Number(byId("drop-zone").dataset.maxMegabytes);
+    if (this.file.size <= limit * 1024 * 1024) return;
+    const explanation = t("upload_too_large", { size: fileSize(this.file.size), limit });
+    throw new ApiError({ code: "too_large", explanation });
   }
 
   _progress(share) {

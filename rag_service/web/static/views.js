@@ -31,6 +31,10 @@ export function startViews({ onLeave }) {
   for (const link of document.querySelectorAll(".languages a")) {
     link.addEventListener("click", () => (link.hash = location.hash));
   }
+  document.querySelector(".skip-link").addEventListener("click", (event) => {
+    event.preventDefault();
+    shown.querySelector("[data-start]").focus();
+  });
   addEventListener("hashchange", () => show(true));
   show(false);
 }

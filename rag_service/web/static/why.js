@@ -22,7 +22,7 @@ export function makeWhy(final) {
     el("summary", {}, icon("chevron"), t("why")),
     el("dl", { className: "facts" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     parts.criticalBoost ? el("p", { className: "muted" }, t("why_boost")) : null,
-    final.sources.length ? el("h4", {}, t("why_passages")) : null,
+    final.sources.length ? el("h3", {}, t("why_passages")) : null,
     final.sources.length ? el("ol", { className: "passages" }, ...final.sources.map((one) => passage(one, final))) : null,
   );
 }
@@ -50,14 +50,17 @@ function meter(value) {
   );
 }
 
-/** The decision as a chip that stands under the answer. */
-export function makeDecision(final) {
-  const shape = { can_proceed: "verified", uncertain: "misattributed", out_of_scope: "info" }[final.decision];
+/** What the answer is worth, in one line. @param isProved every sentence stands where it says */
+export function makeDecision(final, isProved) {
+  const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
+  const count = final.citations.length;
+  const verified = final.citations.filter(({ status }) => status === "verified").length;
+  const figures = [count ? t("verified_of", { count, verified }) : null, duration(final.latencyMs)].filter(Boolean);
   return el(
     "p",
     { className: `decision decision-${final.decision}` },
-    icon(shape),
+    icon(shape[final.decision], `is-${shape[final.decision]}`),
     t(`decision_${final.decision}`),
-    el("span", { className: "muted" }, ` · ${decimal(final.confidence)} · ${duration(final.latencyMs)}`),
+    el("span", { className: "muted" }, ` · ${figures.join(" · ")}`),
   );
 }

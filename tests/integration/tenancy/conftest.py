@@ -135,13 +135,15 @@ class House:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def index(self, identity: Identity, corpus: Corpus, *documents: DocumentInput) -> list[Upload]:
+    async def index(
+        self, identity: Identity, corpus: Corpus, *documents: DocumentInput, within: float = 20.0
+    ) -> list[Upload]:
         """Upload documents and wait until they are indexed."""
         accepted = [
             await self.uploads.accept(document, corpus_id=corpus.id, identity=identity) for document in documents
         ]
         async with self.working():
-            done = await self.settled(identity, *accepted)
+            done = await self.settled(identity, *accepted, within=within)
         assert {upload.status for upload in done} == {UploadStatus.INDEXED}, [upload.reason for upload in done]
         return done
 

@@ -149,7 +149,9 @@ ANSWERS = {
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
     "nothing": events_for("Nothing in the documents is relevant to this question.", []),
     "long": events_for(
-        "\n\n".join(f"{n}. The plant in Lyon holds a stock of 4200 [C1]. " + "Nothing else is known. " * 12 for n in range(400)),
+        "\n\n".join(
+            f"{n}. The plant in Lyon holds a stock of 4200 [C1]. " + "Nothing else is known. " * 12 for n in range(400)
+        ),
         [SHEET],
         step=400,
         unmarked=0,

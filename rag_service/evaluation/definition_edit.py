@@ -1,0 +1,81 @@
+"""Puts a calibration into an index.yaml as a person would: its comments and order stay as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rag_service.definitions import Calibration, load_index
+from rag_service.errors import DefinitionError
+
+_INDENT = re.compile(r"^(\s*)")
+_KEY = "calibration"
+
+
+def write_calibration(file: Path, calibration: Calibration) -> None:
+    """Replace or add the `calibration:` block below `query:`.
+
+    Raises:
+        DefinitionError: the file cannot be written, or would not load afterwards; it is left as it was.
+    """
+    before = file.read_text(encoding="utf-8")
+    try:
+        file.write_text(put_calibration(before, calibration), encoding="utf-8")
+        written = load_index(file.parent.name, indices_path=file.parent.parent).query.calibration
+    except DefinitionError:
+        file.write_text(before, encoding="utf-8")
+        raise
+    except OSError as error:
+        raise DefinitionError(f"{file}: cannot be written: {error.strerror}.") from error
+    if written != calibration:
+        file.write_text(before, encoding="utf-8")
+        raise DefinitionError(f"{file}: query: is not written as a block of keys; add the calibration by hand.")
+
+
+def put_calibration(text: str, calibration: Calibration) -> str:
+    """The text of an index.yaml with this calibration."""
+    lines = text.splitlines()
+    start = next((number for number, line in enumerate(lines) if re.match(r"query:\s*(#.*)?$", line)), None)
+    if start is None:
+        return "\n".join([*lines, "", "query:", *_block("  ", calibration)]) + "\n"
+    end = _end_of_block(lines, start, 0)
+    indent = next((_indent(line) for line in lines[start + 1 : end] if _is_content(line)), 2)
+    block = _block(" " * indent, calibration)
+    pattern = re.compile(rf"\s{{{indent}}}{_KEY}:")
+    place = next((number for number in range(start + 1, end) if pattern.match(lines[number])), None)
+    if place is None:
+        return "\n".join([*lines[:end], *block, *lines[end:]]) + "\n"
+    after = _end_of_block(lines, place, indent)
+    return "\n".join([*lines[:place], *block, *lines[after:]]) + "\n"
+
+
+def _block(indent: str, calibration: Calibration) -> list[str]:
+    return [
+        f"{indent}{_KEY}:",
+        f"{indent}  intercept: {calibration.intercept:g}",
+        f"{indent}  cosine: {calibration.cosine:g}",
+        f"{indent}  coverage: {calibration.coverage:g}",
+        f"{indent}  run: {calibration.run}",
+    ]
+
+
+def _end_of_block(lines: Sequence[str], start: int, indent: int) -> int:
+    """Number of the line after the last one that belongs to the key at `start`."""
+    end = start + 1
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        if _is_content(line) and _indent(line) <= indent:
+            break
+        if _is_content(line) or (line.strip() and _indent(line) > indent):
+            end = number + 1
+    return end
+
+
+def _is_content(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _indent(line: str) -> int:
+    match = _INDENT.match(line)
+    return len(match.group(1)) if match else 0

@@ -1,0 +1,174 @@
+"""An answer on its way out: guarded, verified, and where that is set cleared of what is not proved.
+
+    deltas → output guard → citations checked against the passages → text and citations as they become final
+
+A sentence is flagged when it makes a claim that no verified citation proves: its citation fails, it has
+none, or something foreign was taken out of it. With `withhold` every flagged sentence is replaced by a
+notice; text is then held back up to the next marked sentence, whose marks decide about those before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from rag_service.domain import Citation, Hit
+from rag_service.query.events import AnswerDelta, CitationChecked
+from rag_service.query.marks import find_marks, strip_marks
+from rag_service.query.orders import without_orders
+from rag_service.query.output_guard import OutputGuard
+from rag_service.query.statement import is_content
+from rag_service.query.verify import CitationStream, Verification, verify_answer
+from rag_service.text.sentences import Sentence, SentenceStream, read_sentences
+from rag_service.text.words import words
+
+SentenceOffsets = tuple[int, int]
+_SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re.DOTALL)
+_FOREIGN_WORDS = 2  # of a heading, a lead-in or code; "Summary:" needs no proof
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedAnswer:
+    """What is shown, and what became of each sentence. Offsets count characters of `text`."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    unmarked: tuple[SentenceOffsets, ...]  # claims that no mark covers
+    flagged: tuple[SentenceOffsets, ...]  # all sentences that are not proved, in order
+    withheld: int  # sentences left out
+
+
+class AnswerChecker:
+    """Takes the pieces of an answer; gives the events that they make."""
+
+    def __init__(
+        self,
+        shown: Sequence[Hit],
+        *,
+        others: Sequence[Hit] = (),
+        question: str = "",
+        refusal: str = "",
+        notice: str,
+        language: str | None = None,
+        secrets: Sequence[str] = (),
+        withhold: bool = False,
+    ) -> None:
+        """
+        Args:
+            shown: the passages as the model saw them, [C1] first.
+            others: further passages found, in which a misattributed quote may stand.
+            question: its words may be repeated without proof.
+            refusal: the sentence that says that nothing answers; it needs no proof.
+            notice: put in the place of a sentence that is left out.
+            language: ISO 639-1 of the answer.
+            secrets: texts of the prompt that must not be repeated, without the refusal.
+            withhold: leave out every flagged sentence.
+        """
+        self._originals = {hit.chunk.id: hit for hit in (*shown, *others)}
+        self._shown = [without_orders(hit) for hit in shown]
+        self._others = [without_orders(hit) for hit in others]
+        self._known = {word for hit in self._shown for word in words(hit.chunk.text)} | set(words(question))
+        self._harmless = {text for text in (refusal.strip(), notice.strip()) if text}
+        self._notice = notice
+        self._language = language
+        self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
+        self._withholding = _Withholding(self._clear) if withhold else None
+        self._citations = CitationStream(self._shown, others=self._others, language=language)
+        self._pieces: list[str] = []
+        self._emitted = 0
+        self._withheld = 0
+
+    def feed(self, delta: str) -> list[AnswerDelta | CitationChecked]:
+        """Takes the next piece of the model's text."""
+        text = self._guard.feed(delta)
+        return self._show(self._withholding.feed(text) if self._withholding else text)
+
+    def finish(self) -> tuple[list[AnswerDelta | CitationChecked], CheckedAnswer]:
+        """The last events, and the whole answer."""
+        text = self._guard.flush()
+        events = self._show(self._withholding.finish(text) if self._withholding else text)
+        verification = self._citations.finish()
+        checked = self._conclude("".join(self._pieces), verification)
+        events += [CitationChecked(citation=citation) for citation in checked.citations[self._emitted :]]
+        return events, checked
+
+    def _show(self, text: str) -> list[AnswerDelta | CitationChecked]:
+        if not text:
+            return []
+        self._pieces.append(text)
+        new = [self._with_quote(citation) for citation in self._citations.feed(text)]
+        self._emitted += len(new)
+        return [AnswerDelta(text=text), *(CitationChecked(citation=citation) for citation in new)]
+
+    def _clear(self, start: int, text: str) -> str:
+        """A part of the answer, from `start` on, with its flagged sentences replaced by the notice."""
+        verification = verify_answer(text, self._shown, others=self._others, language=self._language)
+        flagged = self._flagged(text, verification, [change - start for change in self._guard.changes])
+        for first, last in reversed(flagged):
+            text = text[:first] + self._notice + text[last:]
+        self._withheld += len(flagged)
+        return text
+
+    def _conclude(self, text: str, verification: Verification) -> CheckedAnswer:
+        changes = [] if self._withholding else self._guard.changes
+        unmarked = tuple(place for place in verification.unmarked if not self._is_harmless(text[slice(*place)]))
+        return CheckedAnswer(
+            text=text,
+            citations=tuple(self._with_quote(citation) for citation in verification.citations),
+            unmarked=unmarked,
+            flagged=tuple(self._flagged(text, verification, changes)),
+            withheld=self._withheld + self._guard.leaks,
+        )
+
+    def _flagged(self, text: str, verification: Verification, changes: Sequence[int]) -> list[SentenceOffsets]:
+        found = {*verification.flagged, *verification.unmarked}
+        cited = {(citation.sentence_start, citation.sentence_end) for citation in verification.citations}
+        for sentence in read_sentences(text, language=self._language):
+            place = (sentence.start, sentence.end)
+            changed = any(sentence.start <= change < sentence.end for change in changes)
+            if changed or (place not in cited and self._is_foreign(sentence)):
+                found.add(place)
+        return sorted(place for place in found if not self._is_harmless(text[slice(*place)]))
+
+    def _is_foreign(self, sentence: Sentence) -> bool:
+        """Whether a sentence that is no claim (too short, a heading, code) uses words of its own."""
+        said = {word for word in words(strip_marks(sentence.text)) if is_content(word)}
+        allowed = _FOREIGN_WORDS if sentence.code or _SCAFFOLD.match(sentence.text) else 1
+        return len(said - self._known) >= allowed
+
+    def _is_harmless(self, sentence: str) -> bool:
+        for text in self._harmless:
+            sentence = sentence.replace(text, "")
+        return not any(map(str.isalnum, sentence))
+
+    def _with_quote(self, citation: Citation) -> Citation:
+        """Quotes come from the stored text, also where an order stands between two quoted sentences."""
+        if citation.chunk_id is None or citation.start is None or citation.end is None:
+            return citation
+        chunk = self._originals[citation.chunk_id].chunk
+        return replace(citation, quote=chunk.text[citation.start - chunk.start : citation.end - chunk.start])
+
+
+class _Withholding:
+    """Holds text back until its sentences are decided: by the next marked one, or at the end."""
+
+    def __init__(self, clear: Callable[[int, str], str]) -> None:
+        self._clear = clear
+        self._sentences = SentenceStream()
+        self._held = ""
+        self._given = 0  # characters taken out of `_held` so far
+
+    def feed(self, text: str) -> str:
+        self._held += text
+        marked = [sentence.end for sentence in self._sentences.feed(text) if find_marks(sentence.text)]
+        return self._take(marked[-1] - self._given) if marked else ""
+
+    def finish(self, text: str) -> str:
+        self._held += text
+        return self._take(len(self._held)) if self._held else ""
+
+    def _take(self, length: int) -> str:
+        part, self._held = self._held[:length], self._held[length:]
+        start, self._given = self._given, self._given + length
+        return self._clear(start, part)

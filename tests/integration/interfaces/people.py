@@ -1,0 +1,45 @@
+"""Two identities, one of whom may see the sample document."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from rag_service.api.services import Services
+from rag_service.domain import Answer, AnswerQuery, Decision, Identity, Role
+from rag_service.errors import AuthenticationError
+from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from tests.unit.api.samples import ADMIN, ANSWER
+
+OTHER = Identity(user_id=UUID(int=2), role=Role.USER)
+_PEOPLE = {"Bearer admin": ADMIN, "Bearer other": OTHER}
+NOTHING: Answer = replace(ANSWER, text="No lo sé.", sources=(), shown=(), citations=(), decision=Decision.OUT_OF_SCOPE)
+
+
+async def identify(headers: Mapping[str, str]) -> Identity:
+    """A scripted `authenticate`."""
+    found = _PEOPLE.get(headers.get("authorization", ""))
+    if found is None:
+        raise AuthenticationError("The API key is unknown, revoked or expired.")
+    return found
+
+
+def only_for_admin(services: Services) -> Services:
+    """The same services, in which everybody but ADMIN finds nothing."""
+
+    async def search(query: AnswerQuery, identity: Identity) -> Any:
+        retrieval, hits = await services.search(query, identity)
+        return retrieval, hits if identity == ADMIN else ()
+
+    async def answer(query: AnswerQuery, identity: Identity) -> AsyncIterator[AnswerEvent]:
+        if identity == ADMIN:
+            async for event in services.answer(query, identity):
+                yield event
+        else:
+            yield SourcesFound(sources=(), shown=(), timings_ms={})
+            yield AnswerDelta(text=NOTHING.text)
+            yield AnswerComplete(answer=NOTHING)
+
+    return replace(services, search=search, answer=answer, authenticate=identify)

@@ -1,0 +1,329 @@
+"""The OpenAI-compatible API as the official client sees it, over a real socket (requirement F4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+from uuid import UUID
+
+import httpx
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from rag_service.api.application import create_litestar
+from rag_service.api.openai import KnowledgeModel, openai_routes
+from rag_service.domain import Identity, Role
+from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
+from rag_service.query.events import AnswerDelta
+from rag_service.settings import Settings
+from tests.integration.interfaces.conftest import serving
+from tests.unit.api.samples import ANSWER, CITATION, DOCUMENT, EVENTS, QUESTION, Pause, Script
+
+ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
+PLACE = "production.xlsx, sheet Stocks, cell C12"
+OTHER = Identity(user_id=UUID(int=7), role=Role.USER)
+
+
+class Served:
+    """A service and clients to it."""
+
+    def __init__(self, script: Script, url: str):
+        self.script = script
+        self.url = url
+        self.client = OpenAI(base_url=f"{url}/v1", api_key="key", max_retries=0, timeout=10)
+
+    def ask(self, **fields: Any) -> Any:
+        return self.client.chat.completions.create(**{"model": "rag-service", "messages": ASKED, **fields})
+
+
+class Serve:
+    """Starts services that end with the test."""
+
+    def __init__(self, stack: ExitStack):
+        self._stack = stack
+
+    def __call__(self, script: Script | None = None, list_models: Any = None, **settings: Any) -> Served:
+        script = script or Script()
+        services = script.services(Settings(**settings))
+        application = create_litestar(services, more_routes=openai_routes(services, list_models=list_models))
+        served = Served(script, self._stack.enter_context(serving(application)))
+        self._stack.callback(served.client.close)
+        return served
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+        yield Serve(stack)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Served]:
+    """A service for tests that leave no trace."""
+    with ExitStack() as stack:
+        yield Serve(stack)()
+
+
+def check_citations(citations: Any) -> None:
+    """The extension's documented fields, both for a verified and for an unsupported mark."""
+    first, second = citations
+    assert (first["mark"], first["status"], first["place"]) == (1, "verified", PLACE)
+    assert (first["quote"], first["start"], first["end"]) == (CITATION.quote, 106, 117)
+    assert first["documentId"] == str(DOCUMENT.id)
+    assert (second["mark"], second["status"], second["quote"]) == (7, "not_found", None)
+
+
+# -- answers
+
+
+def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
+    completion = shared.ask()
+    choice = completion.choices[0]
+    assert (completion.object, completion.model, choice.finish_reason) == ("chat.completion", "rag-service", "stop")
+    assert (choice.message.role, choice.message.content, choice.message.refusal) == ("assistant", ANSWER.text, None)
+    usage = completion.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (210, 12, 222)
+    assert abs(completion.created - time.time()) < 60
+    check_citations(choice.message.citations)
+    assert completion.id == f"chatcmpl-{ANSWER.id.hex}"
+    assert completion.rag == {
+        "answerId": str(ANSWER.id),
+        "decision": "can_proceed",
+        "confidence": 0.93,
+        "language": "es",
+    }
+
+
+def test_streamed_answer_is_the_same_text_and_its_last_chunk_cites(shared: Served) -> None:
+    chunks = list(shared.ask(stream=True))
+    assert chunks[0].choices[0].delta.role == "assistant"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert text == "".join(event.text for event in EVENTS if isinstance(event, AnswerDelta))
+    assert len({(chunk.id, chunk.created, chunk.object) for chunk in chunks}) == 1
+    assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * (len(chunks) - 1) + ["stop"]
+    check_citations(chunks[-1].choices[0].delta.citations)
+    check_citations(chunks[-1].citations)
+    assert chunks[-1].rag["answerId"] == str(ANSWER.id)
+    assert not any(hasattr(chunk, "citations") for chunk in chunks[:-1])
+    assert all(chunk.usage is None for chunk in chunks)
+
+
+def test_include_usage_adds_a_last_chunk_with_counts_and_citations(shared: Served) -> None:
+    chunks = list(shared.ask(stream=True, stream_options={"include_usage": True}))
+    last = chunks[-1]
+    assert (last.choices, last.usage.total_tokens) == ([], 222)
+    check_citations(last.citations)
+    check_citations(chunks[-2].choices[0].delta.citations)
+
+
+def test_stream_on_the_wire_is_events_that_end_with_done(shared: Served) -> None:
+    body = {"model": "rag-service", "messages": ASKED, "stream": True}
+    with httpx.stream("POST", f"{shared.url}/v1/chat/completions", json=body, trust_env=False) as response:
+        lines = [line for line in response.iter_lines() if line]
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["cache-control"] == "no-store"
+    assert all(line.startswith("data: ") for line in lines)
+    assert lines[-1] == "data: [DONE]"
+
+
+async def test_the_asynchronous_client_gets_the_same(shared: Served) -> None:
+    async with AsyncOpenAI(base_url=f"{shared.url}/v1", api_key="key", max_retries=0) as client:
+        completion = await client.chat.completions.create(model="rag-service", messages=ASKED)
+        check_citations(completion.choices[0].message.citations)  # type: ignore[attr-defined]  # our extension
+        stream = await client.chat.completions.create(model="rag-service", messages=ASKED, stream=True)
+        texts = [chunk.choices[0].delta.content or "" async for chunk in stream]
+    assert "".join(texts).strip() == ANSWER.text
+
+
+def test_the_clients_streaming_helper_understands_the_chunks(shared: Served) -> None:
+    with shared.client.chat.completions.stream(model="rag-service", messages=ASKED) as stream:
+        message = stream.get_final_completion().choices[0].message
+    assert (message.content or "").strip() == ANSWER.text
+
+
+def test_the_last_message_is_the_question(serve: Serve) -> None:
+    served = serve()
+    parts = [{"type": "text", "text": "¿Y en"}, {"type": "text", "text": "Lyon?"}]
+    served.ask(
+        messages=[
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": ANSWER.text, "citations": [{"mark": 1}], "refusal": None},
+            {"role": "user", "content": parts},
+        ]
+    )
+    assert [query.question for query in served.script.queries] == ["¿Y en\nLyon?"]
+
+
+def test_fields_that_change_nothing_are_accepted(shared: Served) -> None:
+    harmless = {
+        "n": 1, "temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": [], "logprobs": False, "tools": [],
+        "tool_choice": "none", "response_format": {"type": "text"}, "modalities": ["text"], "user": "u",
+        "metadata": {"a": "b"}, "max_tokens": 5000, "frequency_penalty": 0, "logit_bias": {}, "store": True,
+    }  # fmt: skip
+    assert shared.ask(**harmless).choices[0].message.content == ANSWER.text
+
+
+# -- models
+
+
+def test_the_knowledge_model_is_listed_and_found(shared: Served) -> None:
+    assert [model.id for model in shared.client.models.list()] == ["rag-service"]
+    model = shared.client.models.retrieve("rag-service")
+    assert (model.id, model.object, model.owned_by) == ("rag-service", "model", "rag-service")
+
+
+def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
+    agent, script = Script(), Script()
+
+    async def authenticate(headers: Mapping[str, str]) -> Identity:
+        return OTHER if headers["authorization"] == "Bearer other" else Identity(user_id=UUID(int=1))
+
+    async def list_models(identity: Identity) -> Sequence[KnowledgeModel]:
+        return [KnowledgeModel(id="hr/benefits", answer=agent.answer, created=5)] if identity == OTHER else []
+
+    script.authenticate = authenticate  # type: ignore[method-assign]  # a scripted one
+    served = serve(script, list_models)
+    member = served.client.with_options(api_key="other")
+    assert [model.id for model in member.models.list()] == ["rag-service", "hr/benefits"]
+    assert member.models.retrieve("hr/benefits").created == 5
+    assert member.chat.completions.create(model="hr/benefits", messages=ASKED).model == "hr/benefits"
+    assert (len(agent.queries), agent.identities, len(script.queries)) == (1, [OTHER], 0)
+    assert [model.id for model in served.client.models.list()] == ["rag-service"]
+    with pytest.raises(openai.NotFoundError) as caught:
+        served.ask(model="hr/benefits")
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+# -- refusals and failures
+
+
+UNSUPPORTED: list[tuple[str, dict[str, Any]]] = [
+    ("n", {"n": 2}),
+    ("tools", {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+    ("response_format", {"response_format": {"type": "json_object"}}),
+    ("logprobs", {"logprobs": True}),
+    ("stop", {"stop": ["\n"]}),
+    ("max_tokens", {"max_tokens": 5}),
+    ("max_completion_tokens", {"max_completion_tokens": 5}),
+    ("audio", {"audio": {"voice": "alloy", "format": "mp3"}}),
+    ("topk", {"extra_body": {"topk": 3}}),
+    ("temperature", {"temperature": "hot"}),
+    ("messages", {"messages": []}),
+    ("messages", {"messages": [*ASKED, {"role": "assistant", "content": "Yes,"}]}),
+    ("messages[0].role", {"messages": [{"role": "system", "content": "Be brief."}, *ASKED]}),
+    ("messages[0].role", {"messages": [{"role": "tool", "content": "1", "tool_call_id": "x"}, *ASKED]}),
+    ("messages[0].content", {"messages": [{"role": "user", "content": "  "}]}),
+    ("messages[0].content", {"messages": [{"role": "user", "content": "x" * 4001}]}),
+    (
+        "messages[0].content[0].type",
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("param", "fields"), UNSUPPORTED, ids=[str(number) for number in range(len(UNSUPPORTED))])
+def test_what_is_not_supported_is_refused_by_name(shared: Served, param: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        shared.ask(**fields)
+    error = caught.value
+    assert (error.param, error.type, error.code) == (param, "invalid_request_error", "invalid_input")
+    assert param in error.message
+    assert set(error.body) == {"message", "type", "param", "code"}  # type: ignore[arg-type]  # a dict
+
+
+def test_sampling_that_the_model_would_not_follow_is_refused(serve: Serve) -> None:
+    served = serve(chat_provider="ollama", temperature=0.2)
+    assert served.ask(temperature=0.2).choices
+    for param, value in {"temperature": 0.9, "top_p": 0.5, "seed": 1}.items():
+        with pytest.raises(openai.BadRequestError) as caught:
+            served.ask(**{param: value})
+        assert caught.value.param == param
+
+
+def test_an_unknown_model_is_not_found(shared: Served) -> None:
+    for call in (lambda: shared.ask(model="gpt-4o"), lambda: shared.client.models.retrieve("gpt-4o")):
+        with pytest.raises(openai.NotFoundError) as caught:
+            call()
+        assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+        assert "gpt-4o" in caught.value.message
+
+
+def test_other_parts_of_that_api_say_that_they_are_not_there(shared: Served) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        shared.client.embeddings.create(model="rag-service", input="text")
+    assert caught.value.code == "unknown_url"
+    assert "POST /v1/embeddings" in caught.value.message
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_wrong_key_is_an_authentication_error(serve: Serve, stream: bool) -> None:
+    served = serve(Script(error=AuthenticationError("The API key is not valid."), failing="authenticate"))
+    with pytest.raises(openai.AuthenticationError) as caught:
+        served.ask(stream=stream)
+    assert (caught.value.code, caught.value.type) == ("invalid_api_key", "authentication_error")
+    assert caught.value.request_id
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failure_before_the_first_word_has_its_status(serve: Serve, stream: bool) -> None:
+    busy = serve(Script(events=[ModelBusyError("secret internals", retry_after=7)]))
+    with pytest.raises(openai.InternalServerError) as caught:
+        busy.ask(stream=stream)
+    assert (caught.value.status_code, caught.value.code, caught.value.type) == (503, "llm_busy", "server_error")
+    assert caught.value.response.headers["retry-after"] == "7"
+    assert "secret" not in caught.value.message
+
+
+def test_a_failure_midway_reaches_the_reader_of_the_stream(serve: Serve) -> None:
+    served = serve(Script(events=[*EVENTS[:2], ModelError("secret internals")]))
+    received = []
+    with pytest.raises(openai.APIError) as caught:
+        received.extend(served.ask(stream=True))
+    assert not isinstance(caught.value, openai.APIStatusError)
+    assert (caught.value.code, caught.value.type) == ("llm_unavailable", "server_error")
+    assert "secret" not in caught.value.message
+
+
+def test_streams_can_be_turned_off(serve: Serve) -> None:
+    served = serve(stream_enabled=False)
+    with pytest.raises(openai.BadRequestError) as caught:
+        served.ask(stream=True)
+    assert (caught.value.param, caught.value.code) == ("stream", "streaming_disabled")
+    assert served.ask().choices
+
+
+def test_a_body_that_is_no_json_is_refused_in_the_same_shape(shared: Served) -> None:
+    url = f"{shared.url}/v1/chat/completions"
+    answers = [
+        httpx.post(url, content=b"{", headers={"Content-Type": "application/json"}, trust_env=False),
+        httpx.post(url, content=b"model=x", headers={"Content-Type": "text/plain"}, trust_env=False),
+        httpx.get(url, trust_env=False),
+    ]
+    assert [answer.status_code for answer in answers] == [400, 415, 404]
+    assert all(set(answer.json()["error"]) == {"message", "type", "param", "code"} for answer in answers)
+
+
+def test_silence_is_filled_and_does_not_disturb_the_client(serve: Serve) -> None:
+    served = serve(Script(events=[Pause(0.3), *EVENTS]), heartbeat_seconds=0.05)
+    texts = [chunk.choices[0].delta.content or "" for chunk in served.ask(stream=True)]
+    assert "".join(texts).strip() == ANSWER.text
+
+
+def test_a_reader_who_leaves_stops_the_answer(serve: Serve) -> None:
+    served = serve(Script(events=EVENTS[:2], endless=True))
+    stream = served.ask(stream=True)
+    next(iter(stream))
+    stream.close()
+    deadline = time.monotonic() + 5
+    while not served.script.closed:
+        assert time.monotonic() < deadline, "the answer was not stopped"
+        time.sleep(0.01)
+
+
+def test_the_api_is_described(shared: Served) -> None:
+    schema = httpx.get(f"{shared.url}/schema/openapi.json", trust_env=False).json()
+    assert {"/v1/chat/completions", "/v1/models", "/v1/models/{model_id}"} <= set(schema["paths"])
+    assert "citations" in schema["components"]["schemas"]["CompletionMessage"]["properties"]

@@ -1,0 +1,145 @@
+"""Chat and embeddings from any OpenAI-compatible server, under the same limits as Ollama."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+
+import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import MockLLM
+
+from rag_service.errors import ConfigurationError, EmbeddingError, ModelBusyError, ModelError
+from rag_service.models.chat import ChatModel, build_chat
+from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.settings import Settings
+from tests.doubles.ollama import vector
+from tests.doubles.openai import CHAT, EMBED, OpenAIDouble, Reply, openai_server
+from tests.integration.models.conftest import MESSAGES, QUICK, until
+
+__all__ = ["openai_server"]
+
+pytest.importorskip("llama_index.llms.openai_like", reason="the extra `openai` is not installed")
+pytest.importorskip("llama_index.embeddings.openai_like", reason="the extra `openai` is not installed")
+
+MakeSettings = Callable[..., Settings]
+
+
+@pytest.fixture
+def make_settings(openai_server: OpenAIDouble) -> MakeSettings:
+    def make(**overrides: object) -> Settings:
+        defaults = {
+            "chat_provider": "openai_like",
+            "embedding_provider": "openai_like",
+            "embedding_model": "nomic-embed-text",
+            "openai_url": openai_server.url,
+            "openai_api_key": "key-of-the-server",
+            "first_token_timeout": 1.0,
+            "token_timeout": 0.3,
+            "answer_timeout": 5.0,
+        }
+        return Settings(**(defaults | overrides))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+async def chat(make_settings: MakeSettings) -> AsyncIterator[ChatModel]:
+    built = build_chat(make_settings(), extractive=MockLLM(), retries=QUICK)
+    yield built
+    await built.aclose()
+
+
+@pytest.fixture
+async def embedding(make_settings: MakeSettings) -> AsyncIterator[BaseEmbedding]:
+    built = build_embedding(make_settings(), retries=QUICK)
+    yield built
+    await close_embedding(built)
+
+
+async def test_an_answer_streams_with_its_counts(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.key = "key-of-the-server"
+    async with aclosing(chat.stream(MESSAGES, max_tokens=99)) as stream:
+        deltas = [delta async for delta in stream]
+    assert "".join(delta.text for delta in deltas).strip() == openai_server.answer
+    assert len(deltas) > 3
+    last = deltas[-1]
+    assert (last.last, last.prompt_tokens, last.completion_tokens, last.finish_reason) == (True, 42, 7, "stop")
+    [body] = openai_server.bodies(CHAT)
+    assert (body["model"], body["max_tokens"], body["temperature"], body["stream"]) == ("llama3.2", 99, 0.1, True)
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+
+
+async def test_structured_output_is_held_to_the_schema(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.answer = '{"score": 7}'
+    schema = {"type": "object", "properties": {"score": {"type": "integer"}}}
+    assert (await chat.complete_json(MESSAGES, schema)).strip() == '{"score": 7}'
+    [body] = openai_server.bodies(CHAT)
+    assert body["response_format"]["json_schema"]["schema"] == schema
+
+
+async def test_a_cut_stream_is_an_error_and_not_half_an_answer(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.script(CHAT, Reply(deltas=("The contract",), cut=True))
+    with pytest.raises(ModelError, match="broke off"):
+        async with aclosing(chat.stream(MESSAGES)) as stream:
+            async for _ in stream:
+                pass
+    assert len(openai_server.bodies(CHAT)) == 1
+
+
+async def test_a_busy_server_is_tried_three_times(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.script(CHAT, *[Reply(status=429, headers={"retry-after": "0"})] * 3)
+    with pytest.raises(ModelBusyError):
+        async with aclosing(chat.stream(MESSAGES)) as stream:
+            async for _ in stream:
+                pass
+    assert len(openai_server.bodies(CHAT)) == 3
+
+
+async def test_a_reader_who_leaves_ends_the_request(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.script(CHAT, Reply(deltas=("The", "contract"), hang=True))
+    async with aclosing(chat.stream(MESSAGES)) as stream:
+        assert (await anext(stream)).text == "The"
+    await until(lambda: len(openai_server.disconnects) == 1)
+
+
+async def test_silence_between_tokens_ends_in_time(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.script(CHAT, Reply(deltas=("The",), hang=True))
+    with pytest.raises(ModelError, match="in time"):
+        async with aclosing(chat.stream(MESSAGES)) as stream:
+            async for _ in stream:
+                pass
+    await until(lambda: len(openai_server.disconnects) == 1)
+
+
+async def test_vectors_are_in_the_order_of_the_texts(embedding: BaseEmbedding, openai_server: OpenAIDouble) -> None:
+    texts = ["first", "  ", "third"]
+    vectors = await embedding.aget_text_embedding_batch(texts)
+    assert vectors[0] == pytest.approx(vector("first", 384))
+    assert vectors[2] == pytest.approx(vector("third", 384))
+    assert openai_server.bodies(EMBED)[0]["input"] == ["first", ".", "third"]
+    assert await embedding.aget_query_embedding("third") == pytest.approx(vectors[2])
+    assert embedding.get_text_embedding("first") == pytest.approx(vectors[0])
+
+
+async def test_a_wrong_dimension_names_the_setting(embedding: BaseEmbedding, openai_server: OpenAIDouble) -> None:
+    openai_server.dimension = 768
+    with pytest.raises(ConfigurationError, match="RAG_EMBEDDING_DIMENSION is 384: set it to 768"):
+        await warm_up(embedding)
+
+
+async def test_a_failing_embedding_server_is_tried_three_times(
+    embedding: BaseEmbedding, openai_server: OpenAIDouble
+) -> None:
+    openai_server.script(EMBED, *[Reply(status=500)] * 3)
+    with pytest.raises(EmbeddingError):
+        await embedding.aget_query_embedding("text")
+    assert len(openai_server.bodies(EMBED)) == 3
+
+
+async def test_a_server_that_is_gone_is_reported(make_settings: MakeSettings, openai_server: OpenAIDouble) -> None:
+    openai_server.stop()
+    embedding = build_embedding(make_settings(), retries=QUICK)
+    with pytest.raises(EmbeddingError, match="cannot be reached"):
+        await embedding.aget_query_embedding("text")
+    await close_embedding(embedding)

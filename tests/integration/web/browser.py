@@ -1,0 +1,109 @@
+"""A real headless Chromium, and a page in it that notices what must not happen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from tests.integration.web.conftest import ServePage
+from tests.integration.web.scenes import Scene
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+WIDE, PHONE, NARROWEST = (1280, 860), (390, 800), (320, 640)
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def find_chromium() -> str | None:
+    """CHROMIUM_PATH, else a Chromium on the PATH."""
+    named = os.environ.get("CHROMIUM_PATH")
+    return named or next((path for name in _NAMES if (path := shutil.which(name))), None)
+
+
+def find_axe() -> Path | None:
+    """axe.min.js, by AXE_PATH: the file itself, or the folder in which `npm install axe-core` was run."""
+    named = Path(os.environ.get("AXE_PATH", "/nowhere"))
+    return next((path for path in (named, named / "node_modules/axe-core/axe.min.js") if path.is_file()), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for a module; its tests must be in one xdist group."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no Chromium found: install it (apt-get install chromium) or set CHROMIUM_PATH")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])  # root in containers
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """A page that has been opened, and everything suspicious that it did."""
+
+    page: Page
+    client: httpx.Client  # of the same server
+    errors: list[str] = field(default_factory=list)  # uncaught errors and CSP violations
+    foreign: list[str] = field(default_factory=list)  # requests to other hosts
+
+    def ask(self, question: str, *, until: str = ".why") -> None:
+        """Ask by keyboard and wait for what comes."""
+        self.page.fill("#question", question)
+        self.page.press("#question", "Enter")
+        self.page.wait_for_selector(f".turn:last-child {until}")
+
+    def badge(self, number: int) -> Any:
+        return self.page.locator(".turn:last-child .badge").nth(number)
+
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture
+def visit(browser: Browser, serve_page: ServePage) -> Iterator[Open]:
+    """Opens the page of a server of its own; whatever the test does, it fails on errors and foreign requests."""
+    visits: list[Visit] = []
+
+    def start(
+        scene: Scene | None = None,
+        *,
+        size: tuple[int, int] = WIDE,
+        settings: dict[str, Any] | None = None,
+        **context: Any,
+    ) -> Visit:
+        client = serve_page(scene or Scene(), **(settings or {}))
+        base = str(client.base_url)
+        width, height = size
+        opened = browser.new_context(
+            base_url=base, viewport={"width": width, "height": height}, **{"locale": "en-US", **context}
+        )
+        page = opened.new_page()
+        seen = Visit(page, client)
+        visits.append(seen)
+        page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        page.on("console", lambda line: _is_violation(line.text) and seen.errors.append(line.text))
+        page.on("request", lambda request: request.url.startswith(base) or seen.foreign.append(request.url))
+        page.on("dialog", lambda dialog: seen.errors.append(f"dialog: {dialog.message}") or dialog.dismiss())
+        page.goto("/")
+        page.wait_for_selector("html.is-started")
+        return seen
+
+    yield start
+    for one in visits:
+        one.page.context.close()
+    for one in visits:
+        assert (one.errors, one.foreign) == ([], [])
+
+
+def _is_violation(line: str) -> bool:
+    return "Content Security Policy" in line or "TrustedHTML" in line
