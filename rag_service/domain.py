@@ -192,6 +192,10 @@ class AnswerQuery:
     filters: Filters = Filters()
     top_k: int = 5  # passages returned at most
     threshold: float | None = None  # least calibrated relevance, 0..1; None: the index's, else the setting's
+    prompt: str | None = None  # template instead of the index's
+    instructions: str = ""  # an agent's, added to the template's rules
+    history: str = ""  # of the conversation, made harmless and delimited
+    personal_corpora: frozenset[UUID] = frozenset()  # whose passages are shown in a block of their own
 
 
 class Decision(StrEnum):

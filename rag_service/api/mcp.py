@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 _IDENTITY = "rag_service.identity"  # where the ASGI scope carries who asks
 
+Permit = Callable[[Identity], None]
 Identify = Callable[["ServerRequestContext[Any]"], Awaitable[Identity]]
 
 
@@ -54,8 +55,12 @@ def mcp_installed() -> bool:
     return importlib.util.find_spec("mcp") is not None
 
 
-def mcp_mount(services: Services) -> McpMount:
+def mcp_mount(services: Services, *, permit: Permit | None = None) -> McpMount:
     """MCP over streamable HTTP at /mcp, without sessions, so that any replica can serve any request.
+
+    Args:
+        services: what the tools stand on.
+        permit: raises for identities whose credential may not search, such as a key without the scope `read`.
 
     Raises:
         ConfigurationError: the extra `mcp` is not installed.
@@ -81,6 +86,8 @@ def mcp_mount(services: Services) -> McpMount:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             identity = await services.authenticate(Headers.from_scope(scope))
+            if permit is not None:
+                permit(identity)
         except RagError as error:
             request: Request[Any, Any, Any] = Request(scope, receive, send)
             await problem_response(report(error)).to_asgi_response(None, request)(scope, receive, send)

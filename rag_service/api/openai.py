@@ -80,6 +80,7 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
         description="The last message is the question. With `stream: true`, `chat.completion.chunk` events end with "
         "`[DONE]`. Citations stand in `choices[0].message.citations`; in a stream, in the last chunk.",
         operation_class=accepts(ChatCompletionRequest),
+        opt={"scope": "read"},  # it stores nothing of the caller's, though it is a POST
         responses=errors(400, 401, 404, 413, 415, 500, 503),
     )
     async def chat_completions(

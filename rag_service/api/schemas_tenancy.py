@@ -30,7 +30,7 @@ class CorpusUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
 
     name: Name | UnsetType = UNSET
     active: bool | UnsetType = UNSET
-    ttl_seconds: Annotated[Seconds | None | UnsetType, Meta(description="null: documents are kept for ever.")] = UNSET
+    ttl_seconds: Annotated[Seconds | UnsetType | None, Meta(description="null: documents are kept for ever.")] = UNSET
 
 
 class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):

@@ -33,9 +33,7 @@ def read_slice(request: AnyRequest) -> Slice:
     return Slice(offset=offset, limit=limit)
 
 
-def _read_number(
-    request: AnyRequest, name: str, default: int, least: int, most: int, errors: list[FieldError]
-) -> int:
+def _read_number(request: AnyRequest, name: str, default: int, least: int, most: int, errors: list[FieldError]) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -92,7 +90,7 @@ def check_future(name: str, at: datetime | None) -> datetime | None:
     return at
 
 
-def present(kind: type[_Body], item: Any, **given: Any) -> _Body:
+def present(kind: type[_Body], item: Any, /, **given: Any) -> _Body:
     """A dataclass as a body: fields of the same name, and those given."""
     there = {field.name for field in fields(item)}
     values = {field.name: getattr(item, field.name) for field in structs.fields(kind) if field.name in there}

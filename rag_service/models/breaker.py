@@ -122,3 +122,9 @@ def is_provider_failure(error: BaseException) -> bool:
         return False
     status = status_of(error)
     return status is None or (status >= 500 and status not in BUSY_STATUSES)
+
+
+class CircuitOpenError(ModelError):
+    """For /health/ready: the server may be back, but is left alone for a while yet."""
+
+    code = "circuit_open"

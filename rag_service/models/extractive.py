@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -31,9 +32,11 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.llms import CustomLLM
 
 from rag_service.domain import Hit
-from rag_service.errors import ModelOutputError
+from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.text.sentences import split_sentences
 from rag_service.text.words import LANGUAGES, fold, terms, words
+
+log = structlog.get_logger(__name__)
 
 MODEL_NAME = "extractive"
 MAX_SENTENCES = 3
@@ -64,7 +67,8 @@ _NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
 _MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|euros?|dollars?|pounds?|d[oó]lares)\b", re.IGNORECASE)
 _ASKS_MONEY = re.compile(
     r"\b(?:cuanto (?:cuesta|vale|se paga|cobr|hay que pagar)|que (?:coste|precio|tasa|importe|cuantia)|"
-    r"how much (?:does|do|is|are|will|can|may) .*(?:cost|pay|fee|price|borrow|charge|get|receive)|what .*(?:cost|fee|price)|"
+    r"how much (?:does|do|is|are|will|can|may) .*(?:cost|pay|fee|price|borrow|charge|get|receive)|"
+    r"what .*(?:cost|fee|price)|"
     r"combien (?:coute|coutent|vaut|paie)|quel(?:le)? .*(?:cout|prix|tarif|montant))"
 )
 _ASKS_NUMBER = re.compile(
@@ -194,7 +198,10 @@ async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) 
     candidates = _candidates(evidence, asked, total)
     candidates.sort(key=lambda candidate: -candidate.score)
     if embedding is not None and candidates:
-        candidates = await _add_cosine(evidence.question, candidates[:_EMBEDDED], embedding)
+        try:
+            candidates = await _add_cosine(evidence.question, candidates[:_EMBEDDED], embedding)
+        except EmbeddingError as error:  # words alone choose well enough
+            log.warning("answer_degraded", without="cosine", exc_info=error)
     best = candidates[0].score if candidates else 0.0
     chosen: list[Sentence] = []
     for candidate in candidates:

@@ -10,13 +10,13 @@ notice; text is then held back up to the next marked sentence, whose marks decid
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rag_service.domain import Citation, Hit
+from rag_service.domain import Citation, CitationStatus, Hit
 from rag_service.query.events import AnswerDelta, CitationChecked
 from rag_service.query.marks import find_marks, strip_marks
-from rag_service.query.orders import without_orders
+from rag_service.query.orders import find_reported, speaks_of_saying, without_orders, without_reported
 from rag_service.query.output_guard import OutputGuard
 from rag_service.query.statement import is_content
 from rag_service.query.verify import CitationStream, Verification, verify_answer
@@ -24,6 +24,9 @@ from rag_service.text.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.text.words import words
 
 SentenceOffsets = tuple[int, int]
+_NOTHING = {"status": CitationStatus.NOT_FOUND, "support": 0.0} | dict.fromkeys(
+    ("chunk_id", "document_id", "content_hash", "quote", "start", "end", "location")
+)
 _SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re.DOTALL)
 _FOREIGN_WORDS = 2  # of a heading, a lead-in or code; "Summary:" needs no proof
 
@@ -70,6 +73,7 @@ class AnswerChecker:
         self._others = [without_orders(hit) for hit in others]
         self._known = {word for hit in self._shown for word in words(hit.chunk.text)} | set(words(question))
         self._harmless = {text for text in (refusal.strip(), notice.strip()) if text}
+        self._reported: dict[str, list[SentenceOffsets]] = {}  # chunk id → what it tells its reader to say
         self._notice = notice
         self._language = language
         self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
@@ -88,8 +92,8 @@ class AnswerChecker:
         """The last events, and the whole answer."""
         text = self._guard.flush()
         events = self._show(self._withholding.finish(text) if self._withholding else text)
-        verification = self._citations.finish()
-        checked = self._conclude("".join(self._pieces), verification)
+        whole = "".join(self._pieces)
+        checked = self._conclude(whole, self._distrust(self._citations.finish(), whole))
         events += [CitationChecked(citation=citation) for citation in checked.citations[self._emitted :]]
         return events, checked
 
@@ -97,13 +101,15 @@ class AnswerChecker:
         if not text:
             return []
         self._pieces.append(text)
-        new = [self._with_quote(citation) for citation in self._citations.feed(text)]
+        new = self._trusted(self._citations.feed(text), "".join(self._pieces))
         self._emitted += len(new)
         return [AnswerDelta(text=text), *(CitationChecked(citation=citation) for citation in new)]
 
     def _clear(self, start: int, text: str) -> str:
         """A part of the answer, from `start` on, with its flagged sentences replaced by the notice."""
-        verification = verify_answer(text, self._shown, others=self._others, language=self._language)
+        verification = self._distrust(
+            verify_answer(text, self._shown, others=self._others, language=self._language), text
+        )
         flagged = self._flagged(text, verification, [change - start for change in self._guard.changes])
         for first, last in reversed(flagged):
             text = text[:first] + self._notice + text[last:]
@@ -115,7 +121,7 @@ class AnswerChecker:
         unmarked = tuple(place for place in verification.unmarked if not self._is_harmless(text[slice(*place)]))
         return CheckedAnswer(
             text=text,
-            citations=tuple(self._with_quote(citation) for citation in verification.citations),
+            citations=verification.citations,
             unmarked=unmarked,
             flagged=tuple(self._flagged(text, verification, changes)),
             withheld=self._withheld + self._guard.leaks,
@@ -142,12 +148,43 @@ class AnswerChecker:
             sentence = sentence.replace(text, "")
         return not any(map(str.isalnum, sentence))
 
-    def _with_quote(self, citation: Citation) -> Citation:
-        """Quotes come from the stored text, also where an order stands between two quoted sentences."""
+    def _distrust(self, verification: Verification, text: str) -> Verification:
+        """The verification without citations that only repeat what a document tells its reader to say."""
+        citations = tuple(self._trusted(verification.citations, text))
+        proved = {_place(citation) for citation in citations if citation.status is CitationStatus.VERIFIED}
+        refuted = {
+            _place(after)
+            for before, after in zip(verification.citations, citations, strict=True)
+            if before.status is not after.status and _place(after) not in proved
+        }
+        return replace(verification, citations=citations, flagged=tuple(sorted({*verification.flagged, *refuted})))
+
+    def _trusted(self, citations: Iterable[Citation], text: str) -> list[Citation]:
+        return [self._check_source(citation, text[slice(*_place(citation))]) for citation in citations]
+
+    def _check_source(self, citation: Citation, sentence: str) -> Citation:
+        """A citation with its quote from the stored text; not found if that is only told to be said."""
         if citation.chunk_id is None or citation.start is None or citation.end is None:
             return citation
         chunk = self._originals[citation.chunk_id].chunk
-        return replace(citation, quote=chunk.text[citation.start - chunk.start : citation.end - chunk.start])
+        start, end = citation.start - chunk.start, citation.end - chunk.start
+        if chunk.id not in self._reported:
+            self._reported[chunk.id] = find_reported(chunk.text)
+        told = any(first < end and start < last for first, last in self._reported[chunk.id])
+        if told and not speaks_of_saying(sentence) and not self._stands_elsewhere(sentence, citation.mark):
+            return replace(citation, **_NOTHING)  # type: ignore[arg-type]  # the place fields of a citation
+        # An order blanked out between two quoted sentences stands in the stored text all the same.
+        return replace(citation, quote=chunk.text[start:end])
+
+    def _stands_elsewhere(self, sentence: str, mark: int) -> bool:
+        """Whether the sentence is verified without anything that documents tell their reader to say."""
+        stated = [without_reported(hit) for hit in self._shown]
+        citations = verify_answer(sentence, stated, language=self._language).citations
+        return any(c.mark == mark and c.status is CitationStatus.VERIFIED for c in citations)
+
+
+def _place(citation: Citation) -> SentenceOffsets:
+    return citation.sentence_start, citation.sentence_end
 
 
 class _Withholding:

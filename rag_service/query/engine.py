@@ -29,6 +29,7 @@ from rag_service.domain import Answer, AnswerQuery, Decision, Hit, Identity, Tok
 from rag_service.models.chat import ChatDelta, ChatModel
 from rag_service.models.extractive import Evidence, GroundedMessage
 from rag_service.models.rerankers import Reranker
+from rag_service.query.blocks import in_blocks, render_blocks
 from rag_service.query.budget import PackedContext, fit_prompt, pack_context, prompt_limit
 from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.query.confidence import decide, rate_confidence
@@ -36,7 +37,7 @@ from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, S
 from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
 from rag_service.query.nodes import to_hit, to_node
 from rag_service.query.postprocess import NewerFirst, Rerank, Threshold, TopK
-from rag_service.query.prompt import Prompts, new_boundary, render_context
+from rag_service.query.prompt import Prompts, new_boundary
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
@@ -232,12 +233,13 @@ class AnswerEngine(BaseQueryEngine):
     def _prompt(self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...]) -> _Prompted:
         language = retrieval.plan.language
         settings = self._settings
-        name = retrieval.index.query.prompt if settings.grounded_prompting else "classic"
+        name = query.prompt or (retrieval.index.query.prompt if settings.grounded_prompting else "classic")
         template = self._prompts.template(name, language)
         boundary = new_boundary()
         refusal = self._prompts.message("refusal", language)
         values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
-        fixed = sum(count_tokens(part) for part in template.render({**values, "history": "", "instructions": ""}))
+        values |= {"history": query.history, "instructions": query.instructions}
+        fixed = sum(count_tokens(part) for part in template.render(values))
         context = pack_context(
             sources,
             window=self._chat.context_window,
@@ -247,10 +249,10 @@ class AnswerEngine(BaseQueryEngine):
             most_chunks=settings.max_chunks_in_prompt,
             boundary=boundary,
         )
-        values |= {"history": "", "instructions": ""}
+        personal = query.personal_corpora
         fitted = fit_prompt(
-            context,
-            lambda hits: template.render({**values, "context": render_context(hits, boundary)}),
+            replace(context, hits=in_blocks(context.hits, personal)),
+            lambda hits: template.render({**values, "context": render_blocks(hits, boundary, personal)}),
             limit=prompt_limit(self._chat.context_window, settings.max_tokens),
             boundary=boundary,
         )

@@ -87,13 +87,17 @@ class LeakFilter:
         if character.isalnum():
             self._held, self._sentence_over = "", False
         elif character in _SENTENCE_ENDS:
-            self._held, self._sentence_over = "\n" if character == "\n" else "", True
+            breaks = self._held if character == "\n" and self._sentence_over else ""
+            self._held, self._sentence_over = breaks + character.strip(".!?…"), True
         elif self._sentence_over:
             self._held += character
 
     def _release(self) -> str:
         """What is held, but for the end that may be the beginning of a leak."""
         cut = min(secret.beginning(self._held) for secret in self._secrets)
+        if self.changes:  # the number of the prompt's next rule may stand before it
+            while cut and not self._held[cut - 1].isalpha():
+                cut -= 1
         ready, self._held = self._held[:cut], self._held[cut:]
         self._length += len(ready)
         return ready

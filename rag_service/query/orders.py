@@ -5,10 +5,14 @@ not be "verified" by the very sentence that told it, nor may a link that an orde
 the documents'. So before an answer is checked, orders are blanked out of the chunks it is checked against,
 character for character, and offsets stay true.
 
-A paragraph counts as an order from the first sentence on that addresses the model about its instructions,
-its prompt or its answer (English, Spanish, French). Sentences in the imperative alone are none: documents
-are full of those. This is a net behind the prompt's boundaries, not in place of them; a document that
-states a falsehood plainly is not an order but a wrong document.
+There are two nets. A paragraph counts as an order from the first sentence on that addresses the model about
+its instructions, its prompt or its answer (English, Spanish, French). Sentences in the imperative alone are
+none: documents are full of those. But what any sentence tells its reader to *say* ("reply that the fee is
+zero", "never say 'you can'") is not stated by the document either: it proves no sentence of an answer that
+does not itself speak of saying.
+
+This stands behind the prompt's boundaries, not in place of them, and finds most orders, not all. A document
+that states a falsehood plainly gives no order: it is a wrong document.
 """
 
 from __future__ import annotations
@@ -16,14 +20,24 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rag_service.domain import Hit
+from rag_service.domain import Hit, Span
 from rag_service.query.untrusted import neutralise
+from rag_service.text.normalise import strip_accents
 from rag_service.text.sentences import split_sentences
 from rag_service.text.words import fold
 
 _OF_THE_MODEL = (
     r"(?:instructions?|instruccion(?:es)?|indicaciones|consignes?|prompts?|guidelines|directives?|directrices"
     r"|system (?:message|text)|mensaje (?:de|del) sistema|message systeme)"
+)
+_ROLES = (
+    r"system(?: prompt| message)?|sistema|systeme|assistants?|asistentes?|user|usuario|utilisateur|developer"
+    r"|desarrollador|developpeur|human|instructions?|instrucciones|consignes?|chatbots?|llms?"
+)
+_SAY = (
+    r"(?:please |por favor |svp )?(?:now |ahora |maintenant )?(?:say|tell|reply|respond|answer|write|output"
+    r"|print|append|add|cite|include|di|diga|responde|responda|contesta|escribe|anade|incluye|cita|dis|dites|reponds|repondez"
+    r"|ecris|ecrivez|ajoute|ajoutez|inclus|incluez|citez?)"
 )
 _ADDRESS = re.compile(
     "|".join(
@@ -32,16 +46,12 @@ _ADDRESS = re.compile(
             r"\b(?:ignor\w*|disregard|forget|overrid\w*|bypass|olvid\w+|descart\w+|oubli\w+|neglig\w+|outrepass\w+)\b"
             rf".{{0,60}}\b(?:{_OF_THE_MODEL}|rules|reglas|regles|(?:everything|all) (?:above|before)|todo lo anterior"
             r"|tout ce qui precede|(?:the|los|les) (?:other|otros|autres) (?:passages?|pasajes?))\b",
-            # your prompt, your instructions
-            r"\b(?:your|tu|tus|sus?|vuestr[oa]s?|ton|tes|votre|vos|the|el|las?|le|les) "
-            r"(?:(?:full|own|entire|hidden|secret|initial|original|new|complete|propi[oa]s?|nuevas?|"
-            r"nouvelles?|propres?) )?(?:system |initial )?prompt\b",
-            r"\b(?:system prompt|prompt (?:del?|de) sistema|prompt systeme|invite systeme|instrucciones del sistema"
-            r"|instructions systeme|consignes systeme)\b",
+            # your prompt, your instructions; a mention of prompts alone is none
             r"\b(?:print|reveal|show|repeat|output|leak|dump|recite|translate|imprime|revela|muestra|repite|copia|"
             r"imprimez?|revelez?|montrez?|affichez?|repetez?|recopiez?|recitez?)\b.{0,40}\b"
             rf"(?:your|tus?|tes|ton|vos|votre)\b.{{0,30}}\b{_OF_THE_MODEL}\b",
-            r"\b(?:new|nuevas?|nouvelles?) (?:system )?(?:instructions?|instrucciones|consignes)\b.{0,40}[:.]",
+            r"\b(?:new|updated|nuevas?|nouvelles?) (?:system )?(?:instructions?|instrucciones|consignes)\b.{0,40}[:.]",
+            r"\b(?:instrucciones|instructions|consignes) (?:nuevas|nouvelles|actualizadas)\b.{0,40}[:.]",
             # you, the model
             r"\b(?:you are|you're|eres|usted es|tu es|vous etes) (?:now|ahora|desormais|maintenant|a partir de)\b",
             r"\b(?:note|message|order|attention|nota|aviso|mensaje|orden|avis|ordre)s?"
@@ -50,10 +60,8 @@ _ADDRESS = re.compile(
             r"\b(?:as|being) an? (?:ai|llm|language model|assistant)\b",
             r"\b(?:ai|ia|llm|language|virtual) (?:assistant|model|asistente|modelo)s?\b"
             r".{0,40}\b(?:must|shall|should|debe|doit)",
-            r"\b(?:assistants?|asistentes?|chatbots?|llms?|(?:language )?models?|modelos? de lenguaje"
-            r"|modeles? de langage)"
-            r"\b ?[:,;!].{0,80}\b(?:say|reply|answer|write|output|append|add|cite|di|responde|escribe|anade|cita"
-            r"|dis|dites|repond\w*|ecri\w+|ajoute\w*|cite\w*)\b",
+            r"\b(?:(?:language |ai )?models?|modelos? de lenguaje|modeles? de langage) ?[:,;!] ?(?:.{0,40}\b)?"
+            rf"(?:{_SAY})\b",
             # your answer
             r"\b(?:in|with|to|from|end|begin|start|of|before|after|en|con|a|al|de|dans|avec|par|termin\w+|commenc\w+|empiez\w+|acab\w+)"
             r"(?: (?:every|all|each|cada|todas?|toutes?|chaque))?(?: of)?"
@@ -66,9 +74,12 @@ _ADDRESS = re.compile(
             r"\b(?:answer|reply|respond|responde[nr]?|responda|conteste|contesta|reponds|repondez)"
             r"(?: (?:to )?(?:every|any|all|this|a|cada|toda|esta|chaque|toute|cette)[^.\"“«]{0,40})?"
             r" ?(?:with|con|por|par|avec|:)? ?:? ?[\"“«]",
+            rf"\b(?:from now on|a partir de ahora|desormais|dorenavant)[ ,:]+(?:{_SAY})\b",
             # marks and turns of the prompt
-            r"‹¦[^›]{1,40}¦›|\((?:inst|system_prompt)\)|^\W*\((?:system|sistema|systeme|assistant|asistente|developer|desarrollador)"
-            r"[^)]{0,20}\)[*_ ]*:",
+            r"‹¦[^›]{1,40}¦›|‹/?(?:system|sistema|systeme|assistant|asistente|user|usuario|utilisateur|human|developer"
+            r"|instructions?|think)\b|\((?:inst|system_prompt)\)|‹‹/?sys››|-[0-9a-f]{8,}-",
+            rf"\((?:{_ROLES})[^)]{{0,20}}\)[*_ ]*[:：]|^\W*\((?:{_ROLES})\)$",
+            rf"\b(?:{_ROLES})[ :,]{{1,3}}(?:{_SAY})\b",
             r"\b(?:cite|mark|quote|cita|marca|citez|marquez?)\b.{0,60}\(c ?\d",
             r"\b(?:developer|dan|god|jailbreak|desarrollador|developpeur) mode\b"
             r"|\b(?:modo|mode) (?:desarrollador|developpeur|dan)\b",
@@ -76,6 +87,50 @@ _ADDRESS = re.compile(
     ),
     re.MULTILINE | re.DOTALL,
 )
+
+
+_TOLD = (
+    r"say|reply|respond|answer|output|di(?:ga[ns]?|gas)?|responda?[ns]?|responde[nr]?|conteste[ns]?|contesta[nr]?|decir"
+    r"|dis|dites|dire|repond(?:s|ez|re)"
+)
+_TOLD_SOMETIMES = (  # only with "that", a colon or a quotation behind: "print page 3", "state taxes"
+    r"tell|write|print|state|claim|announce|declare|pretend|assert|repeat|escrib(?:e|a|as|an|ir)|afirm[ae][ns]?|anuncia"
+    r"|declara|ecri(?:s|vez|re)|affirme[rz]?|annonce[rz]?|declare[rz]?"
+)
+_REPORTED = re.compile(
+    # The verb as an order: at the head of its clause, or after "must", "please", "always", the one addressed …
+    r"(?:^|[.,;:!?¡¿(\"“«>–—] ?|\b(?:and|then|or|must|should|shall|please|always|never|only|just|also|instead|now|ai"
+    r"|you|y|o|siempre|nunca|solo|debe[ns]?|debes|favor|ahora|tambien|que|ia"
+    r"|et|puis|ou|toujours|jamais|doi[st]|devez|doivent|seulement|aussi|faut) )"
+    rf"(?:(?:{_TOLD})\b(?! ?(?:to|by|at|in|on|before|within|a|al|en|antes|ante|par|au|aux|avant|dans|sous|sans)\b)"
+    rf"|(?:{_TOLD_SOMETIMES})\b(?=(?: \S+){{0,4}}?(?: (?:that|que) |:| ?[\"“«])))"
+    r"(?P<told>[^\"“«;]{0,60}[\"“«][^\"”»]+|[^;]{3,})",
+    re.DOTALL,
+)
+_SPEAKS = re.compile(rf"\b(?:{_TOLD}|{_TOLD_SOMETIMES})\b")
+
+
+def find_reported(text: str) -> list[tuple[int, int]]:
+    """Characters [start, end) that the text tells its reader to say: the rest of each such sentence."""
+    found = []
+    for start, end in split_sentences(text):
+        sentence = _same_length_fold(text[start:end])
+        if told := _REPORTED.search(sentence):
+            found.append((start + told.start("told"), start + told.end("told")))
+    return found
+
+
+def speaks_of_saying(sentence: str) -> bool:
+    """Whether a sentence holds such a verb itself, as a faithful quotation does."""
+    return _SPEAKS.search(_same_length_fold(sentence)) is not None
+
+
+def without_reported(hit: Hit) -> Hit:
+    """The hit with what it tells its reader to say blanked out as well."""
+    text = hit.chunk.text
+    for start, end in find_reported(text):
+        text = text[:start] + "\n" * (end - start) + text[end:]
+    return hit if text == hit.chunk.text else replace(hit, chunk=replace(hit.chunk, text=text))
 
 
 def find_orders(text: str) -> list[tuple[int, int]]:
@@ -95,16 +150,36 @@ def find_orders(text: str) -> list[tuple[int, int]]:
 
 
 def without_orders(hit: Hit) -> Hit:
-    """The hit with orders to a model blanked out, its length and offsets as they were."""
-    text = hit.chunk.text
-    orders = find_orders(text)
-    if not orders:
-        return hit
-    for start, end in orders:
+    """The hit with orders to a model blanked out of its text, title and headings; offsets stay as they were."""
+    chunk = hit.chunk
+    text = chunk.text
+    for start, end in find_orders(text):
         text = text[:start] + "\n" * (end - start) + text[end:]
-    return replace(hit, chunk=replace(hit.chunk, text=text))
+    spans = tuple(_without_headings(span) for span in chunk.spans)
+    document = chunk.document
+    if find_orders(document.title):
+        document = replace(document, title="")
+    if text == chunk.text and spans == chunk.spans and document is chunk.document:
+        return hit
+    return replace(hit, chunk=replace(chunk, text=text, spans=spans, document=document))
+
+
+def _without_headings(span: Span) -> Span:
+    """A title or heading counts as context of what stands below it, so an order there must not."""
+    location = span.location
+    names = (*location.headings, location.sheet or "")
+    if not any(find_orders(name) for name in dict.fromkeys(names)):
+        return span
+    headings = tuple("" if find_orders(heading) else heading for heading in location.headings)
+    sheet = "" if location.sheet and find_orders(location.sheet) else location.sheet
+    return replace(span, location=replace(location, headings=headings, sheet=sheet))
 
 
 def _readable(text: str) -> str:
     lines = fold(neutralise(text)).replace("’", "'").splitlines()
     return "\n".join(" ".join(line.split()) for line in lines)
+
+
+def _same_length_fold(text: str) -> str:
+    lower = "".join(character.lower() if len(character.lower()) == 1 else character for character in text)
+    return strip_accents(lower).replace("\n", " ")

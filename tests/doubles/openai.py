@@ -7,7 +7,6 @@ its own event loop, and each scripted reply serves one request to its path.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import time
@@ -126,8 +125,7 @@ class OpenAIDouble:
         for event in events:
             await _send_part(send, b"data: " + json.dumps(event).encode() + b"\n\n")
         if reply.hang:
-            while (await receive())["type"] != "http.disconnect":
-                await asyncio.sleep(0)
+            assert (await receive())["type"] == "http.disconnect"
             self.disconnects.append(time.monotonic())
             return
         await _send_part(send, b"" if reply.cut else b"data: [DONE]\n\n", more=False)

@@ -18,10 +18,11 @@ PACKAGE = Path(rag_service.__file__).parent
 LAYERS: list[set[str]] = [
     {"__init__", "errors", "domain", "text"},
     {"settings"},
-    {"definitions", "telemetry"},
+    {"definitions", "telemetry", "metrics"},
     {"store", "models"},
     {"ingest", "query"},
     {"api", "web", "evaluation", "bench", "identity"},
+    {"keyword_app"},
     {"app"},
     {"server"},
     {"notebook", "quickstart"},

@@ -23,7 +23,8 @@ export function makeBadge(citation, name, open) {
     el("span", { className: "badge-name" }, label),
     place && el("span", { className: "badge-place" }, el("span", { className: "dot" }, " · "), place),
     icon(status, "status-icon"),
-    SILENT.has(status) ? hidden(`, ${t(status)}`) : el("span", { className: "badge-status" }, t(status)),
+    hidden(", "),
+    SILENT.has(status) ? hidden(t(status)) : el("span", { className: "badge-status" }, t(status)),
   );
   badge.addEventListener("click", () => open(badge));
   attachTooltip(badge, () => describe(citation, label));

@@ -7,6 +7,7 @@ const RULE = /^\s{0,3}(-{3,}|\*{3,}|_{3,})\s*$/;
 const ITEM = /^(\s*)([-*+•]|\d{1,3}[.)])\s+/;
 const QUOTE = /^\s{0,3}>\s?/;
 const TABLE_RULE = /^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$/;
+const ROW = /^\s*\|[^|]*\|[^|]*\|/;
 const S = "[ \\t\\u00a0\\u202f]";
 // As in rag_service/text/sentences.py: [C1], [c1], [C 1], [C1, C2], [C1-3], also in full-width brackets.
 const MARK =
@@ -57,7 +58,7 @@ function readBlock(lines, at) {
   const heading = HEADING.exec(text);
   if (heading) return ["heading", at + 1, { level: heading[1].length, start: start + heading[0].length, end }];
   if (RULE.test(text)) return ["rule", at + 1, {}];
-  if (text.includes("|") && TABLE_RULE.test(lines[at + 1]?.text ?? "")) return readTable(lines, at);
+  if (startsTable(lines, at)) return readTable(lines, at);
   if (ITEM.test(text)) return readList(lines, at);
   if (QUOTE.test(text)) {
     const next = advance(lines, at, (line) => QUOTE.test(line.text));
@@ -70,11 +71,12 @@ function readBlock(lines, at) {
 
 function startsBlock(lines, at) {
   const { text } = lines[at];
-  return (
-    [FENCE, HEADING, RULE, ITEM, QUOTE].some((pattern) => pattern.test(text)) ||
-    (text.includes("|") && TABLE_RULE.test(lines[at + 1]?.text ?? ""))
-  );
+  return [FENCE, HEADING, RULE, ITEM, QUOTE].some((pattern) => pattern.test(text)) || startsTable(lines, at);
 }
+
+const hasHead = (lines, at) => lines[at].text.includes("|") && TABLE_RULE.test(lines[at + 1]?.text ?? "");
+// A row may also be quoted by itself, without its head.
+const startsTable = (lines, at) => hasHead(lines, at) || ROW.test(lines[at].text);
 
 function advance(lines, at, belongs) {
   while (at < lines.length && belongs(lines[at], at)) at += 1;
@@ -89,22 +91,40 @@ function readCode(lines, at, fence) {
 }
 
 function readTable(lines, at) {
+  if (!hasHead(lines, at)) {
+    const next = advance(lines, at + 1, (line, i) => ROW.test(line.text) && !hasHead(lines, i));
+    return ["table", next, { head: null, rows: lines.slice(at, next).map((line) => readRow(line, countColumns(line))) }];
+  }
   const next = advance(lines, at + 2, (line) => line.text.includes("|"));
-  const rows = [lines[at], ...lines.slice(at + 2, next)].map(readCells);
-  return ["table", next, { rows }];
+  const columns = readCells(lines[at]).length;
+  const [head, ...rows] = [lines[at], ...lines.slice(at + 2, next)].map((line) => readRow(line, columns));
+  return ["table", next, { head, rows }];
 }
+
+/** A row of so many cells; what follows the last of them, such as a mark, belongs to it as its `more`. */
+function readRow(line, columns) {
+  const cells = readCells(line);
+  const more = cells.splice(Math.max(1, columns));
+  if (cells.length) cells.at(-1).more = more;
+  return cells;
+}
+
+/** Columns of a row without a head: the cells that a bar closes. */
+const countColumns = ({ text }) => readCells({ text: text.slice(0, text.lastIndexOf("|") + 1), start: 0 }).length;
 
 function readCells({ text, start }) {
   const cells = [];
-  for (const cell of text.matchAll(/(?:[^|\\]|\\.)+/g)) {
-    const content = cell[0].trim();
-    const lead = cell[0].length - cell[0].trimStart().length;
-    if (content || cells.length || cell.index > 0) {
-      cells.push({ start: start + cell.index + lead, end: start + cell.index + lead + content.length });
-    }
+  for (const raw of text.split(/(?<!\\)\|/)) {
+    const content = raw.trim();
+    const from = start + raw.length - raw.trimStart().length;
+    cells.push({ start: content ? from : start, end: content ? from + content.length : start });
+    start += raw.length + 1;
   }
-  const last = cells.at(-1);
-  return last && last.start === last.end ? cells.slice(0, -1) : cells;
+  // A bar at either end closes a cell and opens none.
+  const isBlank = (cell) => cell?.start === cell?.end;
+  if (isBlank(cells[0])) cells.shift();
+  if (isBlank(cells.at(-1))) cells.pop();
+  return cells;
 }
 
 function readList(lines, at) {

@@ -163,4 +163,4 @@ function reveal(mark) {
 const BULLET = /^[\s>#*+•-]*(?:\d{1,3}[.)]\s+)?/;
 
 /** A sentence of the answer without its marks and markup. */
-const plain = (sentence) => sentence.replace(BULLET, "").replace(/\s*[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,200}[\]］】]/g, "").replace(/\*\*|`/g, "").trim();
+const plain = (sentence) => sentence.replace(BULLET, "").replace(/\s*[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,200}[\]］】]/g, "").replace(/\*\*|`/g, "").replace(/^\|\s*|\s*\|\s*$/g, "").replace(/\s*\|\s*/g, " · ").trim();

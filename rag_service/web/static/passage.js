@@ -7,6 +7,7 @@ import { extensionOf } from "./places.js";
 import { appendText, renderBlock } from "./render.js";
 
 const TABULAR = new Set(["xlsx", "xls", "csv", "tsv"]);
+const WRAPPED = 60; // characters; a shorter line of a PDF ends where its author ended it
 const MARKDOWN = new Set(["md", "markdown"]);
 
 /**
@@ -21,9 +22,21 @@ export function renderPassage(text, quote, fileName) {
   const children = TABULAR.has(kind) ? tables(context) : MARKDOWN.has(kind) ? blocks(context) : null;
   const element = el("div", { className: "passage-text" }, ...(children ?? []));
   if (children && (!quote || element.querySelector("mark"))) return element;
-  const plain = el("p", { className: "plain" });
-  appendText(plain, 0, text.length, { ...context, told: new Set() });
-  element.replaceChildren(plain);
+  element.replaceChildren(lines({ ...context, told: new Set() }, kind === "pdf"));
+  return element;
+}
+
+/** Text line by line. A PDF breaks its lines at the width of its page: such breaks are let go. */
+function lines(context, isWrapped) {
+  const element = el("p", { className: "plain" });
+  let start = 0;
+  for (const line of context.source.split("\n")) {
+    const end = start + line.length;
+    appendText(element, start, end, context);
+    const goesOn = isWrapped && line.length > WRAPPED && context.source[end + 1] !== "\n";
+    element.append(goesOn ? " " : "\n");
+    start = end + 1;
+  }
   return element;
 }
 

@@ -35,16 +35,25 @@ export function renderBlock(block, givenContext) {
     case "list":
       return renderList(block.items, inline);
     case "table":
-      return renderTable(block.rows, inline);
+      return renderTable(block, context);
     default:
       return inline("p", block);
   }
 }
 
-function renderTable([head, ...rows], inline) {
-  const columns = head.map((cell) => Object.assign(inline("th", cell), { scope: "col" }));
-  const body = rows.map((cells) => el("tr", {}, ...cells.map((cell) => inline("td", cell))));
-  const table = el("table", {}, el("thead", {}, el("tr", {}, ...columns)), el("tbody", {}, ...body));
+function renderTable({ head, rows }, context) {
+  const renderCell = (tag, cell) => {
+    const element = el(tag, tag === "th" ? { scope: "col" } : {});
+    renderTokens(element, parseInline(context.source, cell.start, cell.end), context);
+    for (const { start, end } of cell.more ?? []) {
+      element.append(" ");
+      renderTokens(element, parseInline(context.source, start, end), context);
+    }
+    return element;
+  };
+  const body = rows.map((cells) => el("tr", {}, ...cells.map((cell) => renderCell("td", cell))));
+  const columns = head?.map((cell) => renderCell("th", cell));
+  const table = el("table", {}, columns ? el("thead", {}, el("tr", {}, ...columns)) : null, el("tbody", {}, ...body));
   return el("div", { className: "table-scroll", tabIndex: 0 }, table);
 }
 

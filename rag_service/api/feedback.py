@@ -1,0 +1,77 @@
+"""Feedback on answers, and its review: requirement E9."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Response, delete, get, put
+
+from rag_service.api.bodies import AnyRequest, read_json
+from rag_service.api.documentation import accepts, problems
+from rag_service.api.events import NDJSON
+from rag_service.api.schemas_tenancy import FeedbackBody, FeedbackList, FeedbackRequest
+from rag_service.api.services import IdentityDependency
+from rag_service.api.tenancy_fields import check_texts, present, present_page, read_choice, read_slice
+from rag_service.api.tenancy_services import ADMINISTRATORS, TenancyDependency
+from rag_service.store.feedback import Feedback, Thumbs, give_feedback, list_feedback, withdraw_feedback
+from rag_service.store.paging import Slice
+
+_EXPORTED = 100_000  # most lines of an export
+
+
+class FeedbackController(Controller):
+    """Thumbs and comments."""
+
+    path = "/api/v1"
+    tags = ["Feedback"]  # noqa: RUF012 - Litestar's way
+
+    @put(
+        "/answers/{answer_id:uuid}/feedback",
+        summary="Give feedback on an answer",
+        operation_class=accepts(FeedbackRequest),
+        responses=problems(400, 401, 403, 404, 500),
+    )
+    async def give(
+        self, answer_id: UUID, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
+    ) -> FeedbackBody:
+        """On one's own answer; again replaces it. Question and answer are shown to the administrators."""
+        body = await read_json(request, FeedbackRequest)
+        check_texts(required={}, optional={"comment": body.comment})
+        async with tenancy.transaction(identity) as connection:
+            given = await give_feedback(
+                connection, identity, answer_id, thumbs=Thumbs(body.thumbs), comment=body.comment.strip()
+            )
+        return _present(given)
+
+    @delete("/answers/{answer_id:uuid}/feedback", summary="Take feedback back", responses=problems(401, 403, 404, 500))
+    async def withdraw(self, answer_id: UUID, tenancy: TenancyDependency, identity: IdentityDependency) -> None:
+        async with tenancy.transaction(identity) as connection:
+            await withdraw_feedback(connection, identity, answer_id)
+
+    @get("/feedback", summary="List feedback", responses=problems(400, 401, 403, 500))
+    async def list_all(
+        self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
+    ) -> FeedbackList:
+        """One's own, for administrators all, latest first. Query: `offset`, `limit`, `thumbs`."""
+        part = read_slice(request)
+        thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
+        async with tenancy.transaction(identity) as connection:
+            page = await list_feedback(connection, part, thumbs=thumbs)
+        return FeedbackList(**present_page(page, _present))
+
+    @get("/feedback/export", summary="Export feedback", opt=ADMINISTRATORS, responses=problems(400, 401, 403, 500))
+    async def export(
+        self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
+    ) -> Response[bytes]:
+        """As NDJSON, latest first. Query: `thumbs`."""
+        thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
+        async with tenancy.transaction(identity) as connection:
+            page = await list_feedback(connection, Slice(limit=_EXPORTED), thumbs=thumbs)
+        lines = b"".join(msgspec.json.encode(_present(item)) + b"\n" for item in page.items)
+        headers = {"Content-Disposition": "attachment; filename=feedback.ndjson"}
+        return Response(lines, media_type=NDJSON, headers=headers)
+
+
+def _present(item: Feedback) -> FeedbackBody:
+    return present(FeedbackBody, item, thumbs=item.thumbs.value)

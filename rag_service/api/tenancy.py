@@ -1,0 +1,47 @@
+"""The routes for many people on one service, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from litestar import Router
+from litestar.di import Provide
+from litestar.types import ControllerRouterHandler
+
+from rag_service.api.agents import AgentsController
+from rag_service.api.conversations import ConversationsController
+from rag_service.api.corpora import CorporaController
+from rag_service.api.documents import documents_router
+from rag_service.api.feedback import FeedbackController
+from rag_service.api.keys import KeysController
+from rag_service.api.tenancy_services import TenancyServices, identify
+from rag_service.api.uploads import UploadsController
+from rag_service.api.users import UsersController
+from rag_service.settings import Settings
+
+TENANCY_ROUTE_HANDLERS: Sequence[ControllerRouterHandler] = (
+    AgentsController,
+    ConversationsController,
+    CorporaController,
+    FeedbackController,
+    KeysController,
+    UploadsController,
+    UsersController,
+)
+
+
+def tenancy_router(settings: Settings, services: Callable[[], TenancyServices]) -> Router:
+    """All of them below one router, which checks role and scope for each.
+
+    Args:
+        settings: for the size of uploads.
+        services: what the routes stand on, asked for with each request.
+    """
+    return Router(
+        "/",
+        route_handlers=[*TENANCY_ROUTE_HANDLERS, documents_router(settings)],
+        dependencies={
+            "tenancy": Provide(services, sync_to_thread=False),
+            "identity": Provide(identify),
+        },
+    )

@@ -1,0 +1,186 @@
+"""What goes into the advisor and comes out of it, and the form that a model's reply must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Struct
+from typing_extensions import Annotated
+
+from rag_service.domain import Citation, Confidence, Decision, GuardrailCheck, Hit
+from rag_service.errors import ModelOutputError
+
+DataType = Literal["text", "currency", "date", "boolean", "number"]
+Part = Literal["answerComponents", "steps", "warnings"]
+
+_Reply = TypeVar("_Reply", bound=Struct)
+
+
+# -- what is asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inquiry:
+    """A case that somebody asks the advisor about."""
+
+    text: str  # in the asker's words, not blank
+    fields: Mapping[str, str] = field(default_factory=dict)  # declared filter fields, equal to
+    corpus_ids: tuple[UUID, ...] = ()  # empty: every corpus with a definition for advisors
+    index: str | None = None  # name of an index definition; needed when corpora of several are in reach
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseRequest:
+    """An inquiry with what is known about the case."""
+
+    inquiry: Inquiry
+    collected: Mapping[str, Any] = field(default_factory=dict)  # field → value; groups may nest
+    max_tokens: int | None = None  # of context and answer together
+
+
+# -- what is answered
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredField:
+    """One datum that a procedure needs."""
+
+    field: str
+    group: Literal["participant", "plan"]
+    description: str
+    why_needed: str
+    data_type: DataType
+    required: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredData:
+    """The data that the article for an inquiry asks for."""
+
+    decision: Decision
+    confidence: Confidence
+    article_id: str | None  # None: no article fits
+    fields: tuple[RequiredField, ...]
+    context_tokens: int
+    chunks_used: int
+    language: str  # of the inquiry, ISO 639-1
+    model: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """One statement of a response."""
+
+    text: str  # with its marks
+    citations: tuple[Citation, ...] = ()  # sentence offsets count in `text`
+    flagged: bool = False  # no verified citation proves it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A topic of a response."""
+
+    topic: str
+    answer_components: tuple[Component, ...]
+    steps: tuple[Component, ...]
+    warnings: tuple[Component, ...]
+
+    def parts(self) -> tuple[tuple[Part, tuple[Component, ...]], ...]:
+        """Its lists by their names on the wire."""
+        return (
+            ("answerComponents", self.answer_components),
+            ("steps", self.steps),
+            ("warnings", self.warnings),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvisorResponse:
+    """A structured answer with its proof."""
+
+    decision: Decision
+    confidence: Confidence
+    article_id: str | None
+    sections: tuple[Section, ...]
+    guardrails: tuple[GuardrailCheck, ...]
+    missing: tuple[RequiredField, ...]  # required, and not in the collected data
+    shown: tuple[Hit, ...]  # the passages used, [C1] first
+    left_out: tuple[str, ...]  # ids of chunks that did not fit the budget
+    context_tokens: int
+    answer_tokens: int
+    withheld: int  # statements left out because they could not be verified, where that is set
+    language: str
+    model: str
+
+
+# -- what a model must reply
+
+Short = Annotated[str, Meta(min_length=1, max_length=300)]
+Statement = Annotated[str, Meta(min_length=1, max_length=1200)]
+Statements = Annotated[list[Statement], Meta(max_length=20)]
+
+
+class FieldReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A required field as a model writes it."""
+
+    field: Short
+    description: Annotated[str, Meta(max_length=600)]
+    why_needed: Annotated[str, Meta(max_length=600)]
+    data_type: DataType
+    required: bool
+
+
+class RequiredDataReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Required fields as a model writes them."""
+
+    participant_data: Annotated[list[FieldReply], Meta(max_length=40)]
+    plan_data: Annotated[list[FieldReply], Meta(max_length=40)]
+
+
+class SectionReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A section as a model writes it; each statement ends with its marks."""
+
+    topic: Short
+    answer_components: Statements
+    steps: Statements
+    warnings: Statements
+
+
+class ResponseReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A response as a model writes it."""
+
+    decision: Literal["can_proceed", "uncertain", "out_of_scope"]
+    sections: Annotated[list[SectionReply], Meta(max_length=8)]
+
+
+def json_schema(kind: type[Struct]) -> dict[str, Any]:
+    """The JSON schema of a reply without references, which not every model server resolves."""
+    (root,), components = msgspec.json.schema_components([kind], ref_template="{name}")
+
+    def inline(part: Any) -> Any:
+        if isinstance(part, dict) and "$ref" in part:
+            return inline(components[part["$ref"]])
+        if isinstance(part, dict):
+            return {key: inline(value) for key, value in part.items() if key not in ("title", "description")}
+        return [inline(item) for item in part] if isinstance(part, list) else part
+
+    schema: dict[str, Any] = inline(root)
+    return schema
+
+
+def read_reply(text: str, kind: type[_Reply]) -> _Reply:
+    """A model's JSON as a reply.
+
+    Raises:
+        ModelOutputError: it is no JSON, or does not fit; says where, without the model's own words.
+    """
+    try:
+        return msgspec.json.decode(text.encode(), type=kind)
+    except msgspec.ValidationError as error:
+        raise ModelOutputError(f"The reply does not fit the schema: {str(error)[:200]}.") from error
+    except msgspec.DecodeError as error:
+        raise ModelOutputError("The reply is not complete, valid JSON.") from error

@@ -1,0 +1,158 @@
+"""The keyword retriever of RAG_ENABLED=false: BM25 over a JSON file, in memory, without a database.
+
+It gives the same `Retrieval` as the hybrid one, so that engine, citations and API stand on it
+unchanged (requirement D6). Everybody who may ask may read all of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_service.definitions import IndexDefinition
+from rag_service.domain import Chunk, Filters, Hit, Identity, Scores
+from rag_service.query.fusion import fuse
+from rag_service.query.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
+from rag_service.query.plan import QueryPlan, make_plan
+from rag_service.query.retriever import Mode, Retrieval, Retriever
+from rag_service.store.search import WILDCARD, SearchScope, inverse_document_frequency
+from rag_service.text.words import detect_language, frequencies
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Passage:
+    entry: Entry
+    chunk: Chunk
+    terms: Counter[str]
+    length: int  # in index terms
+
+
+class KeywordRetriever(Retriever):
+    """Stands where the hybrid retriever stands; every mode is lexical."""
+
+    def __init__(self, knowledge_base: KnowledgeBase, index: IndexDefinition):
+        """
+        Args:
+            knowledge_base: what is searched; read once.
+            index: rules the search: synonyms, territories, BM25, calibration.
+        """
+        self._index = index
+        self._passages = [
+            _make_passage(entry, chunk, index) for entry in knowledge_base.documents for chunk in cut_passages(entry)
+        ]
+        self._frequencies = Counter(term for passage in self._passages for term in passage.terms)
+        self._mean_length = max(1.0, sum(passage.length for passage in self._passages) / len(self._passages))
+
+    async def search(
+        self,
+        question: str,
+        *,
+        identity: Identity,
+        filters: Filters,
+        limit: int,
+        mode: Mode = "hybrid",
+        alpha: float | None = None,
+    ) -> Retrieval:
+        """Find the best `limit` passages by BM25."""
+        started = time.perf_counter()
+        plan = make_plan(question, filters=filters, index=self._index)
+        weights, ceiling = self._weigh(plan)
+        reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}
+        scores = {number: self._score(passage, weights) for number, passage in reachable.items()}
+        candidates = fuse(
+            {},
+            {number: score for number, score in scores.items() if score > 0},
+            alpha=0.0,
+            ceiling=ceiling,
+            calibration=self._index.query.calibration,
+        )
+        hits = tuple(
+            Hit(
+                chunk=reachable[candidate.id].chunk,
+                scores=Scores(
+                    relevance=candidate.relevance,
+                    bm25=candidate.bm25,
+                    coverage=candidate.coverage,
+                    fused=candidate.fused,
+                ),
+            )
+            for candidate in candidates[:limit]
+        )
+        return Retrieval(
+            plan=plan,
+            index=self._index,
+            scope=self._scope(plan.filters, len(reachable)),
+            hits=hits,
+            weights=weights,
+            timings_ms={"lexical": round((time.perf_counter() - started) * 1000, 2)},
+        )
+
+    def _weigh(self, plan: QueryPlan) -> tuple[dict[str, float], float]:
+        """Weights of the question's terms and their ceiling, as `store.search.weigh_terms` has them."""
+        weights: dict[str, float] = {}
+        own: dict[int, float] = {}  # group → rarity of the word itself
+        stand_in: dict[int, float] = {}
+        missing: set[int] = set()
+        for term in plan.terms:
+            found = self._frequencies.get(term.term, 0)
+            weight = term.weight * inverse_document_frequency(found, len(self._passages))
+            if term.weight == 1.0:
+                own[term.group] = weight
+                if not found:
+                    missing.add(term.group)
+            elif found:
+                stand_in[term.group] = max(stand_in.get(term.group, 0.0), weight)
+            if found:
+                weights[term.term] = max(weights.get(term.term, 0.0), weight)
+        total = sum(stand_in.get(group, rarity) if group in missing else rarity for group, rarity in own.items())
+        return weights, (self._index.query.bm25_k1 + 1) * total
+
+    def _score(self, passage: _Passage, weights: Mapping[str, float]) -> float:
+        k1, b = self._index.query.bm25_k1, self._index.query.bm25_b
+        damping = k1 * (1 - b + b * passage.length / self._mean_length)
+        return sum(
+            weight * frequency * (k1 + 1) / (frequency + damping)
+            for term, weight in weights.items()
+            if (frequency := passage.terms.get(term, 0))
+        )
+
+    def _scope(self, filters: Filters, reachable: int) -> SearchScope:
+        return SearchScope(
+            corpus_ids=(CORPUS_ID,),
+            index_names=(self._index.name,),
+            chunk_count=len(self._passages),
+            mean_length=self._mean_length,
+            reachable=reachable,
+            document_ids=None,
+            expired=(),
+            filters=filters,
+        )
+
+
+def _make_passage(entry: Entry, chunk: Chunk, index: IndexDefinition) -> _Passage:
+    declared = None if index.ingest.language == "auto" else index.ingest.language
+    language = entry.language or declared or detect_language(entry.text) or ""
+    # The title counts once with each passage, as it does for chunks in the database.
+    counted = frequencies(f"{entry.title}\n{chunk.text}", language)
+    return _Passage(entry=entry, chunk=chunk, terms=counted, length=counted.total())
+
+
+def _matches(passage: _Passage, filters: Filters) -> bool:
+    document, entry = passage.chunk.document, passage.entry
+    wanted: Sequence[bool] = (
+        not filters.corpus_ids or CORPUS_ID in filters.corpus_ids,
+        not filters.document_ids or document.id in filters.document_ids,
+        filters.file_name is None or (entry.file_name or "").lower() == filters.file_name.lower(),
+        filters.source is None or entry.source == filters.source,
+        set(filters.tags) <= set(entry.tags),
+        filters.territory is None or entry.territory in (None, filters.territory),
+        not filters.chunk_types,
+        all(_field_matches(entry.fields.get(key, WILDCARD), value) for key, value in filters.fields.items()),
+    )
+    return all(wanted)
+
+
+def _field_matches(held: str, wanted: str) -> bool:
+    return held in (wanted, WILDCARD)

@@ -1,0 +1,53 @@
+"""evals/explore.ipynb runs from an empty folder, and is committed without outputs (requirement F6)."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+SECONDS = 120
+
+
+@pytest.fixture
+def notebook(checkout: Path) -> Any:
+    return nbformat.read(checkout / "evals" / "explore.ipynb", as_version=4)
+
+
+def test_it_is_committed_clean(notebook: Any) -> None:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(code) > 10
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")  # of the notebook libraries
+async def test_it_runs_from_an_empty_folder(notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("RAG_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RAG_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": tmp_path}})
+    started = time.monotonic()
+    await client.async_execute()
+    seconds = time.monotonic() - started
+    assert seconds <= SECONDS, f"took {seconds:.0f} s"
+    shown = [
+        output.data["text/html"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "text/html" in output.get("data", {})
+    ]
+    page = "\n".join(shown)
+    assert "empadronamiento.es.md" in page
+    assert "rapport-mensuel-logistique.fr.txt" in page
+    assert "retirement-plan-loans.en.md" in page
+    assert "out_of_scope" in page
+    assert "<svg role='img'" in page
+    assert "recall@3" in page
+    assert not [o for c in notebook.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]

@@ -1,0 +1,42 @@
+"""An application behind uvicorn on a real socket, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+from litestar import Litestar
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 10) -> float:
+    """Wait for a condition; how long it took."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < seconds, "waited in vain"
+        time.sleep(0.01)
+    return time.monotonic() - started
+
+
+@contextmanager
+def serving(application: Litestar) -> Iterator[httpx.Client]:
+    """A client of the running application; it is shut down at the end."""
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        wait_until(lambda: server.started or not thread.is_alive(), 30)
+        assert server.started, "the application did not start"
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join(20)

@@ -1,0 +1,69 @@
+"""The whole application over a real database, called in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from litestar import Litestar
+
+from rag_service.api.answers import answers_route
+from rag_service.api.application import create_litestar
+from rag_service.api.services import Services
+from rag_service.api.tenancy import tenancy_router
+from rag_service.api.tenancy_services import TenancyServices
+from rag_service.domain import Identity
+from rag_service.errors import NotFoundError
+from rag_service.identity import Authenticator
+from rag_service.settings import Settings
+from rag_service.store.keys import ALL_SCOPES, create_key
+from tests.integration.tenancy.conftest import INDEX, House
+
+SECRET = "a secret of thirty-two bytes, at the least"
+
+
+def web_settings(**changes: Any) -> Settings:
+    return Settings(**{"auth": "required", "auth_cache_seconds": 0, "jwt_secret": SECRET, "index": INDEX, **changes})
+
+
+def build_application(house: House, settings: Settings) -> Litestar:
+    async def refuse(*_: Any) -> Any:
+        raise NotFoundError("Not part of these tests.")
+
+    async def no_answer(*_: Any) -> AsyncIterator[Any]:
+        raise NotFoundError("Not part of these tests.")
+        yield
+
+    services = Services(
+        settings=settings,
+        answer=no_answer,
+        search=refuse,
+        ingest=refuse,
+        probes={},
+        authenticate=Authenticator(house.database, settings).authenticate,
+    )
+    tenancy = TenancyServices(
+        settings=settings,
+        transaction=house.database.transaction,
+        uploads=house.uploads,
+        originals=house.originals,
+        index_names=frozenset({INDEX}),
+    )
+    routes = [tenancy_router(settings, lambda: tenancy), answers_route(refuse)]
+    return create_litestar(services, more_routes=routes)
+
+
+@asynccontextmanager
+async def client_of(application: Litestar, key: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {} if key is None else {"X-API-Key": key}
+    transport = httpx.ASGITransport(app=application)  # type: ignore[arg-type]  # an ASGI application
+    async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+        yield client
+
+
+async def new_key(house: House, identity: Identity, scopes: Any = ALL_SCOPES, **options: Any) -> str:
+    async with house.database.transaction(identity) as connection:
+        _, secret = await create_key(connection, user_id=identity.user_id, name="k", scopes=scopes, **options)
+    return secret

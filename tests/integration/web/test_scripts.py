@@ -1,0 +1,157 @@
+"""Single scripts of the page, in the browser that runs them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from rag_service.query.marks import find_marks
+from tests.integration.web.browser import Open, Visit, browser, visit
+from tests.integration.web.scenes import Scene
+
+__all__ = ["browser", "visit"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+MARKED = "#panel mark"
+
+
+def run(one: Visit, module: str, body: str, argument: Any = None) -> Any:
+    """What `body`, a function of (module, argument), makes of a script."""
+    return one.page.evaluate(
+        f"""async (argument) => {{
+            const main = document.querySelector("script[type=module]").src;
+            const module = await import(new URL("{module}", main));
+            return ({body})(module, argument);
+        }}""",
+        argument,
+    )
+
+
+READ_EVENTS = """async ({ readEvents }, pieces) => {
+    const body = new ReadableStream({
+        start(controller) {
+            pieces.forEach((piece) => controller.enqueue(new Uint8Array(piece)));
+            controller.close();
+        },
+    });
+    const events = [];
+    for await (const { event, data } of readEvents(body)) events.push([event, data]);
+    return events;
+}"""
+
+
+def test_events_are_read_however_the_network_cuts_them(visit: Open) -> None:
+    one = visit()
+    stream = (
+        ': hello\n\nevent: delta\ndata: {"text": "añ📈\\n"}\n\nevent: final\r\ndata: {"a":\r\ndata: 1}\r\n\r\n'
+        'data:[2]\n\nevent: nothing\n\nid: 7\n\nevent: done\ndata: {"cut": "off'
+    ).encode()
+    expected = [["delta", {"text": "añ📈\n"}], ["final", {"a": 1}], ["message", [2]]]
+    for seed in range(40):
+        cuts = sorted(random.Random(seed).choices(range(len(stream)), k=seed % 12))  # noqa: S311
+        pieces = [list(stream[a:b]) for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+        assert run(one, "stream.js", READ_EVENTS, pieces) == expected, cuts
+    assert run(one, "stream.js", READ_EVENTS, [[byte] for byte in stream]) == expected
+
+
+FIND_MARKS = """({ parseInline, readNumbers }, text) =>
+    parseInline(text, 0, text.length).filter(({ type }) => type === "mark")
+        .map(({ start, end }) => [start, end, readNumbers(text.slice(start, end))])"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A [C1].", "A [c1][C 2]", "【C1】 and ［C2］", "[C1, C2; 4]", "[C1-3] [C3–1] [C1-900]", "[C1", "[D1] [Cx] [C]",
+     "`[C1]` [C2]", "[C 1 , 2 ]", "[C0] [C0012]", "[C1](x) [C2]", "[C1,,2] [C1 2]", "\u00a0[C1\u00a0]"],
+)  # fmt: skip
+def test_marks_are_those_that_the_service_checks(visit: Open, text: str) -> None:
+    expected = [[mark.start, mark.end, list(mark.numbers)] for mark in find_marks(text)]
+    assert run(visit(), "markdown.js", FIND_MARKS, text) == expected
+
+
+def test_hostile_markdown_costs_no_more_than_its_length(visit: Open) -> None:
+    one = visit()
+    parse = """({ parseBlocks, parseInline }, text) => {
+        const started = performance.now();
+        parseBlocks(text);
+        parseInline(text, 0, text.length);
+        return performance.now() - started;
+    }"""
+    for piece in ("[", "*a", "**a", "`", "![", "[x](", "|", "- ", "> ", "[C1,", "\\\\", "a|b\n|-", "```\n", "\n\n# "):
+        assert run(one, "markdown.js", parse, piece * (100_000 // len(piece))) < 5_000, piece
+
+
+CELLS = """({ parseBlocks }, text) => {
+    const words = ({ start, end, more }) => [text.slice(start, end), ...(more ?? []).flatMap(words)];
+    const rows = ({ head, rows }) => [head, ...(rows ?? [])].filter(Boolean).map((cells) => cells.map(words));
+    return parseBlocks(text).map((block) => [block.type, rows(block)]);
+}"""
+
+
+def test_tables_keep_their_columns_and_marks_stay_in_their_row(visit: Open) -> None:
+    one = visit()
+    head = "| A | B |\n|---|---|\n| 1 | 2 | [C1]\n| 3 || [C2]\n"
+    assert run(one, "markdown.js", CELLS, head) == [
+        ["table", [[["A"], ["B"]], [["1"], ["2", "[C1]"]], [["3"], ["", "[C2]"]]]]
+    ]
+    alone = "Text.\n| 1 | 2 | [C1]\n\n| 3 | 4 | [C2]"
+    assert run(one, "markdown.js", CELLS, alone) == [
+        ["paragraph", []],
+        ["table", [[["1"], ["2", "[C1]"]]]],
+        ["table", [[["3"], ["4", "[C2]"]]]],
+    ]
+
+
+def test_offsets_count_characters_not_units(visit: Open) -> None:
+    map_all = "({ offsetMap }, text) => [...Array([...text].length + 1).keys()].map(offsetMap(text))"
+    one = visit()
+    assert run(one, "evidence.js", map_all, "abc") == [0, 1, 2, 3]
+    assert run(one, "evidence.js", map_all, "a📈b") == [0, 1, 3, 4]
+
+
+def test_sentences_without_proof_are_found(visit: Open) -> None:
+    text = "One is so [C1]. Two is so [C2]. Nothing cites this one."
+    placed = [
+        {"mark": 1, "from": 0, "to": 15, "status": "verified"},
+        {"mark": 2, "from": 16, "to": 31, "status": "not_found"},
+    ]
+    find = "({ findUnsupported }, [text, placed, unmarked]) => findUnsupported(text, placed, unmarked)"
+    one = visit()
+    unverified = {"start": 16, "end": 31, "kind": "unverified"}
+    assert run(one, "evidence.js", find, [text, placed, 0]) == [unverified]
+    unmarked = {"start": 32, "end": len(text), "kind": "unmarked"}
+    assert run(one, "evidence.js", find, [text, placed, 1]) == [unverified, unmarked]
+
+
+@pytest.mark.parametrize("broken", ["text", "server"])
+def test_source_that_cannot_be_loaded_shows_the_excerpt(visit: Open, broken: str) -> None:
+    one = visit(Scene(failing="read_text", error=RuntimeError()) if broken == "server" else Scene())
+    if broken == "text":  # the document has been replaced since
+        one.page.route(
+            "**/text?*", lambda route: route.fulfill(json={"start": 0, "end": 5, "length": 5, "text": "other"})
+        )
+    one.ask("stock")
+    one.badge(0).click()
+    one.page.wait_for_selector(MARKED)
+    assert "4200" in one.page.locator(MARKED).first.inner_text() or "4200" in one.page.locator("#panel").inner_text()
+    expected = "could not be loaded" if broken == "server" else "has changed since"
+    assert expected in one.page.locator("#panel").inner_text()
+
+
+def test_too_long_a_question_is_not_sent(visit: Open) -> None:
+    one = visit(settings={"query_max_chars": 20})
+    one.page.fill("#question", "x" * 21)
+    assert "21 of at most 20" in one.page.locator("#question-hint").inner_text()
+    assert one.page.locator("#send").is_disabled()
+
+
+def test_very_long_answer_stays_usable(visit: Open) -> None:
+    one = visit()
+    one.ask("long")
+    assert one.page.locator(".badge").count() == 400
+    one.page.fill("#question", "next")
+    one.badge(399).click()
+    one.page.wait_for_selector(MARKED)
