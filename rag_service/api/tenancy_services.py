@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from litestar import Request
 from litestar.di import NamedDependency
@@ -17,27 +19,51 @@ from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import PermissionDeniedError
 from rag_service.identity import scopes_of
 from rag_service.settings import Settings
+from rag_service.store.agents import Agent
 from rag_service.store.corpora import Corpus
 from rag_service.store.keys import Scope
 from rag_service.store.originals import OriginalStore
 from rag_service.store.session import Connection
 
-if TYPE_CHECKING:  # loads LlamaIndex, which the routes do not need
+if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.ingest.jobs import Uploads
+    from rag_service.query.chat import ChatOutcome, ChatQuery
+    from rag_service.query.events import AnswerEvent
 
 REQUIRED_SCOPE = "scope"  # key of a route's `opt`: the scope it needs; without: read for GET, else write
+_REMEMBERED_AGENTS = 1000
+_REMEMBERED_SECONDS = 600.0
 ADMINISTRATORS = {REQUIRED_SCOPE: Scope.ADMIN}  # `opt` of routes that only administrators may use
+
+
+class AgentMemory:
+    """Agents as callers last saw them, for chats while the database is down (requirement C10)."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[UUID, UUID], tuple[Agent, float]] = {}
+
+    def keep(self, identity: Identity, agent: Agent) -> None:
+        if len(self._seen) >= _REMEMBERED_AGENTS:
+            self._seen.clear()
+        self._seen[identity.user_id, agent.id] = (agent, time.monotonic())
+
+    def recall(self, identity: Identity, agent_id: UUID) -> Agent | None:
+        """The agent, when this very caller could see it in the last ten minutes."""
+        agent, at = self._seen.get((identity.user_id, agent_id), (None, 0.0))
+        return agent if time.monotonic() - at < _REMEMBERED_SECONDS else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
-    """Everything that these routes can ask for."""
+    """Everything that these routes can ask for. Built once: it remembers agents."""
 
     settings: Settings
     transaction: Callable[[Identity], AbstractAsyncContextManager[Connection]]  # as an identity
     uploads: Uploads  # takes documents in
     originals: OriginalStore  # gives their bytes back
     index_names: frozenset[str]  # definitions that corpora may name
+    chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
+    agents: AgentMemory = field(default_factory=AgentMemory)
 
 
 TenancyDependency = NamedDependency[SkipValidation[TenancyServices]]

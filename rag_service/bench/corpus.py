@@ -1,9 +1,10 @@
 """A corpus that is the same on every machine, shaped like a real one.
 
 Words follow Zipf's law with the head cut off, as an index without stop words sees them: the most
-frequent word stands in about a quarter of the chunks, most words in a handful. Each chunk has a
-topic, which it takes part of its words and its vector from, so that words and vectors cluster as
-they do in documents. Tenants have fixed shares of the chunks, which gives each selectivity.
+frequent word stands in about a quarter of the chunks, most words in a handful. A document has two
+topics and a stock of words that it repeats; each of its chunks takes its vector and part of its words
+from one of the topics, so that words and vectors cluster as they do in documents. Tenants have fixed
+shares of the chunks, which gives each selectivity.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _STOP_RANKS = 60  # Zipf ranks that stop words would take
 _EXPONENT = 1.05
 _TOPICS = 300
 _TOPIC_WORDS = 400
-_TOPIC_SHARE = 0.35  # of a chunk's words that come from its topic
+_TOPIC_SHARE = 0.25  # of a chunk's words that come from its topic
+_REPEATED_SHARE = 0.35  # of a chunk's words that come from its document's stock
+_REPEATED_WORDS = 150  # size of that stock
 _SPREAD = 1.0  # noise of a vector around its topic's centre: cosines of 0.5 inside a topic
 CHUNKS_PER_DOCUMENT = 25
 
@@ -43,13 +46,8 @@ class BenchCorpus:
     seed: int
 
     def documents(self) -> Iterator[tuple[str, Sequence[int]]]:
-        """(tenant, numbers of the document's chunks): runs of chunks of one tenant."""
-        start = 0
-        for number in range(1, len(self.tenants) + 1):
-            is_end = number == len(self.tenants) or self.tenants[number] != self.tenants[start]
-            if is_end or number - start == CHUNKS_PER_DOCUMENT:
-                yield self.tenants[start], range(start, number)
-                start = number
+        """(tenant, numbers of the document's chunks)."""
+        return cut_documents(self.tenants)
 
     def members(self, selectivity: str) -> npt.NDArray[np.int64]:
         """Numbers of the chunks that a search of this selectivity may reach."""
@@ -62,13 +60,27 @@ def generate_corpus(count: int, *, dimension: int, seed: int = SEED) -> BenchCor
     """`count` chunks of 40 to 200 words; some seconds for 70,000."""
     generator = np.random.default_rng(seed)
     words = np.array(_make_words(generator, _VOCABULARY))
-    topic_of = generator.integers(0, _TOPICS, count)
+    tenants = tuple(_assign_tenants(count))
+    documents = [list(chunks) for _, chunks in cut_documents(tenants)]
+    topic_of = np.empty(count, dtype=np.int64)
+    for chunks in documents:
+        topic_of[chunks] = generator.choice(generator.integers(0, _TOPICS, 2), size=len(chunks))
     return BenchCorpus(
-        texts=tuple(_make_texts(generator, words, topic_of)),
+        texts=tuple(_make_texts(generator, words, documents, topic_of)),
         vectors=_make_vectors(generator, topic_of, dimension),
-        tenants=tuple(_assign_tenants(count)),
+        tenants=tenants,
         seed=seed,
     )
+
+
+def cut_documents(tenants: Sequence[str]) -> Iterator[tuple[str, Sequence[int]]]:
+    """(tenant, numbers of the document's chunks): runs of chunks of one tenant."""
+    start = 0
+    for number in range(1, len(tenants) + 1):
+        is_end = number == len(tenants) or tenants[number] != tenants[start]
+        if is_end or number - start == CHUNKS_PER_DOCUMENT:
+            yield tenants[start], range(start, number)
+            start = number
 
 
 def _make_words(generator: np.random.Generator, count: int) -> list[str]:
@@ -85,21 +97,29 @@ def _make_words(generator: np.random.Generator, count: int) -> list[str]:
 
 
 def _make_texts(
-    generator: np.random.Generator, words: npt.NDArray[np.str_], topic_of: npt.NDArray[np.int64]
+    generator: np.random.Generator,
+    words: npt.NDArray[np.str_],
+    documents: Sequence[Sequence[int]],
+    topic_of: npt.NDArray[np.int64],
 ) -> list[str]:
     weights = 1.0 / (np.arange(len(words)) + _STOP_RANKS) ** _EXPONENT
-    weights /= weights.sum()
-    cumulative = np.cumsum(weights)
+    cumulative = np.cumsum(weights / weights.sum())
+    cumulative[-1] = 1.0
     topic_words = generator.integers(_STOP_RANKS, len(words), size=(_TOPICS, _TOPIC_WORDS))
-    lengths = np.clip(generator.lognormal(4.5, 0.35, len(topic_of)), 40, 200).astype(int)
     texts = []
-    for topic, length in zip(topic_of, lengths, strict=True):
-        chosen = np.searchsorted(cumulative, generator.random(length))
-        from_topic = generator.random(length) < _TOPIC_SHARE
-        # Squared, so that a topic has a few words of its own that are frequent in it.
-        places = (generator.random(int(from_topic.sum())) ** 2 * _TOPIC_WORDS).astype(int)
-        chosen[from_topic] = topic_words[topic, places]
-        texts.append(" ".join(words[np.minimum(chosen, len(words) - 1)]))
+    for chunks in documents:
+        stock = np.searchsorted(cumulative, generator.random(_REPEATED_WORDS))
+        lengths = np.clip(generator.lognormal(4.5, 0.35, len(chunks)), 40, 200).astype(int)
+        for chunk, length in zip(chunks, lengths, strict=True):
+            chosen = np.searchsorted(cumulative, generator.random(length))
+            origin = generator.random(length)
+            repeated = origin < _REPEATED_SHARE
+            chosen[repeated] = generator.choice(stock, size=int(repeated.sum()))
+            from_topic = origin > 1 - _TOPIC_SHARE
+            # Squared, so that a topic has a few words of its own that are frequent in it.
+            places = (generator.random(int(from_topic.sum())) ** 2 * _TOPIC_WORDS).astype(int)
+            chosen[from_topic] = topic_words[topic_of[chunk], places]
+            texts.append(" ".join(words[chosen]))
     return texts
 
 
@@ -109,8 +129,7 @@ def _make_vectors(generator: np.random.Generator, topic_of: npt.NDArray[np.int64
     noise = generator.standard_normal((len(topic_of), dimension), dtype=np.float32) * (_SPREAD / np.sqrt(dimension))
     vectors: Vectors = centres[topic_of] + noise
     # What the database stores: half precision. Exact answers must be computed on the same values.
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
-    return vectors
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
 
 
 def _assign_tenants(count: int) -> list[str]:

@@ -7,6 +7,8 @@ with open_service() as service:
 
 from __future__ import annotations
 
+import warnings
+
 import structlog
 
 from rag_service.errors import ConfigurationError
@@ -73,3 +75,5 @@ def _keep_output_clean(settings: Settings) -> None:
 
     if not structlog.is_configured():
         configure_logging(settings)
+    # tqdm, which the embedding library loads, asks for Jupyter widgets that nothing here draws.
+    warnings.filterwarnings("ignore", message="IProgress not found")

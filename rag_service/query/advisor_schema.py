@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta, Struct
-from typing_extensions import Annotated
 
 from rag_service.domain import Citation, Confidence, Decision, GuardrailCheck, Hit
 from rag_service.errors import ModelOutputError
@@ -67,6 +66,7 @@ class RequiredData:
     fields: tuple[RequiredField, ...]
     context_tokens: int
     chunks_used: int
+    chunks_left_out: int
     language: str  # of the inquiry, ISO 639-1
     model: str
 
@@ -158,15 +158,26 @@ class ResponseReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_un
 
 
 def json_schema(kind: type[Struct]) -> dict[str, Any]:
-    """The JSON schema of a reply without references, which not every model server resolves."""
+    """The JSON schema of a reply, as a model server is given it.
+
+    Without references and lengths of texts: not every server resolves the one, and Ollama turns the other
+    into a grammar of as many repetitions. `read_reply` checks the lengths.
+    """
     (root,), components = msgspec.json.schema_components([kind], ref_template="{name}")
 
     def inline(part: Any) -> Any:
-        if isinstance(part, dict) and "$ref" in part:
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
             return inline(components[part["$ref"]])
-        if isinstance(part, dict):
-            return {key: inline(value) for key, value in part.items() if key not in ("title", "description")}
-        return [inline(item) for item in part] if isinstance(part, list) else part
+        kept = {
+            key: part[key] for key in part.keys() & {"type", "enum", "required", "maxItems", "additionalProperties"}
+        }
+        if "properties" in part:
+            kept["properties"] = {name: inline(value) for name, value in part["properties"].items()}
+        if "items" in part:
+            kept["items"] = inline(part["items"])
+        return kept
 
     schema: dict[str, Any] = inline(root)
     return schema

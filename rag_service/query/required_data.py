@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rag_service.domain import Hit
 from rag_service.query.advisor_schema import DataType, RequiredField
-from rag_service.text.words import LANGUAGES, fold, terms
+from rag_service.text.words import fold, terms, words
 
 REQUIRED_DATA_TYPE = "required_data"
 
@@ -100,5 +100,4 @@ def _named_values(collected: Mapping[str, Any]) -> Iterator[str]:
 
 def _key(name: str) -> tuple[str, ...]:
     plain = _CAMEL.sub(" ", name).replace("_", " ").replace("-", " ")
-    stems = {stem for language in LANGUAGES for stem in terms(plain, language)[:0]} | set(terms(plain, "en"))
-    return tuple(sorted(stems))
+    return tuple((terms(word, "en") or [word])[0] for word in words(plain))

@@ -71,6 +71,17 @@ async def list_projects(connection: Connection, part: Slice) -> Page[Project]:
     )
 
 
+async def require_project(connection: Connection, project_id: UUID) -> None:
+    """Make sure that a project is there.
+
+    Raises:
+        NotFoundError: there is none, or it is another user's.
+    """
+    cursor = await connection.execute("SELECT 1 FROM projects WHERE id = %s", [project_id])
+    if await cursor.fetchone() is None:
+        raise NotFoundError("There is no such project.")
+
+
 async def delete_project(connection: Connection, project_id: UUID) -> None:
     """Delete a project; its conversations stay.
 

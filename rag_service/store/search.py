@@ -201,7 +201,9 @@ def inverse_document_frequency(frequency: int, total: int) -> float:
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
-_PART = "(p_weight * tf * (%(k1)s + 1) / (tf + %(k1)s * (1 - %(b)s + %(b)s * len / %(mean)s)))"
+# Of a row (weight, tf, len). The arrays of a posting are unnested in a select list, side by side: as a
+# lateral function each of the thousands of rows would start a function scan (25 ms → 16 ms, 11,000 entries).
+_PART = "(u.weight * u.tf * (%(k1)s + 1) / (u.tf + %(k1)s * (1 - %(b)s + %(b)s * u.len / %(mean)s)))"
 
 
 async def search_lexical(
@@ -217,9 +219,10 @@ async def search_lexical(
         return {}
     rare, common = _split_by_rarity(terms)
     where, parameters = _chunk_conditions(scope, "p", with_type=False)
+    of_type = ""
     if scope.filters.chunk_types:
-        where += " AND u.chunk_id IN (SELECT t.id FROM data_chunks t WHERE t.corpus_id = ANY(%(corpora)s)"
-        where += " AND t.chunk_type = ANY(%(chunk_types)s))"
+        of_type = "WHERE u.chunk_id IN (SELECT t.id FROM data_chunks t WHERE t.corpus_id = ANY(%(corpora)s)"
+        of_type += " AND t.chunk_type = ANY(%(chunk_types)s))"
         parameters["chunk_types"] = list(scope.filters.chunk_types)
     parameters |= {
         "k1": k1, "b": b, "mean": max(scope.mean_length, 1.0),
@@ -227,11 +230,13 @@ async def search_lexical(
         "limit": max(limit, RESCORED) if common else limit,
     }  # fmt: skip
     cursor = await connection.execute(
-        f"""SELECT u.chunk_id, sum({_PART}) AS score, p.document_id
-            FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS q(term, p_weight)
-            JOIN postings p ON p.term = q.term
-            CROSS JOIN LATERAL unnest(p.chunk_ids, p.frequencies, p.lengths) AS u(chunk_id, tf, len)
-            WHERE {where} GROUP BY u.chunk_id, p.document_id ORDER BY score DESC, u.chunk_id LIMIT %(limit)s""",  # noqa: S608 - fixed text
+        f"""SELECT u.chunk_id, sum({_PART}) AS score, u.document_id
+            FROM (SELECT q.weight, p.document_id, unnest(p.chunk_ids) AS chunk_id,
+                         unnest(p.frequencies) AS tf, unnest(p.lengths) AS len
+                  FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS q(term, weight)
+                  JOIN postings p ON p.term = q.term
+                  WHERE {where}) u
+            {of_type} GROUP BY u.chunk_id, u.document_id ORDER BY score DESC, u.chunk_id LIMIT %(limit)s""",  # noqa: S608 - fixed text
         parameters,
     )
     rows = await cursor.fetchall()
@@ -271,10 +276,11 @@ async def score_lexical(
         return {}
     cursor = await connection.execute(
         f"""SELECT u.chunk_id, sum({_PART})
-            FROM unnest(%(terms)s::text[], %(weights)s::float8[]) AS q(term, p_weight)
-            JOIN postings p ON p.term = q.term AND p.corpus_id = ANY(%(corpora)s)
-                           AND p.document_id = ANY(%(chunk_documents)s)
-            CROSS JOIN LATERAL unnest(p.chunk_ids, p.frequencies, p.lengths) AS u(chunk_id, tf, len)
+            FROM (SELECT q.weight, unnest(p.chunk_ids) AS chunk_id,
+                         unnest(p.frequencies) AS tf, unnest(p.lengths) AS len
+                  FROM unnest(%(terms)s::text[], %(weights)s::float8[]) AS q(term, weight)
+                  JOIN postings p ON p.term = q.term AND p.corpus_id = ANY(%(corpora)s)
+                                 AND p.document_id = ANY(%(chunk_documents)s)) u
             WHERE u.chunk_id = ANY(%(chunks)s) GROUP BY u.chunk_id""",  # noqa: S608 - fixed text
         {
             "k1": k1, "b": b, "mean": max(scope.mean_length, 1.0),

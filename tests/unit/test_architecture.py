@@ -21,12 +21,13 @@ LAYERS: list[set[str]] = [
     {"definitions", "telemetry", "metrics"},
     {"store", "models"},
     {"ingest", "query"},
-    {"api", "web", "evaluation", "bench", "identity"},
+    {"identity", "components"},
+    {"api", "web", "evaluation", "bench"},
     {"keyword_app"},
     {"app"},
     {"server"},
-    {"notebook", "quickstart"},
-    {"cli", "cli_eval", "cli_bench", "cli_admin"},
+    {"notebook", "quickstart", "checks"},
+    {"cli", "cli_eval", "cli_bench", "cli_admin", "cli_mcp"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
 MAY_OPEN_THE_SERVICE = {"evaluation", "bench"}  # they run the product as a user would

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_service import app
+from rag_service import components
 from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.ingest.pipeline import DocumentInput, Ingested
 from rag_service.settings import Settings
@@ -25,13 +25,13 @@ def open_service(
     database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> OpenService:
     """Opens the components on the test's database; keywords are settings."""
-    monkeypatch.setattr(app, "build_embedding", lambda _: fake_embedding)
+    monkeypatch.setattr(components, "build_embedding", lambda _: fake_embedding)
 
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncIterator[Components]:
         chosen = Settings(database_url=database_server.service_conninfo, similarity_threshold=0.3, **settings)
-        async with open_components(chosen) as components:
-            yield components
+        async with open_components(chosen) as opened_components:
+            yield opened_components
 
     return opened
 

@@ -31,7 +31,9 @@ async def test_it_runs_from_an_empty_folder(notebook: Any, tmp_path: Path, monke
         monkeypatch.delenv(name)
     monkeypatch.setenv("RAG_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": tmp_path}})
+    client = NotebookClient(
+        notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    )
     started = time.monotonic()
     await client.async_execute()
     seconds = time.monotonic() - started

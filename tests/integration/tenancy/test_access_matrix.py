@@ -53,6 +53,7 @@ def administer(admin: int, body: Mapping[str, Any] | None = None) -> Row:
 
 AGENT = {"name": "another"}
 QUERY = {"query": "llamas"}
+CHAT = {"messages": [{"role": "user", "content": "llamas?"}]}
 # Objects of the path are the owner's: an administrator is a stranger in personal corpora. The service's own
 # functions behind /query, /ingest and /answers answer 404 here: only who gets that far is tested.
 ROWS: Mapping[tuple[str, str], Row | str] = {
@@ -86,6 +87,8 @@ ROWS: Mapping[tuple[str, str], Row | str] = {
     ("GET", "/api/v1/agents/{agent_id:uuid}/corpora"): read(200, 200, 200),
     ("PUT", "/api/v1/agents/{agent_id:uuid}/corpora/{corpus_id:uuid}"): write(404, 204, 404),
     ("DELETE", "/api/v1/agents/{agent_id:uuid}/corpora/{corpus_id:uuid}"): write(404, 204, 404),
+    # The chat itself is missing here, so that who gets past the checks meets its absence.
+    ("POST", "/api/v1/agents/{agent_id:uuid}/chat"): Row(500, 500, 500, body=CHAT),
     ("GET", "/api/v1/keys"): read(200, 200, 200),
     ("POST", "/api/v1/keys"): write(201, 201, 201, {"name": "new"}),
     ("GET", "/api/v1/keys/{key_id:uuid}"): read(404, 200, 200),

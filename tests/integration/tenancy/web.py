@@ -28,7 +28,7 @@ def web_settings(**changes: Any) -> Settings:
     return Settings(**{"auth": "required", "auth_cache_seconds": 0, "jwt_secret": SECRET, "index": INDEX, **changes})
 
 
-def build_application(house: House, settings: Settings) -> Litestar:
+def build_application(house: House, settings: Settings, *, chat: Any = None) -> Litestar:
     async def refuse(*_: Any) -> Any:
         raise NotFoundError("Not part of these tests.")
 
@@ -50,6 +50,7 @@ def build_application(house: House, settings: Settings) -> Litestar:
         uploads=house.uploads,
         originals=house.originals,
         index_names=frozenset({INDEX}),
+        chat=chat,
     )
     routes = [tenancy_router(settings, lambda: tenancy), answers_route(refuse)]
     return create_litestar(services, more_routes=routes)

@@ -1,0 +1,170 @@
+"""The parts of the service, opened together: database, models, retriever, engine, ingestion, uploads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import structlog
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from rag_service.definitions import IndexDefinition, list_indices, load_index
+from rag_service.domain import Answer, AnswerQuery, CorpusKind, Identity, Role
+from rag_service.errors import ConfigurationError, StoreError
+from rag_service.ingest.jobs import Uploads
+from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
+from rag_service.ingest.sandbox import parse_in_sandbox
+from rag_service.ingest.wiring import build_originals, build_uploads
+from rag_service.models.chat import ChatModel, build_chat
+from rag_service.models.embeddings import build_embedding, close_embedding
+from rag_service.models.extractive import ExtractiveLLM
+from rag_service.models.rerankers import build_reranker
+from rag_service.query.engine import AnswerEngine
+from rag_service.query.prompt import load_prompts
+from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.query.retriever import Retrieval, Retriever
+from rag_service.settings import Settings
+from rag_service.store.answers import read_answer
+from rag_service.store.corpora import Corpus, create_corpus, find_corpus
+from rag_service.store.embedded import start_embedded_server
+from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
+from rag_service.store.originals import OriginalStore
+from rag_service.store.session import Database
+from rag_service.text.words import terms
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_CORPUS = "documents"
+LOCAL_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Components:
+    """The opened parts of the service."""
+
+    settings: Settings
+    conninfo: str  # of the unprivileged role
+    database: Database
+    embedding: BaseEmbedding
+    chat: ChatModel
+    indices: Mapping[str, IndexDefinition]
+    retriever: Retriever
+    engine: AnswerEngine
+    recorder: AnswerRecorder
+    ingestor: Ingestor
+    originals: OriginalStore
+    uploads: Uploads
+
+    async def default_corpus(self, identity: Identity) -> Corpus:
+        """The corpus that takes documents which name no other; made at first use."""
+        async with self.database.transaction(identity) as connection:
+            found = await find_corpus(connection, name=DEFAULT_CORPUS, kind=CorpusKind.GLOBAL)
+            return found or await create_corpus(
+                connection,
+                identity,
+                name=DEFAULT_CORPUS,
+                kind=CorpusKind.GLOBAL,
+                index_name=self.settings.index,
+            )
+
+    async def read_answer(self, answer_id: UUID, identity: Identity) -> dict[str, Any]:
+        """The provenance record of an answer."""
+        async with self.database.transaction(identity) as connection:
+            return await read_answer(connection, answer_id)
+
+    async def replay(self, answer_id: UUID, identity: Identity) -> list[Difference]:
+        """Ask a recorded question again, keeping no record, and say what changed."""
+        before = await self.read_answer(answer_id, identity)
+        after: dict[str, Any] = {}
+
+        async def keep(query: AnswerQuery, answer: Answer, retrieval: Retrieval, _: Identity) -> None:
+            after.update(self.recorder.make_record(query, answer, retrieval))
+
+        await self.engine.recording_to(keep).answer(read_query(before), identity)
+        return compare_records(before, after)
+
+    async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
+        """Ingest into the default corpus."""
+        corpus = await self.default_corpus(identity)
+        return await self.ingestor.ingest(
+            source, corpus=corpus, index=self.indices[corpus.index_name], identity=identity
+        )
+
+
+@asynccontextmanager
+async def open_components(settings: Settings) -> AsyncIterator[Components]:
+    """Open everything that the service needs, and close it again.
+
+    The embedded database is started and migrated. An external one may be unreachable: the service
+    starts all the same, says so in /health/ready, and recovers by itself.
+
+    Raises:
+        ConfigurationError: a setting or definition is wrong.
+        UnsafeRoleError: the database role could bypass row-level security.
+    """
+    prompts = load_prompts(settings.prompts_path, replacement=settings.prompt_template_path)
+    indices = {
+        name: load_index(name, indices_path=settings.indices_path)
+        for name in list_indices(indices_path=settings.indices_path)
+    }
+    if settings.index not in indices:
+        load_index(settings.index, indices_path=settings.indices_path)  # says which there are
+    async with AsyncExitStack() as stack:
+        conninfo = await _find_database(settings)
+        database = await _open_database(conninfo, settings)
+        stack.push_async_callback(database.close)
+        embedding = build_embedding(settings)
+        stack.push_async_callback(close_embedding, embedding)
+        chat = build_chat(settings, extractive=ExtractiveLLM(embedding))
+        stack.push_async_callback(chat.aclose)
+        reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
+        retriever = Retriever(database, embedding, indices, default_index=settings.index)
+        recorder = AnswerRecorder(database, prompts, chat, settings)
+        originals = build_originals(settings)
+        yield Components(
+            settings=settings,
+            conninfo=conninfo,
+            database=database,
+            embedding=embedding,
+            chat=chat,
+            indices=indices,
+            retriever=retriever,
+            engine=AnswerEngine(
+                retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
+            ),
+            recorder=recorder,
+            ingestor=Ingestor(
+                database,
+                embedding,
+                lambda data, name: parse_in_sandbox(data, file_name=name),
+                model=settings.embedding_model,
+                dimension=settings.embedding_dimension,
+            ),
+            originals=originals,
+            uploads=build_uploads(settings, database, originals, embedding, indices),
+        )
+
+
+async def _find_database(settings: Settings) -> str:
+    """Connection string of the unprivileged role; the embedded server is started and migrated for it."""
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    server = await start_embedded_server(settings.data_dir)
+    await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding_dimension)
+    return server.service_conninfo
+
+
+async def _open_database(conninfo: str, settings: Settings) -> Database:
+    database = Database(conninfo, pool_size=settings.database_pool_size, timeout=settings.database_timeout)
+    await database.open()
+    try:
+        await database.check()
+    except StoreError as error:
+        log.error("database_not_ready", detail=error.message)
+    except ConfigurationError:
+        await database.close()
+        raise
+    return database

@@ -1,0 +1,208 @@
+"""`open_service`: embedded on a real database, and remote over a real socket (requirement F6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from litestar import get
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+
+from rag_service import app, open_service
+from rag_service.api.application import create_litestar
+from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError
+from rag_service.notebook import Service
+from rag_service.notebook.backend import ServiceUnreachableError
+from rag_service.settings import Settings
+from rag_service.store.embedded import EmbeddedServer
+from tests.conftest import FakeEmbedding
+from tests.integration.interfaces.conftest import serving
+from tests.unit.api.samples import ANSWER, DOCUMENT, HIT, QUESTION, Script
+
+LOANS = "# Loans\n\nThe maximum loan is 50,000 dollars.\n\n## Fees\n\nThe origination fee is 75 dollars."
+KEY = "rag_very-secret-key"
+
+
+@pytest.fixture
+def embedded(
+    database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Service]:
+    monkeypatch.setattr(app, "build_embedding", lambda _: fake_embedding)
+    with open_service(database_url=database_server.service_conninfo, similarity_threshold=0.3) as service:
+        yield service
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "hr").mkdir()
+    (tmp_path / "hr" / "loans.md").write_text(LOANS)
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 no more")
+    return tmp_path
+
+
+def test_files_come_in_and_a_broken_one_does_not_stop_the_others(embedded: Service, folder: Path) -> None:
+    report = embedded.ingest(folder)
+    assert [(item.name, item.outcome) for item in report] == [("broken.pdf", "failed"), ("hr/loans.md", "added")]
+    assert report[0].reason
+    assert [item.outcome for item in embedded.ingest([folder / "hr"])] == ["unchanged"]  # the same content
+    (folder / "hr" / "loans.md").write_text(LOANS.replace("75", "80"))
+    assert [item.outcome for item in embedded.ingest(str(folder))] == ["failed", "replaced"]
+
+
+def test_questions_are_answered_with_citations(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    answer = embedded.ask("What is the maximum loan?")
+    assert "50,000 dollars" in answer.text
+    assert answer.citations[0].status == "verified"
+    assert answer.citations[0].place is not None
+    assert answer.citations[0].place.startswith("loans.md")
+    assert embedded.ask("Who painted the ceiling?").decision == "out_of_scope"
+
+
+def test_search_takes_filters_and_experiments(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    question = "What is the origination fee?"
+    assert embedded.search(question)[0].file_name == "loans.md"
+    assert len(embedded.search(question, file_name="other.md")) == 0
+    assert len(embedded.search(question, document_ids=[UUID(int=5)])) == 0
+    lexical = embedded.search(question, mode="lexical", threshold=0.0)
+    assert lexical[0].scores.dense is None
+    blended = [embedded.search(question, alpha=alpha, threshold=0.0)[0].scores.fused for alpha in (0.0, 1.0)]
+    assert blended[0] != blended[1]
+    with pytest.raises(InputError, match="topK"):
+        embedded.search(question, top_k=99)
+    with pytest.raises(InputError, match="query"):
+        embedded.ask(" ")
+
+
+async def test_it_works_inside_a_running_loop_and_as_llamaindex_objects(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    question = "What is the maximum loan?"
+    retriever, engine = embedded.retriever, embedded.query_engine
+    assert isinstance(retriever, BaseRetriever)
+    assert isinstance(engine, BaseQueryEngine)
+    plain, awaited = retriever.retrieve(question), await retriever.aretrieve(question)
+    assert [node.node_id for node in plain] == [node.node_id for node in awaited]
+    assert plain[0].metadata["place"].startswith("loans.md")
+    response, later = engine.query(question), await engine.aquery(question)
+    assert str(response) == str(later)
+    assert "50,000" in str(response)
+    assert response.source_nodes[0].node_id == plain[0].node_id
+    assert response.metadata["answer"].decision == "can_proceed"  # type: ignore[index]  # it has metadata
+    both = await asyncio.gather(retriever.aretrieve(question), engine.aquery(question))
+    assert len(both) == 2
+
+
+async def test_the_vector_store_serves_a_llamaindex_index(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    index = VectorStoreIndex.from_vector_store(embedded.vector_store, embed_model=embedded.embedding)
+    retriever = index.as_retriever(similarity_top_k=1)
+    plain, awaited = retriever.retrieve("maximum loan"), await retriever.aretrieve("maximum loan")
+    assert "50,000" in plain[0].text
+    assert [node.node_id for node in plain] == [node.node_id for node in awaited]
+
+
+def test_corpora_have_retrievers_of_their_own(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder / "hr")
+    corpora = embedded.corpora()
+    documents = corpora["documents"]
+    assert documents.retriever.retrieve("maximum loan")
+    assert "50,000" in str(documents.query_engine.query("What is the maximum loan?"))
+    assert "global corpus 'documents' (index general" in repr(corpora)
+    assert "documents" in corpora._repr_html_()
+    with pytest.raises(KeyError):
+        corpora["none"]
+
+
+def test_it_closes_once_and_says_so(embedded: Service, database_server: EmbeddedServer) -> None:
+    assert repr(embedded) == "<rag_service embedded: external database>"
+    assert database_server.service_conninfo not in repr(vars(embedded))
+    embedded.close()
+    embedded.close()
+    assert repr(embedded).endswith(", closed>")
+    with pytest.raises(RuntimeError, match="closed"):
+        embedded.ask("Anything?")
+
+
+def test_what_keeps_it_from_opening_is_raised() -> None:
+    with pytest.raises(ConfigurationError, match="no index 'nowhere'"):
+        open_service(index="nowhere")
+
+
+# -- remote
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., Service]]:
+    """Serves a script and opens a handle on it."""
+    with ExitStack() as stack:
+
+        def start(script: Script) -> Service:
+            corpus = {"id": str(UUID(int=1)), "name": "hr", "kind": "global", "index": "general", "active": True}
+
+            @get("/api/v1/corpora")
+            async def corpora(limit: int, offset: int) -> dict[str, Any]:
+                return {"items": [corpus | {"createdAt": "…"}][offset : offset + limit], "total": 1}
+
+            application = create_litestar(script.services(Settings()), more_routes=[corpora])
+            return stack.enter_context(open_service(url=stack.enter_context(serving(application)), api_key=KEY))
+
+        yield start
+
+
+def test_a_remote_service_gives_the_same_values(connect: Callable[..., Service], tmp_path: Path) -> None:
+    script = Script()
+    service = connect(script)
+    answer, passages = service.ask(QUESTION, top_k=3), service.search(QUESTION, tags=["stock"], threshold=0.5)
+    assert (answer.text, answer.id, len(answer.citations)) == (ANSWER.text, ANSWER.id, 2)
+    assert (passages[0].text, passages[0].document_id, passages.language) == (HIT.chunk.text, DOCUMENT.id, "es")
+    assert [(query.top_k, query.threshold, query.filters.tags) for query in script.queries] == [
+        (3, None, ()), (5, 0.5, ("stock",)),
+    ]  # fmt: skip
+    (tmp_path / "a.md").write_text("# A")
+    assert [item.outcome for item in service.ingest(tmp_path)] == ["added"]
+    assert script.documents[0].file_name == "a.md"
+
+
+async def test_a_remote_service_has_llamaindex_objects_and_corpora(connect: Callable[..., Service]) -> None:
+    service = connect(Script())
+    assert (await service.retriever.aretrieve(QUESTION))[0].text == HIT.chunk.text
+    response = service.corpora()["hr"].query_engine.query(QUESTION)
+    assert (str(response), response.source_nodes[0].text) == (ANSWER.text, HIT.chunk.text)
+    with pytest.raises(ConfigurationError, match="vector_store needs an embedded service"):
+        service.vector_store  # noqa: B018 - the access is the test
+    with pytest.raises(InputError, match="embedded"):
+        service.search(QUESTION, alpha=0.5)
+
+
+def test_remote_errors_arrive_as_what_they_are(connect: Callable[..., Service]) -> None:
+    busy = connect(Script(events=[ModelBusyError("secret internals", retry_after=7)]))
+    with pytest.raises(ModelBusyError) as caught:
+        busy.ask(QUESTION)
+    assert (caught.value.retry_after, caught.value.message) == (7, "The language model is at its limit of requests.")
+    refused = connect(Script(error=AuthenticationError("The key is revoked."), failing="authenticate"))
+    with pytest.raises(AuthenticationError, match="The key is revoked"):
+        refused.search(QUESTION)
+    with pytest.raises(InputError) as wrong:
+        busy.search("x", top_k=99)
+    assert wrong.value.field == "topK"
+
+
+def test_the_key_is_shown_nowhere(connect: Callable[..., Service]) -> None:
+    service = connect(Script())
+    backend = service._backend
+    for shown in (repr(service), repr(backend), repr(vars(service)), repr(backend.where)):
+        assert KEY not in shown
+
+
+def test_a_service_that_is_not_there_is_told() -> None:
+    with pytest.raises(ServiceUnreachableError, match=r"http://127\.0\.0\.1:9 does not answer") as caught:
+        open_service(url="http://user:secret@127.0.0.1:9", api_key=KEY)
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,107 @@
+"""The database goes and comes back: the service says so and recovers by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import httpx
+import psycopg
+import pytest
+
+from rag_service.store.embedded import EmbeddedServer
+from tests.doubles.ollama import EMBED, OllamaDouble, embed
+from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document, drop_connections
+from tests.integration.resilience.serving import wait_until
+
+ANSWER, SEARCH = "/api/v1/query/answer", "/api/v1/query"
+
+
+def assert_store_unavailable(response: httpx.Response) -> None:
+    assert response.status_code == 500, response.text
+    problem = response.json()
+    assert problem["code"] == "store_unavailable"
+    assert int(response.headers["retry-after"]) > 0
+    assert "postgres" not in response.text and "socket" not in response.text
+
+
+def test_it_starts_without_its_database_says_so_and_recovers(start: Start, stoppable: StoppableServer) -> None:
+    stoppable.stop()
+    client = start(database_url=stoppable.conninfo, database_timeout=0.5)
+    assert client.get("/health").status_code == 200
+    ready = client.get("/health/ready")
+    assert ready.status_code == 503
+    assert ready.json()["status"] == "unavailable"
+    database = ready.json()["dependencies"]["database"]
+    assert (database["state"], database["code"], database["required"]) == ("down", "store_unavailable", True)
+    for url in (SEARCH, ANSWER):
+        assert_store_unavailable(client.post(url, json={"query": QUESTION}))
+    assert_store_unavailable(client.post("/api/ingest", json={"text": "A text."}))
+
+    stoppable.start()
+    wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
+    add_document(client)
+    assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_it_outlives_a_restart_of_its_database(start: Start, stoppable: StoppableServer, mode: str) -> None:
+    client = start(database_url=stoppable.conninfo, database_timeout=0.5)
+    add_document(client)
+    stoppable.stop(mode)
+    assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
+    assert client.get("/health/ready").status_code == 503
+    stoppable.start()
+    wait_until(lambda: client.post(SEARCH, json={"query": QUESTION}).status_code == 200, 20)
+    assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
+
+
+def test_a_database_that_stops_during_a_request_fails_that_request_only(
+    start: Start, database_server: EmbeddedServer, ollama: OllamaDouble
+) -> None:
+    client = start()
+    add_document(client)
+    # The question's embedding takes its time; meanwhile a lock holds the second half of the search.
+    ollama.script(EMBED, embed(delay=0.3))
+    outcome: list[httpx.Response] = []
+    with psycopg.connect(database_server.owner_conninfo) as owner:
+        owner.execute("LOCK TABLE rag.data_chunks IN ACCESS EXCLUSIVE MODE")
+        asking = threading.Thread(target=lambda: outcome.append(client.post(SEARCH, json={"query": "travel limits"})))
+        asking.start()
+        time.sleep(0.8)
+        assert not outcome
+        drop_connections(database_server)
+        asking.join(10)
+    assert_store_unavailable(outcome[0])
+    assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
+
+
+def test_connections_that_died_while_idle_cost_no_request(start: Start, database_server: EmbeddedServer) -> None:
+    client = start()
+    add_document(client)
+    for _ in range(3):
+        drop_connections(database_server)
+        assert client.post(SEARCH, json={"query": QUESTION}).status_code == 200
+
+
+def test_too_many_connections_are_an_honest_error(start: Start, database_server: EmbeddedServer) -> None:
+    client = start(database_pool_size=1, database_timeout=0.3)
+    add_document(client)
+    with psycopg.connect(database_server.owner_conninfo) as owner:
+        owner.execute("LOCK TABLE rag.corpora IN ACCESS EXCLUSIVE MODE")
+        waiting = threading.Thread(target=lambda: client.post(SEARCH, json={"query": QUESTION}))
+        waiting.start()
+        time.sleep(0.3)
+        assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
+        owner.rollback()
+        waiting.join(10)
+    assert client.post(SEARCH, json={"query": QUESTION}).status_code == 200
+
+
+def test_a_schema_that_is_too_old_shows_in_ready(start: Start, database_server: EmbeddedServer) -> None:
+    with psycopg.connect(database_server.owner_conninfo, autocommit=True) as owner:
+        owner.execute("UPDATE public.schema_version SET version_num = '0001'")
+    client = start()
+    ready = client.get("/health/ready")
+    assert ready.status_code == 503
+    assert ready.json()["dependencies"]["database"]["code"] == "store_unavailable"

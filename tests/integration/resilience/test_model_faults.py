@@ -1,0 +1,253 @@
+"""Every way a model server fails, through the whole service: requirement A6, E3 and D6's sister modes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.doubles.ollama import (
+    CHAT,
+    EMBED,
+    Break,
+    Done,
+    ErrorLine,
+    Hang,
+    OllamaDouble,
+    Raw,
+    Reply,
+    Reset,
+    Say,
+    Think,
+    Wait,
+    chat,
+    embed,
+    failure,
+    refused,
+)
+from tests.integration.resilience.conftest import QUESTION, Start, add_document
+from tests.integration.resilience.serving import wait_until
+
+ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
+pytestmark = pytest.mark.usefixtures("quick_retries")
+GOOD = "The limit for travel is 300 euros a day [C1]."
+
+
+@pytest.fixture
+def client(start: Start, ollama: OllamaDouble) -> Iterator[httpx.Client]:
+    ollama.answer = GOOD
+    client = start()
+    add_document(client)
+    yield client
+
+
+def ask(client: httpx.Client, url: str = ANSWER, question: str = QUESTION) -> httpx.Response:
+    return client.post(url, json={"query": question}, headers={"Accept": "application/x-ndjson, application/json"})
+
+
+def events_of(response: httpx.Response) -> list[tuple[str, Any]]:
+    lines = [json.loads(line) for line in response.text.splitlines()]
+    return [(line["event"], line.get("data")) for line in lines]
+
+
+def assert_works_again(client: httpx.Client) -> None:
+    response = ask(client)
+    assert response.status_code == 200, response.text
+    assert response.json()["citations"][0]["status"] == "verified"
+
+
+BEFORE_FIRST_TOKEN = {
+    "refuses the connection": ([refused()] * 3, 500, "llm_unavailable"),
+    "answers 500": ([failure(500)], 500, "llm_unavailable"),
+    "does not have the model": ([failure(404)], 500, "llm_unavailable"),
+    "hangs before the first token": ([chat(Hang())], 500, "llm_unavailable"),
+    "thinks and never speaks": ([chat(Think("hm"), Hang())], 500, "llm_unavailable"),
+    "sends an error line at once": ([chat(ErrorLine("out of memory"))], 500, "llm_unavailable"),
+    "sends garbage": ([chat(Raw(b"<html>\n"), Hang())], 500, "llm_unavailable"),
+    "ends without a word": ([Reply(steps=())], 500, "llm_unavailable"),
+    "is busy three times": ([failure(429, retry_after="0")] * 3, 503, "llm_busy"),
+    "is overloaded three times": ([failure(503)] * 3, 503, "llm_busy"),
+    "is busy for longer than we wait": ([failure(429, retry_after="120")], 503, "llm_busy"),
+}
+MIDWAY = {
+    "hangs after the first token": [Say("The limit"), Hang()],
+    "resets the connection": [Say("The limit"), Reset()],
+    "breaks the body off": [Say("The limit"), Break()],
+    "sends an error line": [Say("The limit"), ErrorLine("runner died")],
+    "sends half a line": [Say("The limit"), Raw(b'{"message": {"con'), Break()],
+}
+
+
+@pytest.mark.parametrize("fault", BEFORE_FIRST_TOKEN)
+@pytest.mark.parametrize("url", [ANSWER, STREAM])
+def test_a_model_that(client: httpx.Client, ollama: OllamaDouble, url: str, fault: str) -> None:
+    replies, status, code = BEFORE_FIRST_TOKEN[fault]
+    ollama.script(CHAT, *replies)
+    response = ask(client, url)
+    if url == ANSWER:
+        assert (response.status_code, response.json()["code"]) == (status, code)
+        problem = response.json()
+        assert (response.headers.get("retry-after") is not None) == (status == 503 or fault.startswith("refuses"))
+    else:  # the sources have gone out before the model was asked
+        names = [name for name, _ in events_of(response)]
+        assert names == ["sources", "error"]
+        problem = events_of(response)[-1][1]
+        assert (problem["status"], problem["code"]) == (status, code)
+    assert "ollama" not in json.dumps(problem).lower()
+    assert problem["correlationId"] == response.headers["x-request-id"]
+    assert_works_again(client)
+
+
+@pytest.mark.parametrize("fault", MIDWAY)
+def test_a_model_that_dies_midway_ends_the_stream_honestly(
+    client: httpx.Client, ollama: OllamaDouble, fault: str
+) -> None:
+    ollama.script(CHAT, chat(*MIDWAY[fault]))
+    events = events_of(ask(client, STREAM))
+    names = [name for name, _ in events]
+    assert names[0] == "sources"
+    assert names[-1] == "error"
+    assert "final" not in names and "done" not in names
+    assert events[-1][1]["code"] == "llm_unavailable"
+    assert len(ollama.bodies(CHAT)) == 1  # what a reader has seen is not asked for again
+
+    ollama.script(CHAT, chat(*MIDWAY[fault]))
+    plain = ask(client)
+    assert (plain.status_code, plain.json()["code"]) == (500, "llm_unavailable")
+    assert_works_again(client)
+
+
+def test_a_busy_model_is_tried_again_and_nobody_notices(client: httpx.Client, ollama: OllamaDouble) -> None:
+    ollama.script(CHAT, failure(429, retry_after="0"), refused())
+    assert_works_again(client)
+    assert len(ollama.bodies(CHAT)) >= 2
+
+
+def test_a_truncated_prompt_is_logged_and_the_answer_still_checked(
+    client: httpx.Client, ollama: OllamaDouble, logged: Any
+) -> None:
+    ollama.script(CHAT, chat(Say(GOOD), Done(prompt_eval_count=5)))
+    assert ask(client).status_code == 200
+    lines = [json.loads(line) for line in logged.getvalue().splitlines()]
+    [line] = [line for line in lines if line["action"] == "prompt_truncated"]
+    assert (line["level"], line["counted"]) == ("error", 5)
+
+
+def test_slow_drip_is_a_good_answer(client: httpx.Client, ollama: OllamaDouble) -> None:
+    steps = [step for word in GOOD.split() for step in (Wait(0.05), Say(word + " "))]
+    ollama.script(CHAT, chat(*steps))
+    assert ask(client).json()["citations"][0]["status"] == "verified"
+
+
+# -- a client that leaves
+
+
+@pytest.mark.parametrize("stage", ["before the first token", "between tokens"])
+@pytest.mark.parametrize("url", [ANSWER, STREAM])
+def test_a_client_that_leaves_frees_the_model_within_a_second(
+    start: Start, ollama: OllamaDouble, url: str, stage: str
+) -> None:
+    ollama.answer = GOOD
+    client = start(model_concurrency=1, model_queue=0, first_token_timeout=30, token_timeout=30, answer_timeout=60)
+    add_document(client)
+    ollama.script(CHAT, chat(*([Say("The limit")] if stage == "between tokens" else []), Hang()))
+    with (
+        pytest.raises(httpx.ReadTimeout),
+        httpx.Client(base_url=client.base_url, timeout=httpx.Timeout(5, read=0.5), trust_env=False) as impatient,
+    ):
+        impatient.post(url, json={"query": QUESTION}).read()
+    left = time.monotonic()
+    wait_until(lambda: ollama.open_streams == 0, 2)
+    assert time.monotonic() - left < 1.0
+    assert_works_again(client)  # the only slot is free
+
+
+# -- the embedding service
+
+DOWN = {
+    "refuses": [refused()] * 6,
+    "answers 500": [failure(500)] * 6,
+    "is busy": [failure(429, retry_after="0")] * 6,
+    "returns too few vectors": [embed(count=0)] * 2,
+}
+
+
+@pytest.mark.parametrize("fault", DOWN)
+def test_without_embeddings_words_alone_are_searched(client: httpx.Client, ollama: OllamaDouble, fault: str) -> None:
+    ollama.script(EMBED, *DOWN[fault])
+    [passage] = client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
+    assert passage["scores"]["dense"] is None
+    assert passage["scores"]["bm25"] > 0
+    assert 'rag_degraded_total{part="dense"} 1.0' in client.get("/metrics").text
+
+
+def test_answers_go_on_without_embeddings(client: httpx.Client, ollama: OllamaDouble) -> None:
+    ollama.script(EMBED, *[failure(500)] * 3)
+    assert_works_again(client)
+
+
+def test_the_fallback_can_be_turned_off(start: Start, ollama: OllamaDouble) -> None:
+    client = start(lexical_fallback=False)
+    add_document(client)
+    ollama.script(EMBED, *[failure(500)] * 3)
+    response = client.post(SEARCH, json={"query": QUESTION})
+    assert (response.status_code, response.json()["code"]) == (500, "embedding_unavailable")
+
+
+def test_a_document_is_not_half_stored_when_embeddings_fail(client: httpx.Client, ollama: OllamaDouble) -> None:
+    ollama.script(EMBED, *[failure(500)] * 3)
+    response = client.post("/api/ingest", json={"text": "The gate opens at six.", "fileName": "gate.txt"})
+    assert (response.status_code, response.json()["code"]) == (500, "embedding_unavailable")
+    assert client.post(SEARCH, json={"query": "gate opens"}).json()["passages"] == []
+    add_document(client, "The gate opens at six.", "gate.txt")
+
+
+def test_a_wrong_dimension_never_reaches_the_store(client: httpx.Client, ollama: OllamaDouble) -> None:
+    ollama.script(EMBED, embed(dimension=768))
+    response = client.post("/api/ingest", json={"text": "The gate opens at six.", "fileName": "gate.txt"})
+    assert (response.status_code, response.json()["code"]) == (500, "invalid_configuration")
+    assert "RAG_" not in response.json()["detail"]
+
+
+# -- breaker and readiness
+
+
+def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: OllamaDouble) -> None:
+    ollama.answer = GOOD
+    client = start(breaker_failures=2, breaker_seconds=1.0)
+    add_document(client)
+    ollama.script(CHAT, *[chat(Hang())] * 2)
+    for _ in range(2):
+        assert ask(client).json()["code"] == "llm_unavailable"
+    began = time.monotonic()
+    response = ask(client)
+    assert time.monotonic() - began < 0.4  # no timeout is waited for
+    assert (response.status_code, response.json()["code"]) == (500, "llm_unavailable")
+    assert response.headers["retry-after"] == "1"
+    assert len(ollama.bodies(CHAT)) == 2
+    ready = client.get("/health/ready")
+    assert ready.status_code == 200
+    assert ready.json()["status"] == "degraded"
+    assert ready.json()["dependencies"]["chat"]["code"] == "circuit_open"
+    assert 'rag_circuit_open{provider="chat model"} 1.0' in client.get("/metrics").text
+    wait_until(lambda: ask(client).status_code == 200, 5)
+    assert client.get("/health/ready").json()["status"] == "ready"
+
+
+def test_it_starts_without_its_model_server(start: Start, ollama: OllamaDouble) -> None:
+    ollama.stop()
+    client = start()
+    ready = client.get("/health/ready")
+    assert ready.status_code == 200
+    dependencies = ready.json()["dependencies"]
+    assert {name: (entry["state"], entry["code"]) for name, entry in dependencies.items() if name != "database"} == {
+        "chat": ("down", "llm_unavailable"),
+        "embedding": ("down", "embedding_unavailable"),
+    }
+    assert ready.json()["status"] == "degraded"
+    ollama.__init__()  # type: ignore[misc]  # so that the fixture has something to stop
+    ollama.start()

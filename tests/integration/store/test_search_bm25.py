@@ -1,0 +1,138 @@
+"""The lexical leg is BM25: its scores and ranks are those of a reference, whatever was deleted or replaced."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from uuid import UUID
+
+import numpy as np
+import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from rag_service.bench.exact import ExactBM25
+from rag_service.domain import Filters
+from rag_service.store import search
+from rag_service.store.documents import delete_document
+from rag_service.store.search import QueryTerm, resolve_scope, score_lexical, search_lexical, weigh_terms
+from rag_service.store.session import Database
+from rag_service.text.words import terms
+from tests.integration.store.texts import ADMIN, make_corpus, store_texts
+
+K1, B = 1.2, 0.75
+WORDS = [f"word{number}k" for number in range(60)]
+
+
+class Texts:
+    """A random corpus in the database and beside it."""
+
+    def __init__(self, database: Database, embedding: BaseEmbedding, seed: int):
+        self.database, self.embedding, self.random = database, embedding, random.Random(seed)
+        self.documents: dict[UUID, tuple[UUID, list[str]]] = {}  # document → its corpus and chunks
+
+    def _chunks(self) -> list[str]:
+        return [
+            " ".join(self.random.choices(WORDS, [1 / (rank + 1) for rank in range(len(WORDS))], k=length))
+            for length in self.random.choices(range(3, 60), k=self.random.randint(1, 5))
+        ]
+
+    async def add(self, corpus_id: UUID, document_id: UUID | None = None) -> None:
+        chunks = self._chunks()
+        stored = await store_texts(self.database, corpus_id, chunks, self.embedding, document_id=document_id)
+        self.documents[stored] = (corpus_id, chunks)
+
+    async def replace_one(self) -> None:
+        document_id = self.random.choice(list(self.documents))
+        await self.add(self.documents[document_id][0], document_id)
+
+    async def delete_one(self) -> None:
+        document_id = self.random.choice(list(self.documents))
+        async with self.database.transaction(ADMIN) as connection:
+            assert await delete_document(connection, document_id)
+        del self.documents[document_id]
+
+    def question(self) -> list[QueryTerm]:
+        asked = self.random.sample(WORDS, self.random.randint(1, 8))
+        return [QueryTerm(term=terms(word, "en")[0], group=group) for group, word in enumerate(asked)]
+
+    async def check(self, corpora: Sequence[UUID]) -> None:
+        """Scores of the best 20 for a random question over these corpora agree with the reference."""
+        asked = self.question()
+        async with self.database.transaction(ADMIN) as connection:
+            scope = await resolve_scope(connection, Filters(corpus_ids=tuple(corpora)))
+            weighed = await weigh_terms(connection, scope, asked, k1=K1)
+            found = await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=20)
+            cursor = await connection.execute(
+                "SELECT id, text, document_id FROM data_chunks WHERE corpus_id = ANY(%s)", [list(corpora)]
+            )
+            rows = await cursor.fetchall()
+            again = await score_lexical(
+                connection, scope, weighed.weights, chunks={row[0]: row[2] for row in rows}, k1=K1, b=B
+            )
+        held = [text for corpus_id, chunks in self.documents.values() if corpus_id in corpora for text in chunks]
+        assert sorted(row[1] for row in rows) == sorted(held)
+        exact = ExactBM25([terms(row[1], "en") for row in rows], k1=K1, b=B)
+        reference = exact.scores(np.arange(len(rows)), {term.term: 1.0 for term in asked})
+        expected = {rows[number][0]: score for number, score in reference.items()}
+        best = sorted(expected.values(), reverse=True)[:20]
+        assert list(found.values()) == pytest.approx(best)
+        assert all(score == pytest.approx(expected[chunk_id]) for chunk_id, score in found.items())
+        assert again == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_scores_are_those_of_exact_bm25_also_after_deletes_and_updates(
+    database: Database, fake_embedding: BaseEmbedding, seed: int
+) -> None:
+    first, second = await make_corpus(database, "first"), await make_corpus(database, "second")
+    texts = Texts(database, fake_embedding, seed)
+    for number in range(12):
+        await texts.add(first if number % 3 else second)
+    for _ in range(5):
+        await texts.check([first])
+        await texts.check([first, second])
+        await texts.replace_one()
+        await texts.delete_one()
+    await texts.check([second])
+    await texts.check([first, second])
+
+
+async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_words_are_left_for_later(
+    database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a budget of a few entries the common words only rescore; the best passage holds rare ones."""
+    corpus = await make_corpus(database)
+    texts = Texts(database, fake_embedding, seed=99)
+    for _ in range(25):
+        await texts.add(corpus)
+    monkeypatch.setattr(search, "POSTINGS_BUDGET", 10)
+    shared = []
+    for _ in range(20):
+        asked = texts.question()
+        async with database.transaction(ADMIN) as connection:
+            scope = await resolve_scope(connection, Filters())
+            weighed = await weigh_terms(connection, scope, asked, k1=K1)
+            found = await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=3)
+            monkeypatch.setattr(search, "POSTINGS_BUDGET", 10_000)
+            exact = await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=3)
+            monkeypatch.setattr(search, "POSTINGS_BUDGET", 10)
+        assert all(score == pytest.approx(exact[key]) for key, score in found.items() if key in exact)
+        shared.append(len(found.keys() & exact.keys()) / max(1, len(exact)))
+    assert sum(shared) / len(shared) > 0.6
+
+
+async def test_statistics_of_other_corpora_move_no_score(database: Database, fake_embedding: BaseEmbedding) -> None:
+    mine, other = await make_corpus(database, "mine"), await make_corpus(database, "other")
+    await store_texts(database, mine, ["penalty for late delivery", "delivery by truck"], fake_embedding)
+
+    async def score() -> dict[int, float]:
+        async with database.transaction(ADMIN) as connection:
+            scope = await resolve_scope(connection, Filters(corpus_ids=(mine,)))
+            asked = [QueryTerm(term="delivery", group=0), QueryTerm(term="penalti", group=1)]
+            weighed = await weigh_terms(connection, scope, asked, k1=K1)
+            return await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=5)
+
+    before = await score()
+    await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)
+    assert before
+    assert await score() == before

@@ -1,0 +1,205 @@
+"""Answers and passages as HTML: complete, inert, and no better than their citations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_service.api.presenters import present_answer, present_passage
+from rag_service.api.schemas import AnswerBody, PassageBody
+from rag_service.notebook import CitedAnswer, IngestedFile, IngestReport, Passages, line_plot, table
+from rag_service.notebook.html import highlight
+from rag_service.text.words import terms
+from tests.unit.api.samples import ANSWER, CITATION, HIT, QUESTION, UNSUPPORTED
+
+PLACE = "production.xlsx, sheet Stocks, cell C12"
+HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"&'
+_ALLOWED = {
+    "div", "span", "p", "ol", "ul", "li", "b", "strong", "em", "blockquote", "details", "summary", "mark", "table",
+    "thead", "tbody", "tr", "th", "td", "code", "pre", "hr", "br", "h1", "h2", "h3", "h4", "h5", "h6",
+    "svg", "text", "line", "polyline", "circle",
+}  # fmt: skip
+
+
+class Reader(HTMLParser):
+    """Collects tags, attributes and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: dict[str, list[str]] = {}
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, []).append(value or "")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    return reader
+
+
+def check_inert(html: str) -> Reader:
+    reader = read(html)
+    assert reader.tags <= _ALLOWED, reader.tags - _ALLOWED
+    assert not [name for name in reader.attributes if name.startswith("on") or name in ("href", "src")]
+    return reader
+
+
+def answer(**changes: Any) -> CitedAnswer:
+    return CitedAnswer(question=QUESTION, body=msgspec.structs.replace(present_answer(ANSWER), **changes))
+
+
+def passages(**changes: Any) -> Passages:
+    item: PassageBody = msgspec.structs.replace(present_passage(HIT), **changes)
+    return Passages(question="Lyon unités", language="fr", items=(item,))
+
+
+def test_an_answer_shows_badges_places_quotes_decision_and_confidence() -> None:
+    reader = check_inert(answer()._repr_html_())
+    shown = "".join(reader.text)
+    for expected in (QUESTION, "Hay 4200 unidades", "✓ 1", "✗ 7", PLACE, "4200 unités", "can_proceed", "0.93"):
+        assert expected in shown
+    assert any(f"{PLACE}: “4200 unités”" in title for title in reader.attributes["title"])
+
+
+def test_an_answer_reads_well_on_a_terminal() -> None:
+    lines = repr(answer()).splitlines()
+    assert lines[0] == f"Q: {QUESTION}"
+    assert f"  [C1] verified: {PLACE}: “4200 unités”" in lines
+    assert "  [C7] not_found" in lines
+    assert lines[-1] == "  can_proceed, confidence 0.93"
+
+
+def test_a_mark_is_no_better_than_the_sentence_that_it_stands_in() -> None:
+    text = "Hay 4200 [C1]. Cuestan 9 [C1]."
+    first = replace(CITATION, sentence_start=0, sentence_end=14)
+    second = replace(UNSUPPORTED, mark=1, sentence_start=15, sentence_end=30)
+    body = present_answer(replace(ANSWER, text=text, citations=(first, second)))
+    shown = "".join(read(CitedAnswer(question=QUESTION, body=body)._repr_html_()).text)
+    assert "Hay 4200 ✓ 1. Cuestan 9 ✗ 1." in shown
+
+
+def test_a_mark_for_several_citations_shows_the_worst() -> None:
+    both = (
+        replace(CITATION, sentence_start=0, sentence_end=9),
+        replace(UNSUPPORTED, mark=1, sentence_start=9, sentence_end=15),
+    )
+    body = present_answer(replace(ANSWER, text="Hay 4200 o no [C1].", citations=both))
+    assert "o no ✗ 1." in "".join(read(CitedAnswer(question=QUESTION, body=body)._repr_html_()).text)
+
+
+def test_a_mark_that_nothing_resolves_is_shown_as_not_found() -> None:
+    body = present_answer(replace(ANSWER, text="Hay 4200 [C3].", citations=()))
+    assert "Hay 4200 ✗ 3." in "".join(read(CitedAnswer(question=QUESTION, body=body)._repr_html_()).text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HOSTILE,
+        "[click](javascript:alert(1))",
+        "![image](https://evil.example/x.png)",
+        "<https://evil.example>",
+        "[a]: https://evil.example\n\n[a]",
+        "<iframe src='https://evil.example'></iframe>",
+        "`<b>`\n\n    <script>code</script>",
+    ],
+)
+def test_an_answer_stays_inert(text: str) -> None:
+    check_inert(answer(answer=f"{text} [C1]")._repr_html_())
+
+
+@given(st.text(max_size=200))
+def test_whatever_a_model_writes_stays_inert(text: str) -> None:
+    check_inert(answer(answer=text, decision=text, model=text)._repr_html_())
+
+
+def test_documents_stay_inert_and_readable() -> None:
+    citation = msgspec.structs.replace(present_answer(ANSWER).citations[0], quote=HOSTILE, place=HOSTILE)
+    for shown in (
+        CitedAnswer(question=HOSTILE, body=msgspec.structs.replace(answer().body, citations=[citation])),
+        passages(text=HOSTILE, place=HOSTILE, file_name=HOSTILE),
+        IngestReport(items=(IngestedFile(name=HOSTILE, outcome="failed", reason=HOSTILE),)),
+        table((HOSTILE,), [(HOSTILE,)]),
+        line_plot({HOSTILE: [(0, 1)]}, title=HOSTILE, x_label=HOSTILE, y_label=HOSTILE),
+    ):
+        assert HOSTILE in "".join(check_inert(shown._repr_html_()).text)
+
+
+def test_passages_show_scores_by_name_and_mark_the_words_asked_for() -> None:
+    html = passages()._repr_html_()
+    shown = "".join(check_inert(html).text)
+    for score in ("relevance 0.91", "dense 0.70", "bm25 8.50", "coverage 0.60", "fused 0.80", "rerank 0.95"):
+        assert score in shown
+    assert ">Lyon</mark>" in html
+    assert ">unités</mark>" in html
+    assert "4200</mark>" not in html
+
+
+def test_passages_read_well_on_a_terminal_and_are_a_sequence() -> None:
+    found = passages()
+    assert repr(found).splitlines()[1].startswith(f"1. {PLACE} (relevance 0.91, dense 0.70")
+    assert (len(found), found[0].text, len(found[:1])) == (1, HIT.chunk.text, 1)
+    empty = Passages(question="x", language="en", items=())
+    assert "Nothing is relevant enough" in empty._repr_html_()
+    assert repr(empty) == "0 passage(s) for: x"
+
+
+def test_scores_that_did_not_run_are_left_out() -> None:
+    scores = msgspec.structs.replace(present_passage(HIT).scores, dense=None, rerank=None)
+    shown = passages(scores=scores)._repr_html_()
+    assert "dense" not in shown
+    assert "rerank" not in shown
+
+
+@given(st.text(max_size=80), st.text(max_size=40))
+def test_highlighting_changes_no_text(text: str, question: str) -> None:
+    html = highlight(text, frozenset(terms(question, "en")), "en")
+    assert "".join(read(f"<pre>{html}</pre>").text).replace("\r\n", "\n") == text.replace("\r\n", "\n")
+
+
+def test_a_plot_draws_every_series_and_says_its_numbers() -> None:
+    plot = line_plot({"es": [(0, 0.5), (1, 0.75)], "fr": [(0, 0.25)]}, title="Ranking", x_label="alpha", y_label="MRR")
+    reader = check_inert(plot._repr_html_())
+    assert {"es", "fr", "Ranking", "alpha", "MRR"} <= set(reader.text)
+    assert "es: (0, 0.500), (1, 0.750)" in repr(plot)
+    assert "es: (0, 0.500), (1, 0.750)" in reader.attributes["aria-label"][0]
+    with pytest.raises(ValueError, match="nothing to plot"):
+        line_plot({"es": []}, title="", x_label="", y_label="")
+
+
+def test_tables_and_reports_read_well() -> None:
+    shown = table(("name", "n", "share"), [("ñ", 3, 0.5)])
+    assert repr(shown).splitlines() == ["name  n  share", "ñ     3  0.500"]
+    report = IngestReport(
+        items=(
+            IngestedFile(name="a.md", outcome="added", chunk_count=2, document_id=UUID(int=1)),
+            IngestedFile(name="b.pdf", outcome="failed", reason="It is encrypted."),
+        )
+    )
+    assert repr(report).splitlines() == ["added     a.md (2 chunks)", "failed    b.pdf: It is encrypted."]
+    assert [item.name for item in report.failed] == ["b.pdf"]
+
+
+def test_answer_has_what_programs_need() -> None:
+    found: AnswerBody = answer().body
+    shown = answer()
+    assert (shown.text, shown.id, shown.decision, shown.confidence) == (
+        ANSWER.text, ANSWER.id, "can_proceed", 0.93,
+    )  # fmt: skip
+    assert (list(shown.citations), list(shown.sources)) == (found.citations, found.sources)
