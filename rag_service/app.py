@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +29,8 @@ from rag_service.settings import Settings
 from rag_service.store.documents import read_text
 from rag_service.web.pages import web_routes
 from rag_service.web.texts import WebServices
+
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 __all__ = ["LOCAL_ADMIN", "Components", "create_app", "open_components"]
 
@@ -56,7 +58,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
         *openai_routes(services),
         *web_routes(WebServices(read_text=backend.read_text), settings=settings),
     ]
-    lifespan = [backend.lifespan]
+    lifespan: list[Lifespan] = [backend.lifespan]
     if mcp_installed():
         mount = mcp_mount(services)
         routes.append(mount.route)
@@ -148,4 +150,5 @@ class _Backend:
             uploads=components.uploads,
             originals=components.originals,
             index_names=frozenset(components.indices),
+            chat=components.agent_chat.stream,
         )

@@ -22,11 +22,14 @@ from rag_service.models.chat import ChatModel, build_chat
 from rag_service.models.embeddings import build_embedding, close_embedding
 from rag_service.models.extractive import ExtractiveLLM
 from rag_service.models.rerankers import build_reranker
+from rag_service.query.agent_models import AgentModels
+from rag_service.query.chat import AgentChat, ChatParts
 from rag_service.query.engine import AnswerEngine
 from rag_service.query.prompt import load_prompts
 from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
+from rag_service.store.agents import Agent, AgentScope, resolve_agent_scope
 from rag_service.store.answers import read_answer
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
 from rag_service.store.embedded import start_embedded_server
@@ -55,6 +58,7 @@ class Components:
     engine: AnswerEngine
     recorder: AnswerRecorder
     ingestor: Ingestor
+    agent_chat: AgentChat
     originals: OriginalStore
     uploads: Uploads
 
@@ -123,6 +127,25 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
         retriever = Retriever(database, embedding, indices, default_index=settings.index)
         recorder = AnswerRecorder(database, prompts, chat, settings)
+        engine = AnswerEngine(
+            retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
+        )
+
+        def build_parts(adapted: Settings) -> ChatParts:
+            """Engine and model for an agent that wants others than the service's."""
+            model = build_chat(adapted, extractive=ExtractiveLLM(embedding))
+            own_recorder = AnswerRecorder(database, prompts, model, adapted)
+            own = AnswerEngine(
+                retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=own_recorder.record
+            )
+            return ChatParts(engine=own, chat=model)
+
+        async def resolve(agent: Agent, identity: Identity) -> AgentScope:
+            async with database.transaction(identity) as connection:
+                return await resolve_agent_scope(connection, agent, owner_id=identity.user_id)
+
+        agent_models = AgentModels(settings, ChatParts(engine=engine, chat=chat), build_parts)
+        stack.push_async_callback(agent_models.aclose)
         originals = build_originals(settings)
         yield Components(
             settings=settings,
@@ -132,9 +155,7 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
             chat=chat,
             indices=indices,
             retriever=retriever,
-            engine=AnswerEngine(
-                retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
-            ),
+            engine=engine,
             recorder=recorder,
             ingestor=Ingestor(
                 database,
@@ -143,6 +164,7 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
                 model=settings.embedding_model,
                 dimension=settings.embedding_dimension,
             ),
+            agent_chat=AgentChat(parts_for=agent_models.parts_for, resolve=resolve, prompts=prompts),
             originals=originals,
             uploads=build_uploads(settings, database, originals, embedding, indices),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import fcntl
 import hashlib
 import ipaddress
 import os
@@ -34,7 +35,6 @@ from rag_service.text.words import words
 
 DIMENSION = 384
 _TEMPLATE = "rag_template"
-_LOCK = 0x7E57
 
 
 # -- the database
@@ -43,13 +43,22 @@ _LOCK = 0x7E57
 @pytest.fixture(scope="session")
 def postgres() -> EmbeddedServer:
     """The running server with the migrated template; its conninfos name the template database."""
-    server = asyncio.run(_start_server())
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+    lock = Path(tempfile.gettempdir()) / f"rag-tests-{run}.lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # one worker creates the template, the others find it
+        server = asyncio.run(_start_server(lock.with_suffix("")))
+        template = _make_template(server)
+    lock.unlink(missing_ok=True)
+    return template
+
+
+def _make_template(server: EmbeddedServer) -> EmbeddedServer:
     template = EmbeddedServer(
         owner_conninfo=make_conninfo(server.owner_conninfo, dbname=_TEMPLATE),
         service_conninfo=make_conninfo(server.service_conninfo, dbname=_TEMPLATE),
     )
     with psycopg.connect(server.owner_conninfo, autocommit=True) as connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_TEMPLATE]).fetchone() is None:
             # Nothing here outlives the run: durability would only cost time.
             for setting in ("fsync", "synchronous_commit", "full_page_writes"):
@@ -62,11 +71,12 @@ def postgres() -> EmbeddedServer:
     return template
 
 
-async def _start_server() -> EmbeddedServer:
-    """The server of this run. The last process that leaves it stops it and removes its files."""
-    # Not pytest's own folder: pytest closes that to other users, and as root the server runs as another one.
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
-    folder = Path(tempfile.gettempdir()) / f"rag-tests-{run}"
+async def _start_server(folder: Path) -> EmbeddedServer:
+    """The server of this run. The last process that leaves it stops it and removes its files.
+
+    The folder is not in pytest's own: pytest closes that to other users, and as root the server runs
+    as another one.
+    """
     folder.mkdir(mode=0o755, exist_ok=True)
     atexit.register(_remove_if_empty, folder)
     with warnings.catch_warnings():

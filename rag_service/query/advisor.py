@@ -103,7 +103,7 @@ class Advisor:
         self._settings = settings
 
     async def required_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:
-        """The data that a case needs, from chunks of the three types that may say so.
+        """The data that a case needs, from those chunks of its article that may say so: `REQUIRED_DATA_TYPES`.
 
         Raises:
             InputError: a filter field is not declared, or several indices are in reach and none is named.
@@ -112,10 +112,11 @@ class Advisor:
             ContextOverflowError: the declared table does not fit the model's window.
             ModelError, EmbeddingError, StoreError.
         """
-        retrieval, article = await self._articles.find(inquiry, identity, types=REQUIRED_DATA_TYPES)
+        retrieval, article = await self._articles.find(inquiry, identity)
         language = retrieval.plan.language
         if article is None:
             return self._no_required_data(retrieval)
+        article = replace(article, hits=tuple(hit for hit in article.hits if hit.chunk.type in REQUIRED_DATA_TYPES))
         boundary = new_boundary()
         fitted = self._fit(
             article,

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
 import structlog
 
 from rag_service.store.embedded import start_embedded_server
@@ -44,8 +45,8 @@ async def _compare(house: House, count: int, kills: int) -> int:
     outcome = await ingest_under_fire(house, user, stormy, documents, kills=kills, within=600)
     expected, found = chunk_set(house, calm), chunk_set(house, stormy)
     same = found == expected and statistics(house, stormy) == statistics(house, calm)
-    print(f"documents {count}, chunks {len(found)} (expected {len(expected)}), equal: {same}")
-    print(f"kills by stage {dict(outcome.killed_in)}, claims {outcome.attempts}, {outcome.seconds:.0f} s")
+    click.echo(f"documents {count}, chunks {len(found)} (expected {len(expected)}), equal: {same}")
+    click.echo(f"kills by stage {dict(outcome.killed_in)}, claims {outcome.attempts}, {outcome.seconds:.0f} s")
     return 0 if same and sum(outcome.killed_in.values()) == kills else 1
 
 

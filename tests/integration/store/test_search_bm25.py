@@ -27,7 +27,7 @@ class Texts:
     """A random corpus in the database and beside it."""
 
     def __init__(self, database: Database, embedding: BaseEmbedding, seed: int):
-        self.database, self.embedding, self.random = database, embedding, random.Random(seed)
+        self.database, self.embedding, self.random = database, embedding, random.Random(seed)  # noqa: S311 - test data
         self.documents: dict[UUID, tuple[UUID, list[str]]] = {}  # document → its corpus and chunks
 
     def _chunks(self) -> list[str]:

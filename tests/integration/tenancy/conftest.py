@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -66,9 +66,7 @@ class House:
 
     @property
     def uploads(self) -> Uploads:
-        return Uploads(
-            self.database, self.originals, self.model, {INDEX: load_index(INDEX)}, default_ttl_seconds=None
-        )
+        return Uploads(self.database, self.originals, self.model, {INDEX: load_index(INDEX)}, default_ttl_seconds=None)
 
     def stages(self, parser: Any = parse_here) -> Stages:
         return Stages(
@@ -84,9 +82,7 @@ class House:
             created = await create_user(connection, name=name, role=role)
         return Identity(user_id=created.id, role=role)
 
-    async def corpus(
-        self, identity: Identity, name: str = "notes", kind: CorpusKind = CorpusKind.PERSONAL
-    ) -> Corpus:
+    async def corpus(self, identity: Identity, name: str = "notes", kind: CorpusKind = CorpusKind.PERSONAL) -> Corpus:
         async with self.database.transaction(identity) as connection:
             return await create_corpus(connection, identity, name=name, kind=kind, index_name=INDEX)
 
@@ -98,11 +94,9 @@ class House:
         """The uploads once all are indexed or failed."""
         limit = time.monotonic() + within
         while True:
-            states = []
-            try:
+            states: list[Upload] = []
+            with suppress(StoreError):  # a test may restart the database
                 states = [await self.status(identity, upload) for upload in uploads]
-            except StoreError:
-                pass  # the test restarts the database
             if states and all(state.status.final for state in states):
                 return states
             assert time.monotonic() < limit, [(state.status, state.reason, state.attempts) for state in states]
@@ -125,9 +119,7 @@ class House:
     @asynccontextmanager
     async def working(self, *, parser: Any = parse_here, options: WorkerOptions = QUICK) -> AsyncIterator[None]:
         """A worker in this process, for the length of the block."""
-        worker = Worker(
-            self.server.service_conninfo, self.database, self.stages(parser), self.originals, options
-        )
+        worker = Worker(self.server.service_conninfo, self.database, self.stages(parser), self.originals, options)
         task = asyncio.create_task(worker.run())
         try:
             yield

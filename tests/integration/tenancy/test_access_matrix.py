@@ -260,5 +260,3 @@ async def test_expired_keys_are_refused_like_unknown_ones(house: House) -> None:
         reply = await client.get("/api/v1/corpora")
     assert (reply.status_code, reply.json()["code"]) == (401, "not_authenticated")
     assert reply.headers["www-authenticate"] == "Bearer"
-
-

@@ -75,9 +75,7 @@ async def test_uploads_survive_a_lost_queue(house: House) -> None:
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-async def test_the_database_restarts_during_ingest(
-    tmp_path: Path, fake_embedding: BaseEmbedding, mode: str
-) -> None:
+async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embedding: BaseEmbedding, mode: str) -> None:
     server = await start_embedded_server(tmp_path)
     await migrate(server.owner_conninfo, server.service_conninfo, dimension=384)
     database = Database(server.service_conninfo, pool_size=4, timeout=5)
@@ -132,5 +130,3 @@ def _restart(folder: Path, mode: str) -> None:
         bin_path=server.bin_path,
         user=server.system_user,
     )
-
-

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from importlib import import_module
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from procrastinate.schema import migrations_path
 from psycopg import sql
 
 from rag_service.domain import CorpusKind, Filters, Identity, Role
@@ -75,12 +78,7 @@ async def test_functions_that_see_past_row_level_security_are_not_public(house: 
     assert unpinned == []
 
 
-async def test_the_queue_schema_is_the_one_of_the_installed_package() -> None:
-    from importlib import import_module
-    from pathlib import Path
-
-    from procrastinate.schema import migrations_path
-
+def test_the_queue_schema_is_the_one_of_the_installed_package() -> None:
     newest = max(file.name for file in Path(migrations_path).glob("*.sql"))
     recorded = import_module("rag_service.store.migrations.versions.0002_tenancy").QUEUE_SCHEMA
     assert newest == recorded, "procrastinate changed its schema: write a revision that applies its new migrations"
@@ -104,7 +102,7 @@ async def test_many_interleaved_people_on_two_connections_see_their_own_only(hou
         found += len(rows)
         foreign += sum(1 for corpus_id, text in rows if corpus_id != people[person] or str(person) not in text)
 
-    draw = random.Random(4)
+    draw = random.Random(4)  # noqa: S311 - the same order every time
     try:
         await asyncio.gather(*(search(draw.choice(list(people))) for _ in range(SEARCHES)))
     finally:
@@ -200,7 +198,7 @@ async def test_references_to_others_objects_are_refused(house: House) -> None:
         chat = await create_conversation(connection, ana, agent_id=agent.id, project_id=project.id, title="t")
         answer_id = uuid4()
         await connection.execute(
-            "INSERT INTO answers (id, user_id, record) VALUES (%s, %s, '{\"question\": \"q\", \"answer\": \"a\"}')",
+            'INSERT INTO answers (id, user_id, record) VALUES (%s, %s, \'{"question": "q", "answer": "a"}\')',
             [answer_id, ana.user_id],
         )
     async with house.database.transaction(ben) as connection:
@@ -342,7 +340,9 @@ def _settle(house: House) -> dict[UUID, UUID]:
     """Users with a corpus and a chunk each, written as owner in one go: user → corpus."""
     vector = vector_literal(house.embedding.get_query_embedding("shared word"))
     with house.owner() as owner:
-        owner.execute("INSERT INTO rag.users (name, role) SELECT 'u' || n, 'user' FROM generate_series(1, %s) n", [PEOPLE])
+        owner.execute(
+            "INSERT INTO rag.users (name, role) SELECT 'u' || n, 'user' FROM generate_series(1, %s) n", [PEOPLE]
+        )
         owner.execute(
             "INSERT INTO rag.corpora (name, kind, owner_id, index_name)"
             " SELECT name, 'personal', id, 'general' FROM rag.users WHERE role = 'user'"

@@ -238,9 +238,7 @@ async def test_a_lifetime_that_makes_no_sense_is_refused(house: House, seconds: 
     ana = await house.user("ana")
     corpus = await house.corpus(ana)
     with pytest.raises(InputError, match="lifetime"):
-        await house.uploads.accept(
-            text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana, ttl_seconds=seconds
-        )
+        await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana, ttl_seconds=seconds)
     async with house.database.transaction(ana) as connection:
         with pytest.raises(InputError):
             await update_corpus(connection, corpus.id, ttl_seconds=seconds)

@@ -57,9 +57,7 @@ def slow_down_stages() -> None:
 
 
 def build_worker(conninfo: str, database: Database) -> Worker:
-    model = EmbeddingModel(
-        embedding=SlowEmbedding(model_name="fake", embed_batch_size=2), name="fake", dimension=384
-    )
+    model = EmbeddingModel(embedding=SlowEmbedding(model_name="fake", embed_batch_size=2), name="fake", dimension=384)
     originals = DatabaseOriginals()
     stages = Stages(database, originals, model, parse_slowly, {INDEX: load_index(INDEX)}, parse_concurrency=2)
     return Worker(conninfo, database, stages, originals, OPTIONS)
