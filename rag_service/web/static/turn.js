@@ -58,6 +58,7 @@ export class Turn {
       if (this._stop.signal.aborted) this._endStopped();
       else if (error.problem) {
         this.error = error;
+        if (this.text && error.code !== "broken") error.problem.explanation = t("partial_kept");
         this._end(errorNotice(error, this._retry()));
       } else throw error;
     } finally {
