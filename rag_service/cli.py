@@ -1,4 +1,4 @@
-"""The command line: quickstart | serve | ingest | ask | migrate | check."""
+"""The command line: quickstart | serve | worker | ingest | ask | replay | eval | bench | migrate | check | keys | users."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from uuid import UUID
 import click
 
 from rag_service import __version__
+from rag_service.cli_admin import keys, users, worker
+from rag_service.cli_eval import eval_group
+from rag_service.cli_mcp import mcp_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings, load_settings
 

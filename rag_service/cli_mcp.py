@@ -47,7 +47,7 @@ async def serve(settings: Settings, key: str | None) -> None:
     """
     from rag_service.api.mcp import check_installed, serve_stdio
     from rag_service.api.services import Services
-    from rag_service.app import LOCAL_ADMIN, open_components
+    from rag_service.components import LOCAL_ADMIN, open_components
     from rag_service.identity import Authenticator
 
     check_installed()

@@ -25,20 +25,20 @@ from rag_service.api.openai_errors import (
     errors,
     handle_openai_error,
 )
-from rag_service.api.openai_fields import read_conversation
+from rag_service.api.openai_fields import Conversation, read_conversation
 from rag_service.api.openai_schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
 from rag_service.api.openai_stream import ChunkStreamResponse, ChunkWriter, present_completion
 from rag_service.api.problems import ClientGoneError, Problem, StreamingDisabledError, handle_client_gone
 from rag_service.api.schemas import AnswerBody
 from rag_service.api.services import IdentityDependency, Services, ServicesDependency
 from rag_service.api.streaming import unless_gone
-from rag_service.domain import AnswerQuery, Identity
+from rag_service.domain import Identity
 from rag_service.query.events import AnswerEvent
 
 DEFAULT_MODEL = "rag-service"
 _CREATED = 1_735_689_600  # of the default model: 2025-01-01, when this API began
 
-Answer = Callable[[AnswerQuery, Identity], AsyncIterator[AnswerEvent]]
+Answer = Callable[[Conversation, Identity], AsyncIterator[AnswerEvent]]  # an async generator function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +62,12 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
         list_models: further models, such as agents, that an identity may use; it is asked at each request.
     """
 
+    def answer(conversation: Conversation, identity: Identity) -> AsyncIterator[AnswerEvent]:
+        return services.answer(conversation.as_one_question(), identity)
+
     async def all_models(identity: Identity) -> dict[str, KnowledgeModel]:
         more = [] if list_models is None else await list_models(identity)
-        return {model.id: model for model in (KnowledgeModel(id=DEFAULT_MODEL, answer=services.answer), *more)}
+        return {model.id: model for model in (KnowledgeModel(id=DEFAULT_MODEL, answer=answer), *more)}
 
     async def find_model(model_id: str, identity: Identity) -> KnowledgeModel:
         found = (await all_models(identity)).get(model_id)
@@ -87,11 +90,11 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
         request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> Response[ChatCompletion]:
         body = await read_json(request, ChatCompletionRequest)
-        query = read_conversation(body, services.settings).query
+        conversation = read_conversation(body, services.settings)
         model = await find_model(body.model, identity)
         if body.stream:
-            return _stream(body, query, model, identity, services)
-        outcome = await unless_gone(request.receive, collect(wire_events(model.answer(query, identity))))
+            return _stream(body, conversation, model, identity, services)
+        outcome = await unless_gone(request.receive, collect(wire_events(model.answer(conversation, identity))))
         return _plain(outcome, body.model)
 
     @get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
@@ -119,13 +122,17 @@ def _plain(outcome: AnswerBody | Problem, model: str) -> Response[Any]:
 
 
 def _stream(
-    body: ChatCompletionRequest, query: AnswerQuery, model: KnowledgeModel, identity: Identity, services: Services
+    body: ChatCompletionRequest,
+    conversation: Conversation,
+    model: KnowledgeModel,
+    identity: Identity,
+    services: Services,
 ) -> Response[Any]:
     if not services.settings.stream_enabled:
         raise StreamingDisabledError("Streamed answers are turned off here.", field="stream")
     options = body.stream_options
     return ChunkStreamResponse(
-        wire_events(model.answer(query, identity)),
+        wire_events(model.answer(conversation, identity)),
         ChunkWriter(key=uuid4(), model=body.model, include_usage=options is not None and options.include_usage),
         heartbeat_seconds=services.settings.heartbeat_seconds,
     )

@@ -7,7 +7,7 @@ would have to change the answer and cannot is refused, named, and never passed o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_service.api.openai_schemas import ChatCompletionRequest, ChatMessage
@@ -15,7 +15,10 @@ from rag_service.api.presenters import read_query
 from rag_service.api.problems import FieldError, InvalidRequestError
 from rag_service.api.schemas import SearchRequest
 from rag_service.domain import AnswerQuery
+from rag_service.query.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
+from rag_service.query.prompt import FALLBACK_LANGUAGE
 from rag_service.settings import Settings
+from rag_service.text.words import detect_language
 
 _ROLES = ("user", "assistant")
 
@@ -50,19 +53,22 @@ _SAMPLING = frozenset({"temperature", "top_p", "seed", "frequency_penalty", "pre
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
-    """An earlier message of the conversation."""
-
-    role: str  # "user" or "assistant"
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """What a request asks: the last message, and what was said before it."""
+    """What a request asks, and what was said before."""
 
-    query: AnswerQuery
+    query: AnswerQuery  # its question is the last message, as it was asked
     history: tuple[Turn, ...]  # oldest first
+
+    def as_one_question(self) -> AnswerQuery:
+        """The query for an engine that answers single questions: a short question leans on the one before it."""
+        if not self.history:
+            return self.query
+        language = detect_language(self.query.question) or FALLBACK_LANGUAGE
+        return replace(
+            self.query,
+            question=lean_on_history(self.query.question, self.history, language),
+            history=render_history(cut_history(self.history, most_tokens=HISTORY_TOKENS)),
+        )
 
 
 def read_conversation(request: ChatCompletionRequest, settings: Settings) -> Conversation:
@@ -81,8 +87,14 @@ def read_conversation(request: ChatCompletionRequest, settings: Settings) -> Con
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
         ) from error
-    turns = (Turn(role=message.role, text=_text_of(message)) for message in request.messages[:last])
-    return Conversation(query=query, history=tuple(turn for turn in turns if turn.text.strip()))
+    return Conversation(query=query, history=tuple(_read_turns(request.messages[:last])))
+
+
+def _read_turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
+    for message in messages:
+        text = _text_of(message)
+        if text.strip():
+            yield Turn(role="assistant" if message.role == "assistant" else "user", content=text)
 
 
 def find_unsupported(request: ChatCompletionRequest, settings: Settings) -> Iterator[FieldError]:

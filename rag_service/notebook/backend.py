@@ -17,7 +17,7 @@ from rag_service.errors import RagError
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:
-    from rag_service.app import Components
+    from rag_service.components import Components
 
 Mode = Literal["hybrid", "dense", "lexical"]
 
@@ -75,8 +75,8 @@ class Backend(Protocol):
 class EmbeddedBackend:
     """The service's own parts in this process, as the local administrator."""
 
-    settings: Settings
-    _components: Components | None = field(default=None, init=False)
+    settings: Settings = field(repr=False)
+    _components: Components | None = field(default=None, init=False, repr=False)
     _keeper: asyncio.Task[None] | None = field(default=None, init=False)
     _closing: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -107,7 +107,7 @@ class EmbeddedBackend:
         await opened
 
     async def _keep(self, opened: asyncio.Future[None]) -> None:
-        from rag_service.app import open_components
+        from rag_service.components import open_components
 
         try:
             async with open_components(self.settings) as components:
@@ -127,14 +127,14 @@ class EmbeddedBackend:
             await self._keeper
 
     async def ingest(self, data: bytes, *, name: str, file_name: str) -> IngestBody:
-        from rag_service.app import LOCAL_ADMIN
+        from rag_service.components import LOCAL_ADMIN
         from rag_service.ingest.pipeline import DocumentInput
 
         done = await self.components.ingest(DocumentInput(data=data, file_name=file_name, name=name), LOCAL_ADMIN)
         return IngestBody(document_id=done.document_id, outcome=done.outcome.value, chunk_count=done.chunk_count)
 
     async def search(self, request: SearchRequest, experiment: Experiment | None) -> Found:
-        from rag_service.app import LOCAL_ADMIN
+        from rag_service.components import LOCAL_ADMIN
 
         query = read_query(request, self.settings)
         if experiment is None:
@@ -156,13 +156,13 @@ class EmbeddedBackend:
         return (await self.answer_with_passages(request))[0]
 
     async def answer_with_passages(self, request: SearchRequest) -> tuple[AnswerBody, tuple[PassageBody, ...]]:
-        from rag_service.app import LOCAL_ADMIN
+        from rag_service.components import LOCAL_ADMIN
 
         answer = await self.components.engine.answer(read_query(request, self.settings), LOCAL_ADMIN)
         return present_answer(answer), tuple(present_passage(hit) for hit in answer.sources)
 
     async def corpora(self) -> list[CorpusInfo]:
-        from rag_service.app import LOCAL_ADMIN
+        from rag_service.components import LOCAL_ADMIN
         from rag_service.store.corpora import select_corpora
 
         async with self.components.database.transaction(LOCAL_ADMIN) as connection:

@@ -215,7 +215,7 @@ class Service:
         Raises:
             ConfigurationError: the service is remote.
         """
-        from rag_service.app import LOCAL_ADMIN
+        from rag_service.components import LOCAL_ADMIN
         from rag_service.notebook.llama import ServiceVectorStore
         from rag_service.store.chunks import ChunkStore
 

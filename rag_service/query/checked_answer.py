@@ -153,14 +153,20 @@ class AnswerChecker:
         citations = tuple(self._trusted(verification.citations, text))
         proved = {_place(citation) for citation in citations if citation.status is CitationStatus.VERIFIED}
         refuted = {
-            _place(after)
-            for before, after in zip(verification.citations, citations, strict=True)
-            if before.status is not after.status and _place(after) not in proved
+            _place(citation)
+            for citation in verification.citations
+            if citation.status is CitationStatus.VERIFIED and _place(citation) not in proved
         }
         return replace(verification, citations=citations, flagged=tuple(sorted({*verification.flagged, *refuted})))
 
     def _trusted(self, citations: Iterable[Citation], text: str) -> list[Citation]:
-        return [self._check_source(citation, text[slice(*_place(citation))]) for citation in citations]
+        """The citations, checked once more; a notice that stands before a mark is no claim."""
+        sentences = ((citation, text[slice(*_place(citation))]) for citation in citations)
+        return [
+            self._check_source(citation, sentence)
+            for citation, sentence in sentences
+            if not self._is_harmless(sentence)
+        ]
 
     def _check_source(self, citation: Citation, sentence: str) -> Citation:
         """A citation with its quote from the stored text; not found if that is only told to be said."""

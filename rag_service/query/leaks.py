@@ -15,6 +15,7 @@ from rag_service.text.words import fold
 
 LEAK_LETTERS = 30  # this many letters in a row, five or six words, are no coincidence
 _RUN_LETTERS = 120  # letters of a run that are remembered
+_SHARED_LETTERS = 3  # letters of a word before a leak that may be the leak's first by chance
 _SENTENCE_ENDS = ".!?…\n"
 
 
@@ -38,6 +39,7 @@ class LeakFilter:
         self._state = _State.OPEN
         self._held = ""  # may become a leak; while leaking: what follows the end of a sentence
         self._sentence_over = False  # a sentence has ended since the leak's last letter
+        self._in_word = False  # whether the last character given out belongs to a word
         self._length = 0
         self.changes: list[int] = []  # offsets of the notices in the output
 
@@ -78,10 +80,21 @@ class LeakFilter:
         return ""
 
     def _begin_leak(self) -> str:
+        rest = self._rest_of_word()
         self._state, self._held, self._sentence_over = _State.LEAKING, "", False
+        self._length += len(rest)
         self.changes.append(self._length)
         self._length += len(self._notice)
-        return self._notice
+        return rest + self._notice
+
+    def _rest_of_word(self) -> str:
+        """The end of a word that is the answer's own, though its letters are the first of the leak's too."""
+        end = next((at for at, character in enumerate(self._held) if not character.isalnum()), 0)
+        if not self._in_word or end > _SHARED_LETTERS:
+            return ""
+        while end < len(self._held) and not self._held[end].isalnum():
+            end += 1
+        return self._held[:end]
 
     def _continue_leak(self, character: str) -> None:
         if character.isalnum():
@@ -99,6 +112,8 @@ class LeakFilter:
             while cut and not self._held[cut - 1].isalpha():
                 cut -= 1
         ready, self._held = self._held[:cut], self._held[cut:]
+        if ready:
+            self._in_word = ready[-1].isalnum()
         self._length += len(ready)
         return ready
 

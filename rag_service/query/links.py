@@ -15,10 +15,11 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-LINK_REMOVED = {"en": "[link removed]", "es": "[enlace eliminado]", "fr": "[lien supprimé]"}
+# No brackets that Markdown knows: what follows must not turn the notice itself into a link.
+LINK_REMOVED = {"en": "‹link removed›", "es": "‹enlace eliminado›", "fr": "‹lien supprimé›"}
 
 _LONGEST_WORD = 4096  # characters held back at most
-_URL_END = r"[^\s<>\"'“”«»{}|\\^`\]]"
+_URL_END = r"[^\s<>\"'“”«»‹›{}|\\^`\]]"
 _TLD_ALONE = "com|net|org|info|biz|xyz|example|test|invalid|site|online|click|link|top|shop|live|cloud"
 _URL = re.compile(
     rf"(?:[a-z][a-z0-9+.-]{{1,20}}:/{{1,3}}|//(?=[\w-]+\.)|www\d?\.|(?:mailto|javascript|vbscript|data|tel|sms|blob|file):)"

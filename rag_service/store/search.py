@@ -314,10 +314,12 @@ async def search_dense(
     distance = "c.embedding <=> %(vector)s::halfvec"
     if scope.reachable <= EXACT_SCAN_LIMIT:
         order = f"({distance}) + 0"  # an expression that the HNSW index does not serve
+        # A scope of a third of the table would be read by passing over the whole of it.
+        await connection.execute("SELECT set_config('enable_seqscan', 'off', true)")
     else:
         order = distance
         await connection.execute(
-            "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+            "SELECT set_config('enable_seqscan', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
             " set_config('hnsw.ef_search', %s, true), set_config('hnsw.max_scan_tuples', %s, true)",
             [str(max(_HNSW_EF_SEARCH, limit)), str(_HNSW_MAX_SCAN_TUPLES)],
         )

@@ -3,7 +3,7 @@
 
 import { makeBadge } from "./badges.js";
 import { el, hidden, icon } from "./dom.js";
-import { citationAt, findUnsupported } from "./evidence.js";
+import { citationAt, findUnproved } from "./evidence.js";
 import { t } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
 import { renderBlock } from "./render.js";
@@ -25,20 +25,18 @@ export class AnswerView {
   /**
    * Show what there is of an answer. Returns the kinds of marked sentences in it.
    *
-   * @param state writing: more will come; ended: nothing more, but it is not whole; final: all of it, and only
-   *   now is known which sentences cite nothing
+   * @param state writing: more will come; ended: nothing more, but it is not whole; final: all of it
    */
   show(whole, state) {
     const text = state === "writing" ? whole.replace(HALF_MARK, "") : whole;
-    const placed = this._evidence.placeIn(text);
-    const unmarked = state === "final" ? this._evidence.unmarkedSentences : 0;
-    const ranges = findUnsupported(text, placed, unmarked).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
-    const blocks = parseBlocks(text).map((block) => ({ ...block, leadsIn: /:\s*$/.test(text.slice(block.from, block.to)) }));
+    const { placed, flagged } = this._evidence.placeIn(text);
+    const ranges = findUnproved(placed, flagged).map((range) => ({ ...range, wrap: wrapAs(range.kind) }));
+    const blocks = parseBlocks(text);
     const kinds = new Set();
     this._blocks.splice(blocks.length).forEach(({ element }) => element.remove());
     blocks.forEach((block, i) => {
       const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
-      const flags = ranges.filter((range) => range.start < block.to && range.end > block.from && applies(range, block));
+      const flags = ranges.filter(({ start, end }) => start < block.to && end > block.from);
       flags.forEach(({ kind }) => kinds.add(kind));
       const shape = [inside.length, flags.map(({ kind, start }) => kind + start), state];
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
@@ -65,10 +63,6 @@ export class AnswerView {
     return makeBadge(citation, name, (badge) => this._open(citation, badge, sentence));
   }
 }
-
-// Headings, code and lead-ins ("You need:") state nothing, so nothing has to prove them.
-const applies = ({ kind }, { type, leadsIn }) =>
-  kind !== "unmarked" || !(["heading", "code", "rule"].includes(type) || leadsIn);
 
 const wrapAs = (kind) => (isFirst) =>
   el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);

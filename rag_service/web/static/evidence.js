@@ -7,7 +7,7 @@ export class Evidence {
     this.sources = [];
     this.contextUsed = [];
     this.citations = [];
-    this.unmarkedSentences = 0;
+    this.flagged = null; // sentences without proof; known at the end
   }
 
   /** Take in `sources`, one `citation`, or `final`, which replaces everything. */
@@ -17,7 +17,7 @@ export class Evidence {
       this.sources = data.sources;
       this.contextUsed = data.contextUsed;
       this.citations = data.citations ?? this.citations;
-      this.unmarkedSentences = data.unmarkedSentences ?? 0;
+      this.flagged = data.flagged ?? null;
     }
   }
 
@@ -39,14 +39,16 @@ export class Evidence {
     return named?.fileName ?? named?.title ?? null;
   }
 
-  /** The citations with their sentence in UTF-16 offsets of `text`. */
+  /** The citations and the flagged sentences in UTF-16 offsets of `text`. */
   placeIn(text) {
     const offset = offsetMap(text);
-    return this.citations.map((citation) => ({
+    const flagged = this.flagged?.map(({ start, end }) => ({ start: offset(start), end: offset(end) })) ?? null;
+    const placed = this.citations.map((citation) => ({
       ...citation,
       from: offset(citation.sentenceStart),
       to: offset(citation.sentenceEnd),
     }));
+    return { placed, flagged };
   }
 }
 
@@ -57,34 +59,26 @@ export function citationAt(placed, number, at, nth = 0) {
 }
 
 /**
- * Parts of the text whose proof is wanting, in order, without overlap: `unverified` and `misplaced` sentences,
- * none of whose citations is verified (the latter stand elsewhere than cited), and, once the service has
- * counted such, `unmarked` ones, which no citation covers.
+ * Sentences whose proof is wanting, in order: `unverified` (no citation of theirs is), `misplaced` (it stands
+ * elsewhere than cited) and `unmarked` (it cites nothing).
+ *
+ * @param flagged what the service found at the end; null while citations are still being checked
  */
-export function findUnsupported(text, placed, unmarkedSentences) {
-  const sentences = new Map();
-  for (const { from, to, status } of placed) {
-    const sentence = sentences.get(from) ?? { start: from, end: to, statuses: new Set() };
-    sentence.statuses.add(status);
-    sentences.set(from, sentence);
-  }
-  const found = [];
-  let at = 0;
-  const addGap = (end) => {
-    const gap = text.slice(at, end);
-    const saysSomething = gap.match(/\p{L}{2,}/gu)?.length > 1;
-    if (!unmarkedSentences || !saysSomething) return;
-    const start = at + gap.length - gap.trimStart().length;
-    found.push({ start, end: at + gap.trimEnd().length, kind: "unmarked" });
-  };
-  for (const sentence of [...sentences.values()].sort((a, b) => a.start - b.start)) {
-    addGap(sentence.start);
-    const kind = sentence.statuses.has("misattributed") ? "misplaced" : "unverified";
-    if (!sentence.statuses.has("verified")) found.push({ start: sentence.start, end: sentence.end, kind });
-    at = Math.max(at, sentence.end);
-  }
-  addGap(text.length);
-  return found;
+export function findUnproved(placed, flagged) {
+  const sentences = flagged ?? groupSentences(placed);
+  const unproved = sentences.map(({ start, end }) => {
+    const statuses = placed.filter(({ from, to }) => from < end && to > start).map(({ status }) => status);
+    const isMisplaced = statuses.includes("misattributed") && !statuses.includes("not_found");
+    return { start, end, kind: !statuses.length ? "unmarked" : isMisplaced ? "misplaced" : "unverified" };
+  });
+  return unproved.sort((a, b) => a.start - b.start);
+}
+
+/** Sentences none of whose citations so far is verified. */
+function groupSentences(placed) {
+  const sentences = new Map(placed.map(({ from, to }) => [from, { start: from, end: to }]));
+  for (const { from, status } of placed) if (status === "verified") sentences.delete(from);
+  return [...sentences.values()];
 }
 
 /** From character offsets to UTF-16 offsets: they differ only in texts with characters beyond the BMP. */

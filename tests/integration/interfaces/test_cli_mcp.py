@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from rag_service.app import LOCAL_ADMIN, Components, open_components
+from rag_service.components import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.settings import Settings

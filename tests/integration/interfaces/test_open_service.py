@@ -15,7 +15,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 
-from rag_service import app, open_service
+from rag_service import components, open_service
 from rag_service.api.application import create_litestar
 from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError
 from rag_service.notebook import Service
@@ -34,7 +34,7 @@ KEY = "rag_very-secret-key"
 def embedded(
     database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Service]:
-    monkeypatch.setattr(app, "build_embedding", lambda _: fake_embedding)
+    monkeypatch.setattr(components, "build_embedding", lambda _: fake_embedding)
     with open_service(database_url=database_server.service_conninfo, similarity_threshold=0.3) as service:
         yield service
 

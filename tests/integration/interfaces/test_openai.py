@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
@@ -15,9 +15,10 @@ from openai import AsyncOpenAI, OpenAI
 
 from rag_service.api.application import create_litestar
 from rag_service.api.openai import KnowledgeModel, openai_routes
+from rag_service.api.openai_fields import Conversation
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
-from rag_service.query.events import AnswerDelta
+from rag_service.query.events import AnswerDelta, AnswerEvent
 from rag_service.settings import Settings
 from tests.integration.interfaces.conftest import serving
 from tests.unit.api.samples import ANSWER, CITATION, DOCUMENT, EVENTS, QUESTION, Pause, Script
@@ -144,7 +145,7 @@ def test_the_clients_streaming_helper_understands_the_chunks(shared: Served) -> 
     assert (message.content or "").strip() == ANSWER.text
 
 
-def test_the_last_message_is_the_question(serve: Serve) -> None:
+def test_a_follow_up_is_understood_from_the_conversation(serve: Serve) -> None:
     served = serve()
     parts = [{"type": "text", "text": "¿Y en"}, {"type": "text", "text": "Lyon?"}]
     served.ask(
@@ -154,7 +155,16 @@ def test_the_last_message_is_the_question(serve: Serve) -> None:
             {"role": "user", "content": parts},
         ]
     )
-    assert [query.question for query in served.script.queries] == ["¿Y en\nLyon?"]
+    query = served.script.queries[0]
+    assert query.question == f"{QUESTION} ¿Y en\nLyon?"  # too short to stand alone: it leans on the one before
+    assert query.history.startswith(f"User: {QUESTION}\nAssistant: Hay 4200 unidades")
+
+
+def test_a_question_that_stands_alone_is_asked_as_it_is(serve: Serve) -> None:
+    served = serve()
+    question = "¿Qué documentos necesito para renovar el permiso de conducir en Lyon?"
+    served.ask(messages=[*ASKED, {"role": "assistant", "content": "4200"}, {"role": "user", "content": question}])
+    assert served.script.queries[0].question == question
 
 
 def test_fields_that_change_nothing_are_accepted(shared: Served) -> None:
@@ -176,21 +186,29 @@ def test_the_knowledge_model_is_listed_and_found(shared: Served) -> None:
 
 
 def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
-    agent, script = Script(), Script()
+    script, asked = Script(), list[tuple[Conversation, Identity]]()
+
+    async def answer(conversation: Conversation, identity: Identity) -> AsyncIterator[AnswerEvent]:
+        asked.append((conversation, identity))
+        for event in EVENTS:
+            yield event  # type: ignore[misc]  # the sample has no pauses
 
     async def authenticate(headers: Mapping[str, str]) -> Identity:
         return OTHER if headers["authorization"] == "Bearer other" else Identity(user_id=UUID(int=1))
 
     async def list_models(identity: Identity) -> Sequence[KnowledgeModel]:
-        return [KnowledgeModel(id="hr/benefits", answer=agent.answer, created=5)] if identity == OTHER else []
+        return [KnowledgeModel(id="hr/benefits", answer=answer, created=5)] if identity == OTHER else []
 
     script.authenticate = authenticate  # type: ignore[method-assign]  # a scripted one
     served = serve(script, list_models)
     member = served.client.with_options(api_key="other")
     assert [model.id for model in member.models.list()] == ["rag-service", "hr/benefits"]
     assert member.models.retrieve("hr/benefits").created == 5
-    assert member.chat.completions.create(model="hr/benefits", messages=ASKED).model == "hr/benefits"
-    assert (len(agent.queries), agent.identities, len(script.queries)) == (1, [OTHER], 0)
+    said: list[Any] = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And in Lyon?"}]
+    assert member.chat.completions.create(model="hr/benefits", messages=ASKED + said).model == "hr/benefits"
+    ((conversation, identity),) = asked
+    assert (identity, conversation.query.question, len(script.queries)) == (OTHER, "And in Lyon?", 0)
+    assert [(turn.role, turn.content) for turn in conversation.history] == [("user", QUESTION), ("assistant", "Yes.")]
     assert [model.id for model in served.client.models.list()] == ["rag-service"]
     with pytest.raises(openai.NotFoundError) as caught:
         served.ask(model="hr/benefits")

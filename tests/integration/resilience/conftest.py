@@ -129,6 +129,6 @@ def drop_connections(server: EmbeddedServer) -> None:
     with psycopg.connect(server.owner_conninfo, autocommit=True) as owner:
         owner.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " WHERE datname = current_database() AND usename <> current_user"
         )
 

@@ -77,7 +77,7 @@ def test_a_database_that_stops_during_a_request_fails_that_request_only(
 
 
 def test_connections_that_died_while_idle_cost_no_request(start: Start, database_server: EmbeddedServer) -> None:
-    client = start()
+    client = start(database_timeout=10.0)
     add_document(client)
     for _ in range(3):
         drop_connections(database_server)

@@ -20,7 +20,7 @@ from rag_service.text.words import terms
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
 K1, B = 1.2, 0.75
-WORDS = [f"word{number}k" for number in range(60)]
+WORDS = ["q" + first + second + "q" for first in "abcdefghij" for second in "uvwxyz"]
 
 
 class Texts:

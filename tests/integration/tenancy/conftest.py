@@ -90,7 +90,7 @@ class House:
         async with self.database.transaction(identity) as connection:
             return await read_upload(connection, upload.id)
 
-    async def settled(self, identity: Identity, *uploads: Upload, within: float = 20.0) -> list[Upload]:
+    async def settled(self, identity: Identity, *uploads: Upload, within: float = 60.0) -> list[Upload]:
         """The uploads once all are indexed or failed."""
         limit = time.monotonic() + within
         while True:
@@ -128,7 +128,7 @@ class House:
             await asyncio.gather(task, return_exceptions=True)
 
     async def index(
-        self, identity: Identity, corpus: Corpus, *documents: DocumentInput, within: float = 20.0
+        self, identity: Identity, corpus: Corpus, *documents: DocumentInput, within: float = 60.0
     ) -> list[Upload]:
         """Upload documents and wait until they are indexed."""
         accepted = [

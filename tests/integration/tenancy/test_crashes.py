@@ -31,7 +31,7 @@ async def test_killed_workers_lose_nothing_and_repeat_nothing(house: House) -> N
     calm = await house.corpus(ana, "calm")
     await house.index(ana, calm, *documents)
     stormy = await house.corpus(ana, "stormy")
-    outcome = await ingest_under_fire(house, ana, stormy, documents, kills=KILLS, within=40)
+    outcome = await ingest_under_fire(house, ana, stormy, documents, kills=KILLS, within=120)
     assert sum(outcome.killed_in.values()) == KILLS, outcome
     assert outcome.attempts > DOCUMENTS  # documents were taken over
     assert chunk_set(house, stormy) == chunk_set(house, calm)
@@ -90,7 +90,7 @@ async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embeddin
             await _until_one_is_indexed(house)
             await asyncio.to_thread(_restart, tmp_path / "postgres", mode)
             rest = [await _accept(house, ana, document, corpus.id) for document in documents[4:]]
-            done = await house.settled(ana, *half, *rest, within=40)
+            done = await house.settled(ana, *half, *rest, within=120)
         assert {upload.status for upload in done} == {UploadStatus.INDEXED}
         names = {name for name, _, _ in chunk_set(house, corpus)}
         assert names == {document.file_name for document in documents}

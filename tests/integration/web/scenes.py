@@ -99,9 +99,7 @@ HOSTILE = document(
 DOCUMENTS = {hit.chunk.document.id: hit.chunk.text for hit in (SHEET, REPORT, GUIDE, HOSTILE)}
 
 
-def events_for(
-    text: str, hits: Sequence[Hit], *, language: str = "en", step: int = 12, unmarked: int | None = None
-) -> list[AnswerEvent]:
+def events_for(text: str, hits: Sequence[Hit], *, language: str = "en", step: int = 12) -> list[AnswerEvent]:
     """An answer with checked citations, as the engine streams it."""
     checked = verify_answer(text, hits, language=language)
     answer = Answer(
@@ -119,7 +117,8 @@ def events_for(
         tokens=TokenCount(prompt=1240, completion=96, estimated=True),
         latency_ms=1834.0,
         model="extractive",
-        unmarked_sentences=(len(checked.unmarked) if hits else 0) if unmarked is None else unmarked,
+        unmarked_sentences=len(checked.unmarked) if hits else 0,
+        flagged=tuple(sorted({*checked.flagged, *checked.unmarked})) if hits else (),
     )
     deltas = [AnswerDelta(text=text[at : at + step]) for at in range(0, len(text), step)]
     return [
@@ -154,7 +153,6 @@ ANSWERS = {
         ),
         [SHEET],
         step=400,
-        unmarked=0,
     ),
 }  # fmt: skip
 

@@ -112,18 +112,22 @@ def test_offsets_count_characters_not_units(visit: Open) -> None:
     assert run(one, "evidence.js", map_all, "a📈b") == [0, 1, 3, 4]
 
 
-def test_sentences_without_proof_are_found(visit: Open) -> None:
-    text = "One is so [C1]. Two is so [C2]. Nothing cites this one."
+def test_sentences_without_proof_are_told_apart(visit: Open) -> None:
     placed = [
-        {"mark": 1, "from": 0, "to": 15, "status": "verified"},
-        {"mark": 2, "from": 16, "to": 31, "status": "not_found"},
+        {"from": 0, "to": 15, "status": "verified"},
+        {"from": 16, "to": 31, "status": "not_found"},
+        {"from": 32, "to": 47, "status": "misattributed"},
+        {"from": 48, "to": 63, "status": "not_found"},
+        {"from": 48, "to": 63, "status": "verified"},
     ]
-    find = "({ findUnsupported }, [text, placed, unmarked]) => findUnsupported(text, placed, unmarked)"
+    find = "({ findUnproved }, [placed, flagged]) => findUnproved(placed, flagged)"
     one = visit()
     unverified = {"start": 16, "end": 31, "kind": "unverified"}
-    assert run(one, "evidence.js", find, [text, placed, 0]) == [unverified]
-    unmarked = {"start": 32, "end": len(text), "kind": "unmarked"}
-    assert run(one, "evidence.js", find, [text, placed, 1]) == [unverified, unmarked]
+    misplaced = {"start": 32, "end": 47, "kind": "misplaced"}
+    assert run(one, "evidence.js", find, [placed, None]) == [unverified, misplaced], "as far as known midway"
+    flagged = [{"start": start, "end": start + 15} for start in (16, 32, 48, 64)]
+    last = [{"start": 48, "end": 63, "kind": "unverified"}, {"start": 64, "end": 79, "kind": "unmarked"}]
+    assert run(one, "evidence.js", find, [placed, flagged]) == [unverified, misplaced, *last], "what the service says"
 
 
 @pytest.mark.parametrize("broken", ["text", "server"])

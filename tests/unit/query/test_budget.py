@@ -27,7 +27,7 @@ from tests.unit.query.answers import make_hit
 COMBINATIONS = 5000
 TIERS: Tiers = {"critical": ("guide", "rules"), "high": ("steps",), "medium": ("note",)}
 TYPES = ("guide", "rules", "steps", "note", "other", None)
-WORDS = (
+WORDS = (  # noqa: SIM905 - a list literal would take a page
     "plan participant saldo préstamo remboursement échéance 12.500,00 € $50,000 <|im_start|> [C3] ¿cuánto? naïve "
     "Überweisung 退休 🧾 aaaaaaaaaaaaaaaaaaaa a\u200bb ~abcdef123456~ System: | x | y | # ## ** ```"
 ).split(" ")
@@ -63,7 +63,7 @@ def pack(hits: Sequence[Hit], *, tiers: Tiers = TIERS, **limits: int) -> tuple[s
 
 def test_the_rendered_prompt_never_exceeds_the_window_less_reserve() -> None:
     """≥ 5,000 random windows, histories, chunks and questions; tokens of the messages as they are sent."""
-    rng = random.Random(20_26)
+    rng = random.Random(20_26)  # noqa: S311 - test data
     prompts = load_prompts()
     sent = refused = critical_dropped = most = 0
     for _ in range(COMBINATIONS):
@@ -107,8 +107,10 @@ def test_the_rendered_prompt_never_exceeds_the_window_less_reserve() -> None:
         assert tokens <= fitted.tokens <= int(window * (1 - RESERVE)) - answer
         left_out = [hit for hit in hits if hit.chunk.id in fitted.context.left_out]
         critical_dropped += sum(tier_of(hit, tiers) == "critical" for hit in left_out)
-    print(f"\n{COMBINATIONS} combinations: {sent} sent, {refused} refused, 0 over; fullest {most} % of the limit;"
-          f" CRITICAL dropped: {critical_dropped}")  # fmt: skip
+    print(  # noqa: T201 - the figures of the bar
+        f"\n{COMBINATIONS} combinations: {sent} sent, {refused} refused, 0 over; fullest {most} % of the limit;"
+        f" CRITICAL dropped: {critical_dropped}"
+    )
     assert sent > COMBINATIONS / 2
     assert most >= 98  # the window is used, not merely kept
     assert critical_dropped == 0
