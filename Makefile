@@ -26,7 +26,7 @@ unit: $(VENV)/.dev
 
 # What takes too long for every change: kill, load and growth tests.
 soak: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/soak -m soak -n 0 $(ARGS)
+	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

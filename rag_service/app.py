@@ -98,8 +98,8 @@ class _Backend:
     @asynccontextmanager
     async def _beside(self, components: Components) -> AsyncGenerator[None]:
         tasks = [asyncio.create_task(warm_up(components.embedding))]
-        if self._settings.database_url is None:
-            # Embedded: the worker lives in this process. With an external database it is `rag-service worker`.
+        if self._settings.worker_embedded:
+            # One process does it all; with RAG_WORKER_EMBEDDED off, `rag-service worker` processes do.
             worker = build_worker(
                 self._settings,
                 components.conninfo,

@@ -1,4 +1,4 @@
-"""The command line: quickstart | serve | worker | ingest | ask | replay | eval | bench | migrate | check | keys | users."""
+"""The command line: one group, its commands imported where they are short and lazily where they load models."""
 
 from __future__ import annotations
 
@@ -164,3 +164,7 @@ def check() -> None:
         click.echo(f"prompts: {error.message}", err=True)
     if failed:
         sys.exit(1)
+
+
+for command in (keys, users, worker, eval_group, mcp_command):
+    main.add_command(command)

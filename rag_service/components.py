@@ -63,14 +63,18 @@ class Components:
     uploads: Uploads
 
     async def default_corpus(self, identity: Identity) -> Corpus:
-        """The corpus that takes documents which name no other; made at first use."""
+        """The corpus that takes documents which name no other: global for administrators, else the user's own.
+
+        Made at first use.
+        """
+        kind = CorpusKind.GLOBAL if identity.role is Role.ADMIN else CorpusKind.PERSONAL
         async with self.database.transaction(identity) as connection:
-            found = await find_corpus(connection, name=DEFAULT_CORPUS, kind=CorpusKind.GLOBAL)
+            found = await find_corpus(connection, name=DEFAULT_CORPUS, kind=kind)
             return found or await create_corpus(
                 connection,
                 identity,
                 name=DEFAULT_CORPUS,
-                kind=CorpusKind.GLOBAL,
+                kind=kind,
                 index_name=self.settings.index,
             )
 

@@ -110,9 +110,6 @@ class Settings(BaseSettings):
     metrics_token: SecretStr | None = Field(
         None, description="Bearer token that may read /metrics where RAG_AUTH is `required`, besides administrators."
     )
-    rate_limit: int = Field(
-        0, ge=0, description="Requests a minute for each key or user, all replicas together; 0: no limit."
-    )
 
     # -- identity
     auth: Literal["none", "required"] = Field(

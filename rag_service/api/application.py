@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Litestar
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
@@ -18,7 +17,7 @@ from rag_service.api.ingest import ingest_router
 from rag_service.api.problems import ClientGoneError, handle_client_gone, handle_error
 from rag_service.api.query import QueryController
 from rag_service.api.services import Services
-from rag_service.domain import Identity
+from rag_service.api.tenancy_services import identify
 
 
 def create_litestar(
@@ -34,9 +33,6 @@ def create_litestar(
         more_routes: handlers of other layers, such as the pages.
         lifespan: entered at start, left at shutdown.
     """
-
-    async def identify(request: Request[Any, Any, Any]) -> Identity:
-        return await services.authenticate(request.headers)
 
     application = Litestar(
         route_handlers=[QueryController, HealthController, ingest_router(services.settings), *more_routes],

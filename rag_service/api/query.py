@@ -16,6 +16,7 @@ from rag_service.api.problems import Problem, StreamingDisabledError, problem_re
 from rag_service.api.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.services import IdentityDependency, Services, ServicesDependency
 from rag_service.api.streaming import EventStreamResponse, choose_encoder, unless_gone
+from rag_service.api.tenancy_services import READING
 from rag_service.domain import AnswerQuery, Identity
 
 _STREAM = (
@@ -30,6 +31,7 @@ class QueryController(Controller):
 
     path = "/api/v1/query"
     tags = ["Query"]  # noqa: RUF012 - Litestar's way
+    opt = READING  # questions are posted, but change nothing
 
     @post(
         status_code=200,

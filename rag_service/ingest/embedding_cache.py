@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,8 +24,11 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import StoreError
+from rag_service.metrics import Metrics
 from rag_service.models.embedding_wrapper import WrappedEmbedding, embedding_key
-from rag_service.models.query_cache import ObserveCache
+from rag_service.models.guarded_embedding import guard_embedding
+from rag_service.models.query_cache import ObserveCache, QueryCachedEmbedding
+from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
 from rag_service.store.embedding_cache import read_embeddings, write_embeddings
 from rag_service.store.session import Database
@@ -162,3 +166,25 @@ class CachedEmbedding(WrappedEmbedding):
 def bind_to_corpus(embedding: BaseEmbedding, corpus: Corpus, identity: Identity) -> BaseEmbedding:
     """The embedding with its cache opened for a corpus; one without a cache as it is."""
     return embedding.for_corpus(corpus, identity) if isinstance(embedding, CachedEmbedding) else embedding
+
+
+def wrap_embedding(
+    model: BaseEmbedding, settings: Settings, database: Database, *, metrics: Metrics | None = None
+) -> CachedEmbedding:
+    """A model as the service uses it: behind a breaker, with both caches, and counted."""
+    guarded = guard_embedding(model, settings, observe=None if metrics is None else metrics.embedding)
+    if metrics is not None:
+        metrics.watch_circuit(guarded.breaker.name, lambda: guarded.breaker.state == "open")
+    questions = QueryCachedEmbedding(
+        guarded,
+        dimension=settings.embedding_dimension,
+        size=settings.query_cache_size,
+        observe=None if metrics is None else partial(metrics.cache, "query"),
+    )
+    return CachedEmbedding(
+        questions,
+        database,
+        dimension=settings.embedding_dimension,
+        ttl_seconds=settings.embedding_cache_ttl,
+        observe=None if metrics is None else partial(metrics.cache, "passage"),
+    )

@@ -56,6 +56,15 @@ class GuardedEmbedding(WrappedEmbedding):
             self._observe(role, count, time.perf_counter() - started)
 
 
+def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:
+    """The breaker inside of what may be wrapped again; one that never opens where there is none."""
+    while isinstance(embedding, WrappedEmbedding):
+        if isinstance(embedding, GuardedEmbedding):
+            return embedding.breaker
+        embedding = embedding.inner
+    return CircuitBreaker("embedding service", failures=0, seconds=1)
+
+
 def guard_embedding(
     embedding: BaseEmbedding, settings: Settings, *, observe: ObserveEmbedding | None = None
 ) -> GuardedEmbedding:

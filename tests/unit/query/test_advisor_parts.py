@@ -38,12 +38,16 @@ def chunk(text: str, kind: str, number: int) -> Hit:
 
 
 HITS = (
-    chunk("## Decision guide\n\n- If a loan is in default, stop and say that it must be repaid first.", "decision_guide", 1),
+    chunk("## Guide\n\n- If a loan is in default, stop and say that it must be repaid first.", "decision_guide", 1),
     chunk("## Steps\n\n1. Verify identity with two factors.\n2. Quote the maximum amount. Send the form.", "steps", 2),
     chunk("## Fees\n\n- Origination: $75, deducted from the loan.", "fees", 3),
-    chunk('- Never say "you can take any amount you like".\n- Always mention "the fee is deducted from the loan".', "guardrails", 4),
+    chunk(
+        '- Never say "you can take any amount you like".\n- Always mention "the fee is deducted from the loan".',
+        "guardrails",
+        4,
+    ),
     chunk("The maximum is the lesser of 50% of the vested balance, or $50,000.", "business_rules", 5),
-)  # fmt: skip
+)
 
 
 def check(*drafts: SectionReply, withhold: bool = False, secrets: tuple[str, ...] = ()):  # type: ignore[no-untyped-def]
@@ -132,11 +136,14 @@ def test_quoted_sections_keep_to_their_budget_by_whole_sentences(tokens: int) ->
 def test_each_statement_has_its_own_citations_and_flags() -> None:
     checked = check(
         section(
-            answer_components=["The maximum is the lesser of 50% of the vested balance, or $50,000 [C5].", "No mark here at all."],
+            answer_components=[
+                "The maximum is the lesser of 50% of the vested balance, or $50,000 [C5].",
+                "No mark here at all.",
+            ],
             steps=["Verify identity with two factors [C2].", "Call the police and wait for two hours [C2]."],
             warnings=["You can take any amount you like [C4]."],
         )
-    )  # fmt: skip
+    )
     (found,) = checked.sections
     assert [c.flagged for c in (*found.answer_components, *found.steps, *found.warnings)] == [
         False, True, False, True, True,

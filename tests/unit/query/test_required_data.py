@@ -47,8 +47,11 @@ def test_a_table_cut_over_two_chunks_is_one() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["Campo | Grupo | Descripción | Por qué | Tipo | Obligatorio", "Champ | Groupe | Description | Pourquoi | Type | Obligatoire"],
-)  # fmt: skip
+    [
+        "Campo | Grupo | Descripción | Por qué | Tipo | Obligatorio",
+        "Champ | Groupe | Description | Pourquoi | Type | Obligatoire",
+    ],
+)
 def test_columns_may_be_named_in_three_languages(header: str) -> None:
     (field,) = read_required_fields(
         [chunk(f"| {header} |\n|--|--|--|--|--|--|\n| Edad | plan | a | b | número | sí |")]
