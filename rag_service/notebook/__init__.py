@@ -12,9 +12,10 @@ import warnings
 import structlog
 
 from rag_service.errors import ConfigurationError
+from rag_service.notebook.backend import Where
 from rag_service.notebook.plot import LinePlot, line_plot
 from rag_service.notebook.results import CitedAnswer, IngestedFile, IngestReport, Passages, Table, table
-from rag_service.notebook.service import Corpora, CorpusView, Service, Where
+from rag_service.notebook.service import Corpora, CorpusView, Service
 from rag_service.settings import Settings, load_settings
 
 __all__ = [

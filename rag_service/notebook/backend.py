@@ -6,7 +6,7 @@ Both speak in the shapes of the API, so that everything above them is written on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
@@ -20,6 +20,36 @@ if TYPE_CHECKING:
     from rag_service.components import Components
 
 Mode = Literal["hybrid", "dense", "lexical"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """What to look at, and how much of it. Empty fields do not restrict."""
+
+    top_k: int | None = None  # most passages; None: the service's default
+    threshold: float | None = None  # least relevance, 0..1; None: the index's or the service's
+    source: str | None = None
+    tags: Sequence[str] = ()  # a document must carry all of them
+    file_name: str | None = None
+    document_ids: Sequence[UUID] = ()
+    corpus_ids: Sequence[UUID] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)  # filter fields that the index declares
+
+    def request(self, question: str) -> SearchRequest:
+        return SearchRequest(
+            query=question,
+            top_k=self.top_k,
+            similarity_threshold=self.threshold,
+            source=self.source,
+            tags=list(self.tags),
+            file_name=self.file_name,
+            document_ids=list(self.document_ids),
+            corpus_ids=list(self.corpus_ids),
+            fields=dict(self.fields),
+        )
+
+
+EVERYWHERE = Where()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag_service.api.schemas import SearchRequest
 from rag_service.errors import ConfigurationError, DocumentError
-from rag_service.notebook.backend import Backend, CorpusInfo, EmbeddedBackend, Experiment, Mode
+from rag_service.notebook.backend import EVERYWHERE, Backend, CorpusInfo, EmbeddedBackend, Experiment, Mode, Where
 from rag_service.notebook.files import Paths, find_files
 from rag_service.notebook.html import table_html
 from rag_service.notebook.loop import BackgroundLoop
@@ -22,34 +22,7 @@ if TYPE_CHECKING:
     from rag_service.notebook.llama import ServiceEmbedding, ServiceQueryEngine, ServiceRetriever, ServiceVectorStore
 
 
-@dataclass(frozen=True, kw_only=True)
-class Where:
-    """What to look at, and how much of it. Empty fields do not restrict."""
-
-    top_k: int | None = None  # most passages; None: the service's default
-    threshold: float | None = None  # least relevance, 0..1; None: the index's or the service's
-    source: str | None = None
-    tags: Sequence[str] = ()  # a document must carry all of them
-    file_name: str | None = None
-    document_ids: Sequence[UUID] = ()
-    corpus_ids: Sequence[UUID] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)  # filter fields that the index declares
-
-    def request(self, question: str) -> SearchRequest:
-        return SearchRequest(
-            query=question,
-            top_k=self.top_k,
-            similarity_threshold=self.threshold,
-            source=self.source,
-            tags=list(self.tags),
-            file_name=self.file_name,
-            document_ids=list(self.document_ids),
-            corpus_ids=list(self.corpus_ids),
-            fields=dict(self.fields),
-        )
-
-
-EVERYWHERE = Where()
+_AT_A_TIME = 2  # files parsed at once
 
 
 class Service:
@@ -104,11 +77,28 @@ class Service:
             InputError: a path does not exist, or there is no document.
             EmbeddingError, StoreError: nothing more can be stored now.
         """
-        return IngestReport(items=tuple(self._ingest_one(name, path) for name, path in find_files(paths)))
+        return self._loop.run(self._ingest(find_files(paths)))
 
-    def _ingest_one(self, name: str, path: Path) -> IngestedFile:
+    async def _ingest(self, files: Sequence[tuple[str, Path]]) -> IngestReport:
+        done = {files[0]: await self._ingest_one(*files[0])}  # alone: it makes the corpus
+        waiting = iter(files[1:])
+
+        async def work() -> None:
+            for file in waiting:
+                done[file] = await self._ingest_one(*file)
+
+        workers = [asyncio.ensure_future(work()) for _ in range(_AT_A_TIME)]
         try:
-            done = self._loop.run(self._backend.ingest(path.read_bytes(), name=name, file_name=path.name))
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return IngestReport(items=tuple(done[file] for file in files))
+
+    async def _ingest_one(self, name: str, path: Path) -> IngestedFile:
+        data = await asyncio.to_thread(path.read_bytes)
+        try:
+            done = await self._backend.ingest(data, name=name, file_name=path.name)
         except DocumentError as error:
             return IngestedFile(name=name, outcome="failed", reason=error.message)
         return IngestedFile(name=name, outcome=done.outcome, chunk_count=done.chunk_count, document_id=done.document_id)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN
 from rag_service.domain import Decision
 from rag_service.query.advisor_schema import Inquiry, ResponseRequest
-from tests.integration.advisor.conftest import OpenAdvisor
+from tests.integration.advisor.conftest import ADMIN, OpenAdvisor
 
 LOAN = {
     "inquiry": "How much can a participant borrow with a general purpose loan?",
@@ -98,7 +97,7 @@ async def test_critical_chunks_go_first_and_the_budget_holds(open_advisor: OpenA
     opened = await open_advisor()
     asked = Inquiry(text=LOAN["inquiry"], fields={"topic": "loans", "record_keeper": "Northgate"})
     for most in (1000, 1300, 2000, 4000):
-        answer = await opened.advisor.generate_response(ResponseRequest(inquiry=asked, max_tokens=most), LOCAL_ADMIN)
+        answer = await opened.advisor.generate_response(ResponseRequest(inquiry=asked, max_tokens=most), ADMIN)
         assert answer.context_tokens <= most * 0.7 and answer.answer_tokens <= most * 0.3
         kinds = [hit.chunk.type for hit in answer.shown]
         assert set(kinds[:4]) == {"decision_guide", "response_frame", "guardrails", "business_rules"}
@@ -177,7 +176,7 @@ async def test_an_unknown_corpus_is_not_found(open_advisor: OpenAdvisor) -> None
 async def test_the_decision_is_that_of_the_figures_when_nothing_is_missing(open_advisor: OpenAdvisor) -> None:
     opened = await open_advisor()
     asked = Inquiry(text=LOAN["inquiry"], fields={"topic": "loans", "record_keeper": "Northgate"})
-    answer = await opened.advisor.generate_response(ResponseRequest(inquiry=asked, collected=COLLECTED), LOCAL_ADMIN)
+    answer = await opened.advisor.generate_response(ResponseRequest(inquiry=asked, collected=COLLECTED), ADMIN)
     assert answer.missing == ()
     expected = Decision.CAN_PROCEED if answer.confidence.value >= 0.7 else Decision.UNCERTAIN
     assert answer.decision is expected
