@@ -13,6 +13,8 @@ from litestar import Litestar
 from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
 from rag_service.api.mcp import mcp_installed, mcp_mount
+from rag_service.api.metering import meter_application, metered_answer, metered_search
+from rag_service.api.metrics import metrics_route
 from rag_service.api.openai import openai_routes
 from rag_service.api.services import Probe, Services
 from rag_service.api.tenancy import tenancy_router
@@ -22,6 +24,8 @@ from rag_service.domain import AnswerQuery, Hit, Identity
 from rag_service.identity import Authenticator
 from rag_service.ingest.pipeline import DocumentInput, Ingested
 from rag_service.ingest.wiring import build_worker
+from rag_service.keyword_app import create_keyword_app
+from rag_service.metrics import Metrics
 from rag_service.models.embeddings import warm_up
 from rag_service.query.events import AnswerEvent
 from rag_service.query.retriever import Retrieval
@@ -37,11 +41,14 @@ __all__ = ["LOCAL_ADMIN", "Components", "create_app", "open_components"]
 
 def create_app(settings: Settings, *, components: Components | None = None) -> Litestar:
     """The web application. Given components are used and stay open; else it opens its own at start."""
-    backend = _Backend(settings, components)
+    if not settings.enabled:
+        return create_keyword_app(settings, identity=LOCAL_ADMIN)
+    metrics = components.metrics if components is not None else Metrics()
+    backend = _Backend(settings, components, metrics)
     services = Services(
         settings=settings,
         answer=backend.answer,
-        search=backend.search,
+        search=metered_search(backend.search, metrics),
         ingest=backend.ingest,
         probes={
             "database": Probe(
@@ -54,6 +61,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     )
     routes = [
         answers_route(backend.read_answer),
+        metrics_route(metrics),
         # A function, not the bound method: Litestar copies dependencies, and a copied backend never starts.
         tenancy_router(settings, lambda: backend.tenancy()),
         *openai_routes(services),
@@ -64,14 +72,17 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
         mount = mcp_mount(services)
         routes.append(mount.route)
         lifespan.append(mount.lifespan)
-    return create_litestar(services, more_routes=routes, lifespan=lifespan)
+    application = create_litestar(services, more_routes=routes, lifespan=lifespan)
+    meter_application(application, metrics)
+    return application
 
 
 class _Backend:
     """What the routes call, over components that are open while the application runs."""
 
-    def __init__(self, settings: Settings, components: Components | None):
+    def __init__(self, settings: Settings, components: Components | None, metrics: Metrics):
         self._settings = settings
+        self._metrics = metrics
         self._given = components
         self._opened = components
         self._authenticator: Authenticator | None = None
@@ -89,7 +100,7 @@ class _Backend:
             async with self._beside(self._given):
                 yield
             return
-        async with open_components(self._settings) as own:
+        async with open_components(self._settings, metrics=self._metrics) as own:
             self._opened = own
             async with self._beside(own):
                 yield
@@ -118,7 +129,7 @@ class _Backend:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def answer(self, query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
-        return self._components.engine.stream(query, identity)
+        return metered_answer(self._components.engine.stream(query, identity), self._metrics)
 
     async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Retrieval, tuple[Hit, ...]]:
         return await self._components.engine.search(query, identity)

@@ -251,7 +251,9 @@ async def _fetch(url: str, setting: str, settings: Settings, *, body: Any = None
             f"{setting}: nothing answers at {url}; start the server or correct the URL.", field=setting
         ) from error
     except ValueError as error:
-        raise ConfigurationError(f"{setting}: {url} does not answer in JSON; correct the URL.", field=setting) from error
+        raise ConfigurationError(
+            f"{setting}: {url} does not answer in JSON; correct the URL.", field=setting
+        ) from error
     return found if isinstance(found, dict) else {}
 
 

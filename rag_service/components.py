@@ -14,17 +14,21 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.definitions import IndexDefinition, list_indices, load_index
 from rag_service.domain import Answer, AnswerQuery, CorpusKind, Identity, Role
 from rag_service.errors import ConfigurationError, StoreError
+from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.jobs import Uploads
 from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
 from rag_service.ingest.wiring import build_originals, build_uploads
+from rag_service.metrics import Metrics
 from rag_service.models.chat import ChatModel, build_chat
 from rag_service.models.embeddings import build_embedding, close_embedding
 from rag_service.models.extractive import ExtractiveLLM
+from rag_service.models.query_cache import QueryCachedEmbedding
 from rag_service.models.rerankers import build_reranker
 from rag_service.query.agent_models import AgentModels
 from rag_service.query.chat import AgentChat, ChatParts
 from rag_service.query.engine import AnswerEngine
+from rag_service.query.fallback import FallbackRetriever
 from rag_service.query.prompt import load_prompts
 from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
 from rag_service.query.retriever import Retrieval, Retriever
@@ -49,6 +53,7 @@ class Components:
     """The opened parts of the service."""
 
     settings: Settings
+    metrics: Metrics
     conninfo: str  # of the unprivileged role
     database: Database
     embedding: BaseEmbedding
@@ -103,7 +108,7 @@ class Components:
 
 
 @asynccontextmanager
-async def open_components(settings: Settings) -> AsyncIterator[Components]:
+async def open_components(settings: Settings, *, metrics: Metrics | None = None) -> AsyncIterator[Components]:
     """Open everything that the service needs, and close it again.
 
     The embedded database is started and migrated. An external one may be unreachable: the service
@@ -124,12 +129,15 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
         conninfo = await _find_database(settings)
         database = await _open_database(conninfo, settings)
         stack.push_async_callback(database.close)
-        embedding = build_embedding(settings)
+        metrics = metrics or Metrics()
+        queries, embedding = _build_embeddings(settings, database, metrics)
         stack.push_async_callback(close_embedding, embedding)
-        chat = build_chat(settings, extractive=ExtractiveLLM(embedding))
+        chat = build_chat(settings, extractive=ExtractiveLLM(queries))
+        metrics.watch_circuit("chat model", lambda: chat.breaker.state == "open")
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
-        retriever = Retriever(database, embedding, indices, default_index=settings.index)
+        retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
+        retriever = retrieve(database, queries, indices, default_index=settings.index)
         recorder = AnswerRecorder(database, prompts, chat, settings)
         engine = AnswerEngine(
             retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
@@ -137,7 +145,7 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
 
         def build_parts(adapted: Settings) -> ChatParts:
             """Engine and model for an agent that wants others than the service's."""
-            model = build_chat(adapted, extractive=ExtractiveLLM(embedding))
+            model = build_chat(adapted, extractive=ExtractiveLLM(queries))
             own_recorder = AnswerRecorder(database, prompts, model, adapted)
             own = AnswerEngine(
                 retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=own_recorder.record
@@ -153,6 +161,7 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
         originals = build_originals(settings)
         yield Components(
             settings=settings,
+            metrics=metrics,
             conninfo=conninfo,
             database=database,
             embedding=embedding,
@@ -172,6 +181,27 @@ async def open_components(settings: Settings) -> AsyncIterator[Components]:
             originals=originals,
             uploads=build_uploads(settings, database, originals, embedding, indices),
         )
+
+
+def _build_embeddings(
+    settings: Settings, database: Database, metrics: Metrics
+) -> tuple[QueryCachedEmbedding, CachedEmbedding]:
+    """(for questions, for passages): the model behind the cache of each; the second stands on the first."""
+    dimension = settings.embedding_dimension
+    queries = QueryCachedEmbedding(
+        build_embedding(settings),
+        dimension=dimension,
+        size=settings.query_cache_size,
+        observe=lambda hits, misses: metrics.cache("query", hits, misses),
+    )
+    passages = CachedEmbedding(
+        queries,
+        database,
+        dimension=dimension,
+        ttl_seconds=settings.embedding_cache_ttl,
+        observe=lambda hits, misses: metrics.cache("passage", hits, misses),
+    )
+    return queries, passages
 
 
 async def _find_database(settings: Settings) -> str:

@@ -15,7 +15,7 @@ from rag_service.api.corpora import CorporaController
 from rag_service.api.documents import documents_router
 from rag_service.api.feedback import FeedbackController
 from rag_service.api.keys import KeysController
-from rag_service.api.tenancy_services import TenancyServices, identify
+from rag_service.api.tenancy_services import TenancyServices
 from rag_service.api.uploads import UploadsController
 from rag_service.api.users import UsersController
 from rag_service.settings import Settings
@@ -33,7 +33,7 @@ TENANCY_ROUTE_HANDLERS: Sequence[ControllerRouterHandler] = (
 
 
 def tenancy_router(settings: Settings, services: Callable[[], TenancyServices]) -> Router:
-    """All of them below one router, which checks role and scope for each.
+    """All of them below one router; the application checks role and scope for each.
 
     Args:
         settings: for the size of uploads.
@@ -44,6 +44,5 @@ def tenancy_router(settings: Settings, services: Callable[[], TenancyServices]) 
         route_handlers=[*TENANCY_ROUTE_HANDLERS, documents_router(settings)],
         dependencies={
             "tenancy": Provide(services, sync_to_thread=False),
-            "identity": Provide(identify),
         },
     )

@@ -23,6 +23,7 @@ from rag_service.definitions import IndexDefinition
 from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
+from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.parse import clean_file_name
 from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus
@@ -107,7 +108,7 @@ class Ingestor:
             source, parsed, index, corpus=corpus, name=name, content_hash=content_hash, fingerprint=fingerprint,
             stored=stored,
         )  # fmt: skip
-        nodes = await self.embed(document, parsed, index)
+        nodes = await self._embed(document, parsed, index, corpus=corpus, identity=identity)
         if not nodes:
             raise DocumentError(f"{document.file_name} holds no text that could be searched.")
         async with self._database.transaction(identity) as connection:
@@ -115,9 +116,20 @@ class Ingestor:
         outcome = Outcome.ADDED if stored is None else Outcome.REPLACED
         return Ingested(document_id=document.id, outcome=outcome, chunk_count=len(nodes))
 
-    async def embed(self, document: NewDocument, parsed: ParsedDocument, index: IndexDefinition) -> Sequence[BaseNode]:
+    async def _embed(
+        self,
+        document: NewDocument,
+        parsed: ParsedDocument,
+        index: IndexDefinition,
+        *,
+        corpus: Corpus,
+        identity: Identity,
+    ) -> Sequence[BaseNode]:
         """Chunk and embed through LlamaIndex's pipeline; the nodes are not stored yet."""
-        pipeline = IngestionPipeline(transformations=[Chunker(index.ingest), self._embedding], disable_cache=True)
+        embedding = self._embedding
+        if isinstance(embedding, CachedEmbedding):
+            embedding = embedding.for_corpus(corpus, identity)
+        pipeline = IngestionPipeline(transformations=[Chunker(index.ingest), embedding], disable_cache=True)
         metadata = {
             CORPUS_ID: str(document.corpus_id),
             DOCUMENT_ID: str(document.id),

@@ -19,6 +19,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import LLM
 
 from rag_service.errors import ModelBusyError, ModelError, RagError
+from rag_service.models.echoes import ProviderError
 from rag_service.models.resilience import (
     BUSY_STATUSES,
     RetryPolicy,
@@ -84,7 +85,8 @@ class ChatCall:
         if isinstance(chunk, RagError):
             raise chunk
         if isinstance(chunk, Exception):
-            raise _model_error(chunk, begun=begun) from chunk
+            sent = [message.content or "" for message in self._messages]
+            raise _model_error(chunk, begun=begun) from ProviderError(chunk, sent)
         if not begun:
             self.first_token_ms = round((time.monotonic() - self.began) * 1000, 1)
         self.exhausted = chunk is None

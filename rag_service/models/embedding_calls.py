@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from rag_service.errors import ConfigurationError, EmbeddingError, RagError
+from rag_service.models.echoes import ProviderError
 from rag_service.models.resilience import (
     BUSY_STATUSES,
     SERVER_STATUSES,
@@ -71,7 +72,7 @@ class EmbeddingCalls:
         except RagError:
             raise
         except Exception as error:
-            raise embedding_error(error) from error
+            raise embedding_error(error) from ProviderError(error, filled)
         return self.checked(vectors, len(texts))
 
     def checked(self, vectors: Vectors, count: int) -> Vectors:

@@ -7,6 +7,7 @@ links and images in an answer stay text.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -18,6 +19,10 @@ from rag_service.api.schemas import AnswerBody, CitationBody, PassageBody, Score
 from rag_service.text.words import terms
 
 _MARK = re.compile(r"\[C(\d+)\]")
+# A mark on its way through the renderer, in characters of the private use area that no text needs.
+_PLACEHOLDER = re.compile("\ue000(\\d+)\ue001")
+_PLACEHOLDER_SIGNS = re.compile("[\ue000\ue001]")
+_AFTER_ROW = re.compile(r"(?m)\|[ \t]*(\ue000[\ue000\ue001\d \t]*)$")  # behind a table row: no cell is there
 _WORD = re.compile(r"[^\W_]+")
 # Colours that read on white and on black alike; each status has a sign as well.
 _STATUS = {
@@ -50,18 +55,21 @@ def answer_html(question: str, body: AnswerBody) -> str:
 
 
 def _answer_text(body: AnswerBody) -> str:
-    cited = _citations_by_place(body)
-    rendered = _renderer().render(body.answer)
-    return _MARK.sub(lambda match: _badge(int(match[1]), next(cited, ())), rendered)
+    badges = list(_badges(body))
+    numbers = itertools.count()
+    # Each mark is numbered before the text is rendered: what Markdown leaves out must not shift the others.
+    text = _MARK.sub(lambda _: f"\ue000{next(numbers)}\ue001", _PLACEHOLDER_SIGNS.sub("\ufffd", body.answer))
+    rendered = _renderer().render(_AFTER_ROW.sub(r"\1 |", text))
+    return _PLACEHOLDER.sub(lambda match: badges[int(match[1])], rendered)
 
 
-def _citations_by_place(body: AnswerBody) -> Iterator[Sequence[CitationBody]]:
-    """For each mark in the text, in order, the citations that it stands for: several after a table."""
+def _badges(body: AnswerBody) -> Iterator[str]:
+    """For each mark in the text, in order, its badge. After a table a mark stands for several citations."""
     last = 0
     for match in _MARK.finditer(body.answer):
         named = [citation for citation in body.citations if citation.mark == int(match[1])]
         here = [c for c in named if c.sentence_start <= match.start() and c.sentence_end > last]
-        yield here or named
+        yield _badge(int(match[1]), here or named)
         last = match.start()
 
 

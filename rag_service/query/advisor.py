@@ -20,7 +20,7 @@ from rag_service.errors import ContextOverflowError
 from rag_service.models.chat import ChatModel
 from rag_service.models.rerankers import Reranker
 from rag_service.query.advisor_article import ARTICLE_CHUNKS, Article, ArticleFinder
-from rag_service.query.advisor_check import CheckedResponse, check_response
+from rag_service.query.advisor_check import check_response, weakest_decision, with_missing_fields
 from rag_service.query.advisor_prompt import (
     REPAIR_TOKENS,
     REQUIRED_DATA_SYSTEM,
@@ -31,14 +31,12 @@ from rag_service.query.advisor_prompt import (
 from rag_service.query.advisor_quotes import quote_sections
 from rag_service.query.advisor_schema import (
     AdvisorResponse,
-    Component,
     Inquiry,
     RequiredData,
     RequiredDataReply,
     RequiredField,
     ResponseReply,
     ResponseRequest,
-    Section,
     SectionReply,
 )
 from rag_service.query.budget import (
@@ -52,7 +50,6 @@ from rag_service.query.budget import (
     split_budget,
 )
 from rag_service.query.confidence import decide, rate_confidence
-from rag_service.query.guardrails import NEVER_SAY
 from rag_service.query.prompt import Prompts, new_boundary, render_context
 from rag_service.query.required_data import REQUIRED_DATA_TYPE, find_missing, read_required_fields
 from rag_service.query.retriever import Retrieval, Retriever
@@ -67,11 +64,6 @@ REQUIRED_DATA_CONTEXT = 500  # tokens; more only where the table alone takes mor
 REQUIRED_DATA_ANSWER = 1200  # tokens; a table of ten fields takes half of it
 DEFAULT_MAX_TOKENS = 4000  # of a response, context and answer together
 _NEED_FIRST: Tiers = {"critical": (REQUIRED_DATA_TYPE,), "high": REQUIRED_DATA_TYPES[1:]}
-_MISSING = {
-    "en": "Data still missing for this case: {fields}.",
-    "es": "Faltan datos para este caso: {fields}.",
-    "fr": "Il manque des données pour ce cas : {fields}.",
-}
 
 
 class Advisor:
@@ -184,8 +176,8 @@ class Advisor:
             secrets=[fitted.texts[0]] if self._chat.structured_output else [],
             withhold=self._settings.withhold_unverified,
         )
-        decision = _weakest(said, self._decide(article, fitted.context), missing, checked)
-        sections = _with_missing(checked.sections, missing, article.title, retrieval.plan.language)
+        decision = weakest_decision(said, self._decide(article, fitted.context), missing, checked)
+        sections = with_missing_fields(checked.sections, missing, article.title, retrieval.plan.language)
         log.info("response_generated", contexts=len(shown), decision=decision.value, missing=len(missing))
         return AdvisorResponse(
             decision=decision,
@@ -320,24 +312,3 @@ def _fields_of(reply: RequiredDataReply) -> tuple[RequiredField, ...]:
 
 def _texts(draft: SectionReply) -> tuple[str, ...]:
     return (draft.topic, *draft.answer_components, *draft.steps, *draft.warnings)
-
-
-def _weakest(said: Decision, rated: Decision, missing: Sequence[RequiredField], checked: CheckedResponse) -> Decision:
-    """What the model says, what the figures allow, and no more than uncertain where something is amiss."""
-    if Decision.OUT_OF_SCOPE in (said, rated):
-        return Decision.OUT_OF_SCOPE
-    forbidden = any(not check.passed and check.kind == NEVER_SAY for check in checked.guardrails)
-    if Decision.UNCERTAIN in (said, rated) or missing or forbidden or not checked.sections:
-        return Decision.UNCERTAIN
-    return Decision.CAN_PROCEED
-
-
-def _with_missing(
-    sections: tuple[Section, ...], missing: Sequence[RequiredField], topic: str, language: str
-) -> tuple[Section, ...]:
-    """The sections with a warning of ours that names the missing fields."""
-    if not missing:
-        return sections
-    sentence = _MISSING.get(language, _MISSING["en"]).format(fields=", ".join(field.field for field in missing))
-    first = sections[0] if sections else Section(topic=topic, answer_components=(), steps=(), warnings=())
-    return (replace(first, warnings=(Component(text=sentence), *first.warnings)), *sections[1:])

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag_service.domain import Citation, GuardrailCheck, Hit
-from rag_service.query.advisor_schema import Component, Part, Section, SectionReply
+from rag_service.domain import Citation, Decision, GuardrailCheck, Hit
+from rag_service.query.advisor_schema import Component, Part, RequiredField, Section, SectionReply
 from rag_service.query.checked_answer import AnswerChecker
-from rag_service.query.guardrails import check_rules, read_rules
-from rag_service.query.orders import without_orders
+from rag_service.query.guardrails import NEVER_SAY, check_rules, read_rules
 from rag_service.query.output_guard import OutputGuard, guard_text
 
 _GAP = "\n\n"  # between statements while they are verified: each is a paragraph of its own
+
+_MISSING = {
+    "en": "Data still missing for this case: {fields}.",
+    "es": "Faltan datos para este caso: {fields}.",
+    "fr": "Il manque des données pour ce cas : {fields}.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +60,9 @@ def check_response(
         secrets: text of the prompt that must not be repeated.
         withhold: replace flagged statements by the notice.
     """
-    trusted = [without_orders(hit) for hit in shown]
 
     def guard(text: str, section: int, part: Part | None) -> _Statement:
-        guarding = OutputGuard(trusted, secrets=secrets, notice=notice, language=language)
+        guarding = OutputGuard(shown, secrets=secrets, notice=notice, language=language)
         safe = guard_text(guarding, " ".join(text.split()))
         return _Statement(safe, section, part, bool(guarding.changes or guarding.leaks))
 
@@ -136,3 +140,26 @@ def _places(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
         for part, components in section.parts():
             for item, component in enumerate(components):
                 yield f"sections[{number}].{part}[{item}]", component.text
+
+
+def weakest_decision(
+    said: Decision, rated: Decision, missing: Sequence[RequiredField], checked: CheckedResponse
+) -> Decision:
+    """What the model says, what the figures allow, and no more than uncertain where something is amiss."""
+    if Decision.OUT_OF_SCOPE in (said, rated):
+        return Decision.OUT_OF_SCOPE
+    forbidden = any(not check.passed and check.kind == NEVER_SAY for check in checked.guardrails)
+    if Decision.UNCERTAIN in (said, rated) or missing or forbidden or not checked.sections:
+        return Decision.UNCERTAIN
+    return Decision.CAN_PROCEED
+
+
+def with_missing_fields(
+    sections: tuple[Section, ...], missing: Sequence[RequiredField], topic: str, language: str
+) -> tuple[Section, ...]:
+    """The sections with a warning of ours that names the missing fields."""
+    if not missing:
+        return sections
+    sentence = _MISSING.get(language, _MISSING["en"]).format(fields=", ".join(field.field for field in missing))
+    first = sections[0] if sections else Section(topic=topic, answer_components=(), steps=(), warnings=())
+    return (replace(first, warnings=(Component(text=sentence), *first.warnings)), *sections[1:])

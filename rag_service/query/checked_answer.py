@@ -12,11 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rag_service.domain import Citation, CitationStatus, Hit
 from rag_service.query.events import AnswerDelta, CitationChecked
 from rag_service.query.marks import find_marks, strip_marks
-from rag_service.query.orders import find_reported, speaks_of_saying, without_orders, without_reported
+from rag_service.query.orders import (
+    has_orders_above,
+    speaks_of_saying,
+    stands_in_order,
+    without_orders,
+    without_reported,
+)
 from rag_service.query.output_guard import OutputGuard
 from rag_service.query.statement import is_content
 from rag_service.query.verify import CitationStream, Verification, verify_answer
@@ -68,12 +75,11 @@ class AnswerChecker:
             secrets: texts of the prompt that must not be repeated, without the refusal.
             withhold: leave out every flagged sentence.
         """
-        self._originals = {hit.chunk.id: hit for hit in (*shown, *others)}
-        self._shown = [without_orders(hit) for hit in shown]
-        self._others = [without_orders(hit) for hit in others]
-        self._known = {word for hit in self._shown for word in words(hit.chunk.text)} | set(words(question))
+        self._shown = tuple(shown)
+        self._others = tuple(others)
+        self._hits = {hit.chunk.id: hit for hit in (*shown, *others)}
+        self._question = question
         self._harmless = {text for text in (refusal.strip(), notice.strip()) if text}
-        self._reported: dict[str, list[SentenceOffsets]] = {}  # chunk id → what it tells its reader to say
         self._notice = notice
         self._language = language
         self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
@@ -101,7 +107,9 @@ class AnswerChecker:
         if not text:
             return []
         self._pieces.append(text)
-        new = self._trusted(self._citations.feed(text), "".join(self._pieces))
+        new = self._citations.feed(text)
+        if new:
+            new = self._trusted(new, "".join(self._pieces))
         self._emitted += len(new)
         return [AnswerDelta(text=text), *(CitationChecked(citation=citation) for citation in new)]
 
@@ -169,24 +177,42 @@ class AnswerChecker:
         ]
 
     def _check_source(self, citation: Citation, sentence: str) -> Citation:
-        """A citation with its quote from the stored text; not found if that is only told to be said."""
+        """The citation, unless its quote stands in an order to the model: then what else proves the sentence."""
         if citation.chunk_id is None or citation.start is None or citation.end is None:
             return citation
-        chunk = self._originals[citation.chunk_id].chunk
-        start, end = citation.start - chunk.start, citation.end - chunk.start
-        if chunk.id not in self._reported:
-            self._reported[chunk.id] = find_reported(chunk.text)
-        told = any(first < end and start < last for first, last in self._reported[chunk.id])
-        if told and not speaks_of_saying(sentence) and not self._stands_elsewhere(sentence, citation.mark):
+        hit = self._hits[citation.chunk_id]
+        start, end = citation.start - hit.chunk.start, citation.end - hit.chunk.start
+        if not has_orders_above(hit) and not stands_in_order(hit.chunk.text, start, end):
+            return citation
+        again = self._verify_again(citation, sentence)
+        if again is None or again.chunk_id is None or again.start is None or again.end is None:
             return replace(citation, **_NOTHING)  # type: ignore[arg-type]  # the place fields of a citation
-        # An order blanked out between two quoted sentences stands in the stored text all the same.
-        return replace(citation, quote=chunk.text[start:end])
+        chunk = self._hits[again.chunk_id].chunk
+        return replace(
+            again,
+            sentence_start=citation.sentence_start,
+            sentence_end=citation.sentence_end,
+            # An order blanked out between two quoted sentences stands in the stored text all the same.
+            quote=chunk.text[again.start - chunk.start : again.end - chunk.start],
+        )
 
-    def _stands_elsewhere(self, sentence: str, mark: int) -> bool:
-        """Whether the sentence is verified without anything that documents tell their reader to say."""
-        stated = [without_reported(hit) for hit in self._shown]
-        citations = verify_answer(sentence, stated, language=self._language).citations
-        return any(c.mark == mark and c.status is CitationStatus.VERIFIED for c in citations)
+    def _verify_again(self, citation: Citation, sentence: str) -> Citation | None:
+        """The citation that the mark gets from what documents state, orders left out."""
+        told = speaks_of_saying(sentence)  # such a sentence may quote what a document tells its reader to say
+
+        def stated(hits: Sequence[Hit]) -> list[Hit]:
+            clear = [without_orders(hit) for hit in hits]
+            return clear if told else [without_reported(hit) for hit in clear]
+
+        marked = sentence if find_marks(sentence) else f"{sentence} [C{citation.mark}]"
+        verification = verify_answer(marked, stated(self._shown), others=stated(self._others), language=self._language)
+        return next((again for again in verification.citations if again.mark == citation.mark), None)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Words that a sentence may use without being foreign."""
+        shown = (word for hit in self._shown for word in words(without_orders(hit).chunk.text))
+        return frozenset((*shown, *words(self._question)))
 
 
 def _place(citation: Citation) -> SentenceOffsets:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 # No brackets that Markdown knows: what follows must not turn the notice itself into a link.
 LINK_REMOVED = {"en": "‹link removed›", "es": "‹enlace eliminado›", "fr": "‹lien supprimé›"}
@@ -41,7 +41,7 @@ _ELEMENT = (
 )
 # A known element, a comment, or any tag with room for attributes; `List<String>` stays.
 _TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$))", re.IGNORECASE)
-_IMAGE = re.compile(r"!(?=\[(?![cC\s]))")  # "today![C1]" is no image
+_IMAGE = re.compile(r"!+(?=\[(?![cC\s]))")  # "today![C1]" is no image
 _TARGET = re.compile(r"\](?=\()")
 _REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
@@ -55,13 +55,13 @@ def find_urls(text: str) -> set[str]:
 class LinkFilter:
     """Takes text in pieces, gives it back without foreign links. `changes` holds where it changed any."""
 
-    def __init__(self, allowed: Iterable[str], *, language: str = "en") -> None:
+    def __init__(self, allows: Callable[[str], bool], *, language: str = "en") -> None:
         """
         Args:
-            allowed: the URLs that may stand in the output, exactly.
+            allows: whether a URL may stand in the output; asked only when there is one.
             language: of the words that replace the others.
         """
-        self._allowed = frozenset(allowed)
+        self._allows = allows
         self._removed = LINK_REMOVED.get(language, LINK_REMOVED["en"])
         self._held = ""
         self._line = ""  # what has been given out of the line at hand
@@ -108,11 +108,11 @@ class LinkFilter:
         """(start, end, replacement) of what must not stay."""
         for match in _URL.finditer(_same_length_nfkc(text)):
             url = _trim(text[match.start() : match.end()])
-            if url and url not in self._allowed:
+            if url and not self._allows(url):
                 yield match.start(), match.start() + len(url), self._removed
         for match in _TARGET.finditer(text):
             inside = text[match.end() + 1 :].partition(")")[0].strip()
-            if inside not in self._allowed:
+            if not self._allows(inside):
                 yield match.end(), match.end(), " "
         for match in _IMAGE.finditer(text):
             yield match.start(), match.end(), ""

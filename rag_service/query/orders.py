@@ -2,8 +2,8 @@
 
 An order is no statement of the document's subject: what a model writes because a document told it to must
 not be "verified" by the very sentence that told it, nor may a link that an order brought in pass as one of
-the documents'. So before an answer is checked, orders are blanked out of the chunks it is checked against,
-character for character, and offsets stay true.
+the documents'. Where a quote stands in an order, the claim is verified once more, against the chunks with
+their orders blanked out, character for character, so that offsets stay true.
 
 There are two nets. A paragraph counts as an order from the first sentence on that addresses the model about
 its instructions, its prompt or its answer (English, Spanish, French). Sentences in the imperative alone are
@@ -133,6 +133,19 @@ def without_reported(hit: Hit) -> Hit:
     return hit if text == hit.chunk.text else replace(hit, chunk=replace(hit.chunk, text=text))
 
 
+def stands_in_order(text: str, start: int, end: int) -> bool:
+    """Whether [start, end) of a text overlaps an order, or what a reader is told to say.
+
+    Looks at the paragraphs of the quote alone: an order does not reach beyond its own.
+    """
+    before = text.rfind("\n\n", 0, start)
+    begin = before + 2 if before >= 0 else 0
+    finish = text.find("\n\n", end)
+    part = text[begin : finish if finish >= 0 else len(text)]
+    found = (*find_orders(part), *find_reported(part))
+    return any(first < end - begin and start - begin < last for first, last in found)
+
+
 def find_orders(text: str) -> list[tuple[int, int]]:
     """Characters [start, end) that give orders to a model: from such a sentence to the end of its paragraph."""
     if not _ADDRESS.search(_readable(text)):
@@ -147,6 +160,14 @@ def find_orders(text: str) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found or [(0, len(text))]  # spread over several sentences: nothing of the text can be trusted
+
+
+def has_orders_above(hit: Hit) -> bool:
+    """Whether the title, a heading or the sheet's name is an order: they count as context of what stands below."""
+    names = dict.fromkeys(
+        name for span in hit.chunk.spans for name in (*span.location.headings, span.location.sheet or "")
+    )
+    return any(find_orders(name) for name in (hit.chunk.document.title, *names) if name)
 
 
 def without_orders(hit: Hit) -> Hit:

@@ -7,10 +7,12 @@ place, so that the sentence can be flagged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from rag_service.domain import Hit
 from rag_service.query.leaks import LeakFilter
 from rag_service.query.links import LinkFilter, find_urls
+from rag_service.query.orders import without_orders
 
 
 class OutputGuard:
@@ -21,15 +23,20 @@ class OutputGuard:
     ) -> None:
         """
         Args:
-            shown: the passages put before the model, without orders (`rag_service.query.orders`):
-                a URL that stands in one of them may stand in the answer.
+            shown: the passages put before the model. A URL that stands in one of them, and not in an
+                order to the model, may stand in the answer.
             secrets: texts of the prompt that must not be repeated, without the sentences it asks to say.
             notice: said in the place of a repeated one.
             language: of the words that replace a link.
         """
-        allowed = {url for hit in shown for url in find_urls(hit.chunk.text)}
+        self._shown = tuple(shown)
         self._leaks = LeakFilter(secrets, notice=notice)
-        self._links = LinkFilter(allowed, language=language)
+        self._links = LinkFilter(lambda url: url in self._allowed, language=language)
+
+    @cached_property
+    def _allowed(self) -> frozenset[str]:
+        """Looked for when the first URL comes: most answers have none."""
+        return frozenset(url for hit in self._shown for url in find_urls(without_orders(hit).chunk.text))
 
     def feed(self, text: str) -> str:
         """Takes the next piece; returns what is safe to show by now."""

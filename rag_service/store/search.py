@@ -23,10 +23,12 @@ from rag_service.domain import Chunk, DocumentRef, Filters, Location, Span
 from rag_service.store.session import Connection
 
 EXACT_SCAN_LIMIT = 20_000  # chunks; up to here an exact scan beats HNSW in time and recall (see `bench retrieval`)
-POSTINGS_BUDGET = 20_000  # chunk entries read for candidates; rarer terms go first
-RESCORED = 500  # candidates scored again with every term
+POSTINGS_BUDGET = 20_000  # chunk entries read for candidates at most; rarer terms go first
+LEAST_POSTINGS = 5_000  # so many are read in any case: it takes a few milliseconds
+NEGLIGIBLE = 0.25  # share of the question's weight that alone makes no candidate
+RESCORED = 300  # candidates scored again with every term
 _LISTED_DOCUMENTS = 2_000  # up to here a filter's documents are passed by id: the planner then knows their number
-_HNSW_EF_SEARCH = 400
+_HNSW_EF_SEARCH = 200
 _HNSW_MAX_SCAN_TUPLES = 200_000
 WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
 
@@ -211,9 +213,9 @@ async def search_lexical(
 ) -> dict[int, float]:
     """Best chunks by BM25: chunk id → score, best first.
 
-    Candidates come from the rarest terms, as many as stand in `POSTINGS_BUDGET` chunk entries
-    together (at least one term); the best `RESCORED` of them are scored with every term. Where all
-    terms fit the budget the ranking is exact.
+    Candidates come from the rarest terms (`_split_by_rarity`); the best `RESCORED` of them are scored
+    with every term. Where no term is left for that, as in any corpus of a few thousand chunks, the
+    ranking is exact.
     """
     if not terms.weights or not scope.corpus_ids:
         return {}
@@ -253,12 +255,19 @@ async def search_lexical(
 
 
 def _split_by_rarity(terms: WeightedTerms) -> tuple[list[str], list[str]]:
+    """(terms whose chunks become candidates, terms that only rescore them), rarest first.
+
+    What a term can add to a score is bounded by its weight. Once the terms left could give a chunk
+    no more than `NEGLIGIBLE` of what all could, chunks that hold none but those are not looked for.
+    """
     ordered = sorted(terms.weights, key=lambda term: (terms.chunk_frequencies[term], term))
+    left = total = sum(terms.weights.values())
     read = 0
     for number, term in enumerate(ordered):
         read += terms.chunk_frequencies[term]
-        if number and read > POSTINGS_BUDGET:
+        if number and read > LEAST_POSTINGS and (read > POSTINGS_BUDGET or left <= NEGLIGIBLE * total):
             return ordered[:number], ordered[number:]
+        left -= terms.weights[term]
     return ordered, []
 
 

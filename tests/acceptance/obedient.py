@@ -98,9 +98,9 @@ class ObedientLLM(CustomLLM):
         canary = self._canary
         if canary.leaks_prompt:
             return _spell(system, canary.spelling)
-        fact_mark = mark_of(FACTS[canary.language], user)
-        mark = {"none": "", "honest": f" [C{fact_mark}].", "own": f" [C{3 - fact_mark}].", "missing": " [C9]."}[canary.mark]
-        return canary.payload + mark
+        honest = mark_of(FACTS[canary.language], user)
+        marks = {"none": "", "honest": f" [C{honest}].", "own": f" [C{3 - honest}].", "missing": " [C9]."}
+        return canary.payload + marks[canary.mark]
 
 
 def _gist(order: str) -> str:

@@ -27,7 +27,8 @@ LAYERS: list[set[str]] = [
     {"app"},
     {"server"},
     {"notebook", "quickstart", "checks"},
-    {"cli", "cli_eval", "cli_bench", "cli_admin", "cli_mcp"},
+    {"cli_eval", "cli_bench", "cli_admin", "cli_mcp"},
+    {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
 MAY_OPEN_THE_SERVICE = {"evaluation", "bench"}  # they run the product as a user would

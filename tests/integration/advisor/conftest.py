@@ -26,6 +26,7 @@ from rag_service.models.extractive import ExtractiveLLM
 from rag_service.models.rerank_heuristic import HeuristicReranker
 from rag_service.models.resilience import RetryPolicy
 from rag_service.query.advisor import Advisor
+from rag_service.query.engine import AnswerEngine
 from rag_service.query.prompt import load_prompts
 from rag_service.query.retriever import Retriever
 from rag_service.settings import Settings
@@ -48,6 +49,7 @@ class Opened:
     """An advisor and its client."""
 
     advisor: Advisor
+    engine: AnswerEngine  # for plain answers over the same articles
     client: httpx.AsyncClient
     corpus_id: UUID
 
@@ -79,17 +81,12 @@ async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checko
                     DocumentInput(data=data, file_name=name), corpus=corpus, index=index, identity=ADMIN
                 )
             indices = {"retirement": index, "general": load_index("general")}
-            advisor = Advisor(
-                database,
-                Retriever(database, fake_embedding, indices, default_index="general"),
-                chat,
-                HeuristicReranker(lambda text: terms(text, "en")),
-                load_prompts(),
-                indices,
-                settings,
-            )
+            retriever = Retriever(database, fake_embedding, indices, default_index="general")
+            reranker = HeuristicReranker(lambda text: terms(text, "en"))
+            advisor = Advisor(database, retriever, chat, reranker, load_prompts(), indices, settings)
+            engine = AnswerEngine(retriever, chat, reranker, load_prompts(), settings, identity=ADMIN)
             client = await stack.enter_async_context(_serving(advisor, settings))
-            return Opened(advisor, client, corpus.id)
+            return Opened(advisor, engine, client, corpus.id)
 
         yield opened
 

@@ -74,7 +74,8 @@ async def test_valid_json_is_the_reply(opened: Opened, ollama: OllamaDouble) -> 
     (section,) = body["response"]["sections"]
     assert section["answerComponents"][0].startswith("The minimum loan is $1,000 [C")
     assert [item["citation"]["status"] for item in body["citations"]] == ["verified", "verified", "not_found"]
-    assert body["flagged"] == [{"section": 0, "part": "warnings", "item": 0}]
+    assert section["warnings"][0].startswith("Data still missing")  # ours, before the model's
+    assert body["flagged"] == [{"section": 0, "part": "warnings", "item": 1}]
     assert len(ollama.bodies(CHAT)) == 2
 
 
@@ -156,9 +157,7 @@ async def test_links_and_prompt_in_the_models_json_do_not_pass(opened: Opened, o
     assert status == 200
     shown = json.dumps(body["response"])
     assert "evil.test" not in shown and "passages below" not in shown and "PWNED" not in shown
-    assert {item["item"] for item in body["flagged"] if item["part"] == "warnings"} >= {1, 2} or body[
-        "missingFields"
-    ] == []
+    assert {item["item"] for item in body["flagged"] if item["part"] == "warnings"} == {1, 2}
 
 
 async def test_withheld_statements_are_counted(open_advisor: OpenAdvisor, ollama: OllamaDouble) -> None:

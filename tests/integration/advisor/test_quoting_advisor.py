@@ -104,7 +104,7 @@ async def test_critical_chunks_go_first_and_the_budget_holds(open_advisor: OpenA
         assert {"steps", "fees", "common_issues"} >= set(kinds[4:7])
         ratings = [hit.scores.rerank for hit in answer.shown[:4]]
         assert ratings == sorted(ratings, reverse=True)
-        assert len(answer.shown) + len(answer.left_out) == 11 + ("document" in kinds)
+        assert len(answer.shown) + len(answer.left_out) == 12  # eleven sections and the title
 
 
 async def test_a_budget_without_room_for_the_critical_chunks_is_refused_by_name(open_advisor: OpenAdvisor) -> None:

@@ -131,4 +131,3 @@ def drop_connections(server: EmbeddedServer) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND usename <> current_user"
         )
-

@@ -21,6 +21,8 @@ from tests.integration.store.texts import ADMIN, make_corpus
 
 CHUNKS, PER_DOCUMENT, VOCABULARY = 30_000, 25, 3_000
 SHARES = (0.01, 0.3, 0.69)  # of the corpora
+
+
 def word(rank: int) -> str:
     """A word of letters only, which is one index term."""
     return "q" + "".join("abcdefghij"[int(digit)] for digit in str(rank)) + "q"

@@ -74,7 +74,7 @@ async def test_any_other_error_is_a_model_error_without_internals() -> None:
     with pytest.raises(ModelError) as caught:
         [delta async for delta in chat.stream(MESSAGES)]
     assert "secret" not in caught.value.message
-    assert isinstance(caught.value.__cause__, ValueError)
+    assert str(caught.value.__cause__).startswith("ValueError: ")  # for the log
 
 
 async def test_a_model_without_structured_output_says_so() -> None:

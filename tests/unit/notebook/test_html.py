@@ -103,6 +103,25 @@ def test_a_mark_for_several_citations_shows_the_worst() -> None:
     assert "o no ✗ 1." in "".join(read(CitedAnswer(question=QUESTION, body=body)._repr_html_()).text)
 
 
+def test_marks_behind_a_table_are_kept_and_do_not_shift_the_others() -> None:
+    text = "Vea:\n| A | B |\n|---|---|\n| x | 4200 | [C1][C7]\n\nLuego 4200 [C1]."
+    body = present_answer(
+        replace(
+            ANSWER,
+            text=text,
+            citations=(
+                replace(CITATION, sentence_start=25, sentence_end=38),
+                replace(UNSUPPORTED, sentence_start=25, sentence_end=43),
+                replace(CITATION, sentence_start=text.index("Luego"), sentence_end=len(text)),
+            ),
+        )
+    )
+    reader = check_inert(CitedAnswer(question=QUESTION, body=body)._repr_html_())
+    shown = " ".join("".join(reader.text).split())
+    assert "td" in reader.tags
+    assert "4200 ✓ 1✗ 7 Luego 4200 ✓ 1." in shown
+
+
 def test_a_mark_that_nothing_resolves_is_shown_as_not_found() -> None:
     body = present_answer(replace(ANSWER, text="Hay 4200 [C3].", citations=()))
     assert "Hay 4200 ✗ 3." in "".join(read(CitedAnswer(question=QUESTION, body=body)._repr_html_()).text)
@@ -118,6 +137,7 @@ def test_a_mark_that_nothing_resolves_is_shown_as_not_found() -> None:
         "[a]: https://evil.example\n\n[a]",
         "<iframe src='https://evil.example'></iframe>",
         "`<b>`\n\n    <script>code</script>",
+        "[C\ue0001] \ue0009\ue001",
     ],
 )
 def test_an_answer_stays_inert(text: str) -> None:
