@@ -60,7 +60,7 @@ def generate_corpus(count: int, *, dimension: int, seed: int = SEED) -> BenchCor
     """`count` chunks of 40 to 200 words; some seconds for 70,000."""
     generator = np.random.default_rng(seed)
     words = np.array(_make_words(generator, _VOCABULARY))
-    tenants = tuple(_assign_tenants(count))
+    tenants = tuple(assign_tenants(count))
     documents = [list(chunks) for _, chunks in cut_documents(tenants)]
     topic_of = np.empty(count, dtype=np.int64)
     for chunks in documents:
@@ -129,10 +129,12 @@ def _make_vectors(generator: np.random.Generator, topic_of: npt.NDArray[np.int64
     noise = generator.standard_normal((len(topic_of), dimension), dtype=np.float32) * (_SPREAD / np.sqrt(dimension))
     vectors: Vectors = centres[topic_of] + noise
     # What the database stores: half precision. Exact answers must be computed on the same values.
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    stored: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    return stored
 
 
-def _assign_tenants(count: int) -> list[str]:
+def assign_tenants(count: int) -> list[str]:
+    """The tenant of each of `count` chunks, by the shares above."""
     tenants: list[str] = []
     for name, share in SHARES.items():
         tenants += [name] * max(1, round(share * count))
@@ -161,7 +163,7 @@ def generate_queries(
     for number in generator.choice(members, size=count, replace=len(members) < count):
         pool = corpus.texts[number].split()
         text = " ".join(generator.choice(pool, size=min(words, len(pool)), replace=False))
-        noise = generator.standard_normal(corpus.vectors.shape[1]).astype(np.float32)
+        noise = generator.standard_normal((corpus.vectors.shape[1],)).astype(np.float32)
         vector = corpus.vectors[number] + 0.6 * noise / np.linalg.norm(noise)
         queries.append(BenchQuery(text=text, vector=vector / np.linalg.norm(vector)))
     return queries

@@ -66,7 +66,9 @@ class ExactBM25:
         return sorted(scores, key=lambda number: (-scores[number], number))[:count]
 
 
-def nearest(vectors: npt.NDArray[np.float32], members: Numbers, query: npt.NDArray[np.float32], count: int) -> list[int]:
+def nearest(
+    vectors: npt.NDArray[np.float32], members: Numbers, query: npt.NDArray[np.float32], count: int
+) -> list[int]:
     """Numbers of the nearest chunks by cosine, nearest first. All rows have length 1."""
     order = np.argsort(-(vectors[members] @ query), kind="stable")[:count]
     found: list[int] = members[order].tolist()

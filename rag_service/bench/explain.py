@@ -52,7 +52,7 @@ class WatchedDatabase(Database):
 async def find_seq_scans(
     database: Database, identity: Identity, statements: Iterable[Statement], *, tables: frozenset[str] = LARGE_TABLES
 ) -> list[str]:
-    """"table: statement" for each plan of these statements that reads a large table from end to end."""
+    """ "table: statement" for each plan of these statements that reads a large table from end to end."""
     found = []
     async with database.transaction(identity) as connection:
         for statement in statements:

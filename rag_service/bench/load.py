@@ -111,7 +111,7 @@ def refuse_real_data(owner_conninfo: str) -> None:
         ).fetchone()
     if found is not None:
         raise InputError(
-            f"The database holds the corpus {found[0]!r}; a bench runs in a database of its own, never beside real data."
+            f"The database holds the corpus {found[0]!r}; a bench runs in a database of its own, not beside real data."
         )
 
 
@@ -179,7 +179,8 @@ def _make_document(corpus: BenchCorpus, chunks: Sequence[int], corpus_id: UUID) 
         start += len(corpus.texts[number]) + 1
         nodes.append(
             TextNode(
-                id_=str(number), text=corpus.texts[number], metadata=metadata, embedding=corpus.vectors[number].tolist(),
+                id_=str(number), text=corpus.texts[number], metadata=metadata,
+                    embedding=corpus.vectors[number].tolist(),
                 excluded_embed_metadata_keys=list(metadata), excluded_llm_metadata_keys=list(metadata),
             )
         )  # fmt: skip
@@ -212,7 +213,7 @@ def _build_vector_index(owner_conninfo: str, definition: str) -> float:
     started = time.perf_counter()
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         connection.execute("SET maintenance_work_mem = '1GB'")
-        connection.execute(definition)  # type: ignore[call-overload]  # as PostgreSQL itself wrote it
+        connection.execute(definition)  # as PostgreSQL itself wrote it
         connection.execute("VACUUM ANALYZE")
     return time.perf_counter() - started
 

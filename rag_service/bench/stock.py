@@ -118,7 +118,7 @@ def _fill(owner_conninfo: str, store: PGVectorStore, corpus: BenchCorpus, advanc
                 copy.write_row((text, metadata, str(number), "[" + ",".join(f"{value:.5g}" for value in vector) + "]"))
                 advance(1)
         connection.execute("SET maintenance_work_mem = '1GB'")
-        connection.execute(definition[0] if definition else "")  # type: ignore[call-overload]  # PostgreSQL's own text
+        connection.execute(definition[0] if definition else "")  # PostgreSQL's own text
         connection.execute(sql.SQL("VACUUM ANALYZE {}").format(table))
         note = sql.Literal(f"{corpus.seed}-{len(corpus.texts)}")
         connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, note))

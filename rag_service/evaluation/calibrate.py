@@ -60,7 +60,8 @@ class Fit:
     def relevance(self, passages: _Matrix) -> _Matrix:
         """Relevance of passages, 0..1."""
         exponent = self.intercept + passages @ np.array([self.cosine, self.coverage])
-        return 1 / (1 + np.exp(-np.clip(exponent, -60, 60)))
+        relevances: _Matrix = 1 / (1 + np.exp(-np.clip(exponent, -60, 60)))
+        return relevances
 
     def shifted(self, log_odds: float) -> Fit:
         return Fit(intercept=self.intercept + log_odds, cosine=self.cosine, coverage=self.coverage)
@@ -197,7 +198,7 @@ def curve(
         answerable = np.array([relevance for is_answerable, relevance in pairs if is_answerable])
         others = np.array([relevance for is_answerable, relevance in pairs if not is_answerable])
         for threshold in thresholds:
-            points.append(
+            points.append(  # noqa: PERF401 - a comprehension over this would hide the point
                 Point(
                     set=name,
                     threshold=threshold,

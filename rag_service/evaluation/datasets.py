@@ -264,7 +264,7 @@ def _load_beir(folder: Path) -> EvalSet:
         if text:
             passages[key] = Passage(key=key, text=text, group=len(passages) // _STORED_TOGETHER)
     judged = _read_qrels(qrels, passages)
-    questions = []
+    questions: list[Question] = []
     for line, row in _read_jsonl(queries):
         key = _text(row, "_id", f"{queries}:{line}")
         if key in judged:

@@ -163,11 +163,6 @@ class CachedEmbedding(WrappedEmbedding):
             log.warning("embedding_cache_unwritable", exc_info=error)
 
 
-def bind_to_corpus(embedding: BaseEmbedding, corpus: Corpus, identity: Identity) -> BaseEmbedding:
-    """The embedding with its cache opened for a corpus; one without a cache as it is."""
-    return embedding.for_corpus(corpus, identity) if isinstance(embedding, CachedEmbedding) else embedding
-
-
 def wrap_embedding(
     model: BaseEmbedding, settings: Settings, database: Database, *, metrics: Metrics | None = None
 ) -> CachedEmbedding:

@@ -71,7 +71,7 @@ class EmbeddingCalls:
                         vectors = await isolated(work)
         except RagError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a provider's package raises, the caller sees one error
             raise embedding_error(error) from ProviderError(error, filled)
         return self.checked(vectors, len(texts))
 

@@ -24,7 +24,7 @@ from rag_service.store.session import Connection
 
 EXACT_SCAN_LIMIT = 20_000  # chunks; up to here an exact scan beats HNSW in time and recall (see `bench retrieval`)
 POSTINGS_BUDGET = 20_000  # chunk entries read for candidates at most; rarer terms go first
-LEAST_POSTINGS = 5_000  # so many are read in any case: it takes a few milliseconds
+LEAST_POSTINGS = 3_000  # so many are read in any case: it takes a few milliseconds
 NEGLIGIBLE = 0.25  # share of the question's weight that alone makes no candidate
 RESCORED = 300  # candidates scored again with every term
 _LISTED_DOCUMENTS = 2_000  # up to here a filter's documents are passed by id: the planner then knows their number
@@ -328,7 +328,8 @@ async def search_dense(
     else:
         order = distance
         await connection.execute(
-            "SELECT set_config('enable_seqscan', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
+            "SELECT set_config('enable_seqscan', 'off', true),"
+            " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
             " set_config('hnsw.ef_search', %s, true), set_config('hnsw.max_scan_tuples', %s, true)",
             [str(max(_HNSW_EF_SEARCH, limit)), str(_HNSW_MAX_SCAN_TUPLES)],
         )

@@ -293,7 +293,7 @@ class SentenceStream:
         return at if ends and at > 0 else _NO
 
     def _labelled_row_follows(self, at: int, after: int, final: bool) -> bool | None:
-        """Whether a row ends at `at` and the next line is a row like "label: value | …"; None if it is too soon to tell.
+        """Whether a row ends at `at` and the next line is a row like "label: value | …"; None: too soon to tell.
 
         Rows of tables whose labels are in lower case would else read as one sentence that runs on.
         """

@@ -11,12 +11,42 @@ from __future__ import annotations
 
 STOP_WORDS: dict[str, frozenset[str]] = {
     "es": frozenset(
-        ["a", "al", "algo", "algun", "alguna", "algunas", "alguno", "algunos", "ante", "aquel", "aquella", "aquellas", "aquello", "aquellos", "aqui", "asi", "aun", "aunque", "bien", "cabe", "casi", "como", "con", "conmigo", "contigo", "cosa", "cual", "cuales", "cualquier", "cualquiera", "cuando", "cuanta", "cuantas", "cuanto", "cuantos", "cuya", "cuyas", "cuyo", "cuyos", "da", "dar", "de", "debe", "deben", "debo", "del", "demas", "dice", "donde", "dos", "e", "el", "ella", "ellas", "ello", "ellos", "en", "entonces", "era", "erais", "eramos", "eran", "eras", "eres", "es", "esa", "esas", "ese", "eso", "esos", "esta", "estaba", "estaban", "estado", "estamos", "estan", "estar", "estara", "este", "esto", "estos", "estoy", "etc", "fue", "fuera", "fueron", "fui", "ha", "hace", "hacen", "hacer", "hacia", "hago", "han", "has", "hay", "haya", "he", "hemos", "hizo", "hubo", "la", "las", "le", "les", "lo", "los", "luego", "me", "mi", "mia", "mias", "mio", "mios", "mis", "mismas", "necesita", "necesitamos", "necesitan", "necesito", "ni", "ninguno", "nos", "nosotras", "nosotros", "nuestra", "nuestras", "nuestro", "nuestros", "o", "os", "para", "pero", "por", "porque", "puede", "pueden", "puedo", "pues", "que", "quien", "quienes", "quiero", "se", "sea", "sean", "ser", "sera", "seran", "si", "sido", "sino", "sois", "somos", "son", "soy", "su", "sus", "suya", "suyas", "suyo", "suyos", "tal", "tan", "tanto", "te", "tendra", "tendran", "tenemos", "tener", "tengo", "ti", "tiene", "tienen", "tienes", "todavia", "tu", "tus", "tuya", "tuyas", "tuyo", "tuyos", "un", "una", "unas", "uno", "unos", "usted", "ustedes", "va", "van", "vosotras", "vosotros", "voy", "vuestra", "vuestras", "vuestro", "vuestros", "y", "ya", "yo"]
+        """
+        a al algo algun alguna algunas alguno algunos ante aquel aquella aquellas aquello aquellos
+        aqui asi aun aunque bien cabe casi como con conmigo contigo cosa cual cuales cualquier
+        cualquiera cuando cuanta cuantas cuanto cuantos cuya cuyas cuyo cuyos da dar de debe deben
+        debo del demas dice donde dos e el ella ellas ello ellos en entonces era erais eramos eran
+        eras eres es esa esas ese eso esos esta estaba estaban estado estamos estan estar estara
+        este esto estos estoy etc fue fuera fueron fui ha hace hacen hacer hacia hago han has hay
+        haya he hemos hizo hubo la las le les lo los luego me mi mia mias mio mios mis mismas
+        necesita necesitamos necesitan necesito ni ninguno nos nosotras nosotros nuestra nuestras
+        nuestro nuestros o os para pero por porque puede pueden puedo pues que quien quienes quiero
+        se sea sean ser sera seran si sido sino sois somos son soy su sus suya suyas suyo suyos tal
+        tan tanto te tendra tendran tenemos tener tengo ti tiene tienen tienes todavia tu tus tuya
+        tuyas tuyo tuyos un una unas uno unos usted ustedes va van vosotras vosotros voy vuestra
+        vuestras vuestro vuestros y ya yo
+        """.split()
     ),
     "fr": frozenset(
-        ["a", "ai", "aie", "as", "au", "aura", "auront", "aussi", "aux", "avait", "avec", "avez", "avoir", "avons", "ayant", "besoin", "c", "ca", "car", "ce", "ceci", "cela", "celle", "celles", "celui", "ces", "cet", "cette", "ceux", "combien", "comme", "comment", "d", "dans", "de", "des", "doit", "doivent", "donc", "dont", "du", "elle", "elles", "en", "es", "est", "et", "etaient", "etait", "etant", "ete", "etes", "etre", "eu", "eux", "faire", "fait", "faut", "fut", "il", "ils", "j", "je", "l", "la", "le", "les", "leur", "leurs", "lors", "lorsque", "lui", "m", "ma", "mais", "me", "mes", "mien", "moi", "mon", "n", "ne", "ni", "nos", "notre", "nous", "on", "ont", "or", "ou", "par", "parce", "pas", "peut", "peuvent", "pour", "pourquoi", "qu", "quand", "que", "quel", "quelle", "quelles", "quels", "qui", "quoi", "s", "sa", "se", "sera", "seront", "ses", "si", "sien", "soit", "sommes", "son", "sont", "suis", "t", "ta", "te", "tes", "toi", "ton", "tu", "un", "une", "veut", "vos", "votre", "vous", "y"]
+        """
+        a ai aie as au aura auront aussi aux avait avec avez avoir avons ayant besoin c ca car ce
+        ceci cela celle celles celui ces cet cette ceux combien comme comment d dans de des doit
+        doivent donc dont du elle elles en es est et etaient etait etant ete etes etre eu eux faire
+        fait faut fut il ils j je l la le les leur leurs lors lorsque lui m ma mais me mes mien moi
+        mon n ne ni nos notre nous on ont or ou par parce pas peut peuvent pour pourquoi qu quand
+        que quel quelle quelles quels qui quoi s sa se sera seront ses si sien soit sommes son sont
+        suis t ta te tes toi ton tu un une veut vos votre vous y
+        """.split()
     ),
     "en": frozenset(
-        ["a", "also", "am", "an", "and", "any", "are", "aren", "as", "at", "be", "because", "been", "being", "but", "by", "can", "cannot", "could", "couldn", "d", "did", "didn", "do", "does", "doesn", "doing", "don", "either", "else", "ever", "for", "from", "get", "had", "hadn", "has", "hasn", "have", "haven", "having", "he", "her", "here", "hers", "herself", "him", "himself", "his", "how", "however", "i", "if", "in", "into", "is", "isn", "it", "its", "itself", "just", "ll", "many", "may", "me", "might", "much", "my", "myself", "need", "needed", "needs", "nor", "of", "on", "one", "or", "our", "ours", "ourselves", "per", "re", "s", "shall", "she", "should", "shouldn", "t", "that", "the", "their", "theirs", "them", "themselves", "there", "these", "they", "this", "those", "to", "upon", "us", "ve", "was", "wasn", "we", "were", "weren", "what", "when", "where", "whether", "which", "who", "whom", "whose", "why", "will", "with", "within", "won", "would", "wouldn", "you", "your", "yours", "yourself", "yourselves"]
+        """
+        a also am an and any are aren as at be because been being but by can cannot could couldn d
+        did didn do does doesn doing don either else ever for from get had hadn has hasn have haven
+        having he her here hers herself him himself his how however i if in into is isn it its
+        itself just ll many may me might much my myself need needed needs nor of on one or our ours
+        ourselves per re s shall she should shouldn t that the their theirs them themselves there
+        these they this those to upon us ve was wasn we were weren what when where whether which who
+        whom whose why will with within won would wouldn you your yours yourself yourselves
+        """.split()
     ),
 }

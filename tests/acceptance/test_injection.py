@@ -227,7 +227,7 @@ async def test_no_passage_proves_what_it_ordered_to_be_said(bench: Bench) -> Non
     ]
     answered = sum(map(answers_the_question, outcomes))
     print(  # noqa: T201 - the figures of the bar
-        f"\nobeyed and cited with the ordering passage: {len(verified)} of {len(outcomes)} verified, {answered} answered"
+        f"\ncited with the ordering passage: {len(verified)} of {len(outcomes)} verified, {answered} answered"
     )
     assert verified == []
     assert answered == len(outcomes)

@@ -34,7 +34,7 @@ async def client(service: Components, ingest: Ingest) -> AsyncIterator[httpx.Asy
     config = uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as opened:

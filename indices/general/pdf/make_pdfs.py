@@ -45,7 +45,18 @@ def render(source: Path) -> Path:
 
 def _latin(text: str) -> str:
     """Typographic signs that the built-in fonts lack, as their plain forms."""
-    plain = {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", "€": "EUR", "œ": "oe", "\u202f": " "}
+    plain = {
+        "’": "'",
+        "‘": "'",
+        "“": '"',
+        "”": '"',
+        "–": "-",
+        "—": "-",
+        "…": "...",
+        "€": "EUR",
+        "œ": "oe",
+        "\u202f": " ",
+    }
     for sign, replacement in plain.items():
         text = text.replace(sign, replacement)
     return text.encode("latin-1", "replace").decode("latin-1")

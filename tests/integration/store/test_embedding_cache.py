@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -14,7 +13,7 @@ import pytest
 from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
 from rag_service.errors import EmbeddingError
-from rag_service.ingest.embedding_cache import CachedEmbedding, bind_to_corpus
+from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.parse import parse
 from rag_service.ingest.pipeline import DocumentInput, Ingestor
 from rag_service.models.embedding_wrapper import embedding_key
@@ -286,7 +285,7 @@ async def test_unchanged_text_is_not_embedded_again_and_of_a_changed_document_on
 ) -> None:
     async with database.transaction(ADMIN) as connection:
         corpus = await create_corpus(connection, ADMIN, name="handbooks", kind=CorpusKind.GLOBAL, index_name="general")
-    embedding = bind_to_corpus(cached(model, database), corpus, ADMIN)
+    embedding = cached(model, database)
     ingestor = Ingestor(database, embedding, parse_here, model="counting", dimension=384)
     stored = await ingestor.ingest(handbook(), corpus=corpus, index=index, identity=ADMIN)
     assert len(model.asked) == stored.chunk_count > 6
@@ -301,7 +300,3 @@ async def test_unchanged_text_is_not_embedded_again_and_of_a_changed_document_on
     assert changed.chunk_count == stored.chunk_count
     assert len(model.asked) == 1
     assert "was revised" in model.asked[0]
-
-
-def test_an_embedding_without_cache_is_left_as_it_is(fake_embedding: FakeEmbedding) -> None:
-    assert bind_to_corpus(fake_embedding, replace(corpus_of(None)), ADMIN) is fake_embedding

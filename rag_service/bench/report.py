@@ -1,0 +1,85 @@
+"""The bench's table and JSON, and what it took to load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rag_service.bench.load import Loaded
+from rag_service.bench.retrieval import Bench, Measurement, Times
+
+
+def describe_bench(bench: Bench, found: Sequence[Measurement], *, embedding_ms: float | None) -> dict[str, Any]:
+    """Everything as `--json` prints it."""
+    loaded = bench.loaded
+    return {
+        "chunks": len(bench.corpus.texts),
+        "dimension": int(bench.corpus.vectors.shape[1]),
+        "words_of_a_question": bench.words,
+        "load": {
+            "seconds": _rounded(loaded.seconds),
+            "chunks_per_second": _rounded(loaded.speed),
+            "vector_index_seconds": _rounded(loaded.index_seconds),
+        },
+        "embedding_ms": embedding_ms,
+        "sequential_scans": bench.seq_scans,
+        "measurements": [{**asdict(row), "speed_up": _rounded(row.speed_up)} for row in found],
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+def print_bench(console: Console, described: Mapping[str, Any], found: Sequence[Measurement], loaded: Loaded) -> None:
+    """One row per selectivity; milliseconds are p50 / p95."""
+    title = (
+        f"{described['chunks']:,} chunks, questions of {described['words_of_a_question']} words, milliseconds p50 / p95"
+    )
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    columns = (
+        "reachable",
+        "chunks",
+        "ours, hybrid",
+        "bare SQL",
+        "stock, hybrid",
+        "faster",
+        "dense R@10",
+        "BM25 top 10",
+    )
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in found:
+        table.add_row(
+            row.selectivity,
+            f"{row.chunks:,}",
+            _times(row.ours),
+            _times(row.floor),
+            _times(row.stock),
+            "" if row.speed_up is None else f"{row.speed_up:.0f}×",
+            f"{row.dense_recall:.3f}",
+            f"{row.lexical_overlap:.3f}",
+        )
+    console.print(table)
+    for row in found:
+        steps = ", ".join(f"{step} {spent:g}" for step, spent in row.steps.items())
+        console.print(f"{row.selectivity}: median ms of the steps: {steps}", style="dim")
+    if loaded.speed is not None:
+        console.print(
+            f"Loaded {loaded.speed:.0f} chunks/s; vector index built in {loaded.index_seconds:.0f} s.", style="dim"
+        )
+    if described["embedding_ms"] is not None:
+        console.print(f"Embedding a question, not counted above: {described['embedding_ms']:.1f} ms.", style="dim")
+    for scan in described["sequential_scans"]:
+        console.print(f"sequential scan over {scan}", style="red")
+    if not described["sequential_scans"]:
+        console.print("EXPLAIN as the unprivileged role: no sequential scan over chunks or postings.", style="dim")
+
+
+def _times(times: Times | None) -> str:
+    return "" if times is None else f"{times.p50:.1f} / {times.p95:.1f}"
