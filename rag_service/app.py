@@ -18,7 +18,7 @@ from rag_service.api.metrics import metrics_route
 from rag_service.api.openai import openai_routes
 from rag_service.api.services import Probe, Services
 from rag_service.api.tenancy import tenancy_router
-from rag_service.api.tenancy_services import TenancyServices
+from rag_service.api.tenancy_services import TenancyServices, require_scope
 from rag_service.components import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import AnswerQuery, Hit, Identity
 from rag_service.identity import Authenticator
@@ -31,6 +31,7 @@ from rag_service.query.events import AnswerEvent
 from rag_service.query.retriever import Retrieval
 from rag_service.settings import Settings
 from rag_service.store.documents import read_text
+from rag_service.store.keys import Scope
 from rag_service.web.pages import web_routes
 from rag_service.web.texts import WebServices
 
@@ -69,7 +70,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     ]
     lifespan: list[Lifespan] = [backend.lifespan]
     if mcp_installed():
-        mount = mcp_mount(services)
+        mount = mcp_mount(services, permit=lambda identity: require_scope(identity, Scope.READ))
         routes.append(mount.route)
         lifespan.append(mount.lifespan)
     application = create_litestar(services, more_routes=routes, lifespan=lifespan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -54,7 +54,7 @@ class Components:
 
     settings: Settings
     metrics: Metrics
-    conninfo: str  # of the unprivileged role
+    conninfo: str = field(repr=False)  # of the unprivileged role
     database: Database
     embedding: BaseEmbedding
     chat: ChatModel

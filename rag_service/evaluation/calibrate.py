@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from rag_service.definitions import Calibration, IndexDefinition
 from rag_service.errors import InputError
-from rag_service.evaluation.datasets import EvalSet, Question, SetKind, leave_out
+from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out
 from rag_service.evaluation.run import Steps, embed_questions, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.query.engine import RERANKED

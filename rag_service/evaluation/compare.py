@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.evaluation.datasets import EvalSetError
+from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.metrics import Measured
 from rag_service.evaluation.saved import SavedRun, SavedSet
 

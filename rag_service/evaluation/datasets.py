@@ -11,71 +11,14 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from rag_service.errors import ConfigurationError
+from rag_service.evaluation.eval_set import EvalSet, EvalSetError, Passage, Question, SetKind
 
 OWN_INDICES = {"procedures_es": "procedures_es", "retirement": "retirement", "samples": "general"}
 _STORED_TOGETHER = 100  # entries of a BEIR corpus that share a document in the store
 _TARGET_KEYS = ("documents", "procedures", "articles")  # what an own question names its documents by
-
-
-class EvalSetError(ConfigurationError):
-    """An eval set cannot be used. The message names file, line, key and mend."""
-
-    code = "invalid_eval_set"
-    help = "Correct the named line; the formats are described in the README under 'Evaluation'."
-
-
-class SetKind(StrEnum):
-    OWN = "own"  # questions in JSONL over a folder of documents
-    SQUAD = "squad"  # paragraphs and questions in one JSON file
-    BEIR = "beir"  # corpus.jsonl, queries.jsonl, qrels/test.tsv
-
-
-@dataclass(frozen=True, kw_only=True)
-class Passage:
-    """A text that becomes exactly one chunk."""
-
-    key: str  # unique in the set; what relevance judgements name
-    text: str
-    group: int  # number of its article, from 0: passages of one article belong together
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """A question with what a right reply is."""
-
-    key: str
-    text: str
-    answerable: bool
-    category: str = ""  # "" where the set has none
-    answers: tuple[str, ...] = ()  # wordings, any of which is right
-    targets: Mapping[str, int] = field(default_factory=dict)  # passage key or file name → grade
-    sections: tuple[str, ...] = ()  # headings, any of which is right
-    group: int = 0  # number of its article, from 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvalSet:
-    """Questions, and what they are asked over: passages, or a folder of documents."""
-
-    name: str
-    path: Path
-    kind: SetKind
-    digest: str  # SHA-256 of the set's files, hex
-    questions: tuple[Question, ...]
-    passages: tuple[Passage, ...] = ()
-    documents: tuple[Path, ...] = ()  # files of an own set
-    left_out: str = ""  # which articles are missing from the corpus, for people
-
-    @property
-    def groups(self) -> list[int]:
-        """Numbers of the articles that the questions are about."""
-        return sorted({question.group for question in self.questions})
 
 
 def load_set(path: Path, *, documents: Path | None = None) -> EvalSet:
@@ -97,33 +40,6 @@ def load_set(path: Path, *, documents: Path | None = None) -> EvalSet:
     if path.suffix == ".json":
         return _load_squad(path)
     raise EvalSetError(f"{path}: is no eval set; name a .jsonl file, a SQuAD .json file or a BEIR folder.")
-
-
-def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> EvalSet:
-    """The set with every n-th article missing from the corpus, its questions unanswerable.
-
-    Args:
-        loaded: a set in SQuAD format.
-        every: n; 2 leaves out one half.
-        offset: 0 ≤ offset < n, which of them; None: the last of each n.
-
-    Raises:
-        EvalSetError: the set has no articles, or too few.
-    """
-    if loaded.kind is not SetKind.SQUAD:
-        raise EvalSetError(f"{loaded.path}: --leave-out needs a set of articles; use one in SQuAD format.")
-    if len(loaded.groups) < every:
-        raise EvalSetError(f"{loaded.path}: has {len(loaded.groups)} articles; --leave-out {every} needs as many.")
-    rest = every - 1 if offset is None else offset
-    return replace(
-        loaded,
-        passages=tuple(passage for passage in loaded.passages if passage.group % every != rest),
-        questions=tuple(
-            replace(question, answerable=False, targets={}) if question.group % every == rest else question
-            for question in loaded.questions
-        ),
-        left_out=f"{rest + 1} of {every}",
-    )
 
 
 # -- our own JSONL

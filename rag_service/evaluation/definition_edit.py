@@ -34,9 +34,15 @@ def write_calibration(file: Path, calibration: Calibration) -> None:
 
 
 def put_calibration(text: str, calibration: Calibration) -> str:
-    """The text of an index.yaml with this calibration."""
+    """The text of an index.yaml with this calibration.
+
+    Raises:
+        DefinitionError: `query:` is written in one line.
+    """
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines) if re.match(r"query:\s*(#.*)?$", line)), None)
+    if start is None and any(line.startswith("query:") for line in lines):
+        raise DefinitionError("query: is not written as a block of keys; add the calibration by hand.", field="query")
     if start is None:
         return "\n".join([*lines, "", "query:", *_block("  ", calibration)]) + "\n"
     end = _end_of_block(lines, start, 0)

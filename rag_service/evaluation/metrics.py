@@ -15,7 +15,7 @@ import ir_measures
 from ir_measures import RR, P, R, nDCG
 
 from rag_service.domain import Answer, CitationStatus, Decision
-from rag_service.evaluation.datasets import Question
+from rag_service.evaluation.eval_set import Question
 from rag_service.text.words import fold
 
 SECTION_RANK = 3  # the right section must stand among this many first hits

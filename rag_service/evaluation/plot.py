@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from rag_service.errors import InputError
-from rag_service.evaluation.datasets import EvalSetError
+from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.saved import SavedRun
 
 # Okabe and Ito's palette, told apart by people with any colour vision.

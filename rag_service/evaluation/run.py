@@ -10,7 +10,8 @@ from typing import Literal
 from rag_service.definitions import IndexDefinition, shipped_folder
 from rag_service.domain import Answer, AnswerQuery, Chunk, Filters, Hit
 from rag_service.errors import InputError
-from rag_service.evaluation.datasets import OWN_INDICES, EvalSet, Question, SetKind, leave_out, load_set
+from rag_service.evaluation.datasets import OWN_INDICES, load_set
+from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out
 from rag_service.evaluation.metrics import (
     Bin,
     Measured,

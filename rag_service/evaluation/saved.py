@@ -17,7 +17,7 @@ from typing import Any
 from rag_service import __version__
 from rag_service.definitions import shipped_folder
 from rag_service.errors import InputError
-from rag_service.evaluation.datasets import EvalSetError
+from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.metrics import Measured, by_category
 from rag_service.evaluation.run import RunOptions, SetResult
 from rag_service.settings import Settings

@@ -19,8 +19,8 @@ from llama_index.core.schema import TextNode
 
 from rag_service.definitions import IndexDefinition, list_indices, load_index
 from rag_service.domain import CorpusKind, Filters, Identity, Role
-from rag_service.evaluation.datasets import EvalSet, Passage
 from rag_service.evaluation.embedding_cache import BATCH, CachingEmbedding
+from rag_service.evaluation.eval_set import EvalSet, Passage
 from rag_service.ingest.pipeline import DocumentInput, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
 from rag_service.models.chat import build_chat

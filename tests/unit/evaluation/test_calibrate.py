@@ -1,0 +1,156 @@
+"""Calibration: the fit finds the truth it was sampled from, and the definition keeps its comments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from rag_service.definitions import Calibration, load_index
+from rag_service.errors import DefinitionError, InputError
+from rag_service.evaluation.calibrate import (
+    Sample,
+    as_calibration,
+    best_relevance,
+    cross_validate,
+    curve,
+    fit_samples,
+    split_articles,
+    to_prior,
+)
+from rag_service.evaluation.definition_edit import put_calibration, write_calibration
+
+TRUE = (-8.0, 9.0, 15.0)
+
+
+def sample_questions(count: int, *, seed: int = 1, name: str = "made") -> list[Sample]:
+    """Questions whose answerability follows the true logistic at their best passage."""
+    generator = np.random.default_rng(seed)
+    samples = []
+    for number in range(count):
+        passages = np.column_stack([generator.uniform(0, 1, 5), generator.uniform(0, 0.5, 5)])
+        exponent = (TRUE[0] + passages @ np.array(TRUE[1:])).max()
+        answerable = bool(generator.random() < 1 / (1 + math.exp(-exponent)))
+        samples.append(Sample(set=name, group=number % 20, answerable=answerable, passages=passages))
+    return samples
+
+
+def test_the_fit_finds_the_numbers_that_the_data_was_made_with() -> None:
+    fit = fit_samples(sample_questions(20_000))
+    assert (fit.intercept, fit.cosine, fit.coverage) == pytest.approx(TRUE, rel=0.1)
+
+
+def test_relevance_is_stated_for_the_declared_prior() -> None:
+    samples = sample_questions(4_000)
+    share = sum(sample.answerable for sample in samples) / len(samples)
+    fit = fit_samples(samples)
+    assert to_prior(fit, samples, prior=share).intercept == pytest.approx(fit.intercept)
+    moved = to_prior(fit, samples, prior=0.5)
+    assert moved.intercept - fit.intercept == pytest.approx(-math.log(share / (1 - share)))
+    assert (moved.cosine, moved.coverage) == (fit.cosine, fit.coverage)
+
+
+def test_a_small_set_counts_as_much_as_a_large_one() -> None:
+    small = sample_questions(400, seed=3, name="small")
+    large = sample_questions(800, seed=2)
+    copied = [replace(sample, group=n) for sample in large for n in range(5)]
+    once, five_times = fit_samples([*small, *large]), fit_samples([*small, *copied])
+    assert (once.intercept, once.cosine, once.coverage) == pytest.approx(
+        (five_times.intercept, five_times.cosine, five_times.coverage), rel=1e-2
+    )
+
+
+def test_the_curve_rises_and_measures_what_the_fit_has_not_seen() -> None:
+    samples = sample_questions(3_000)
+    points = curve(samples, cross_validate(samples, prior=0.65))
+    for former, latter in pairwise(points):
+        assert latter.refused_right >= former.refused_right
+        assert latter.refused_wrong >= former.refused_wrong
+    middle = next(point for point in points if point.threshold == 0.6)
+    assert middle.refused_right > 0.8 > 0.2 > middle.refused_wrong
+
+
+def test_odd_and_even_articles_share_nothing() -> None:
+    samples = sample_questions(100)
+    fitted, measured = split_articles(samples, "odd")
+    assert {sample.group % 2 for sample in fitted} == {0}, "the first article is number 1"
+    assert {sample.group % 2 for sample in measured} == {1}
+    assert split_articles(samples, "even") == (measured, fitted)
+
+
+def test_one_kind_of_question_is_not_enough() -> None:
+    samples = [Sample(set="s", group=n, answerable=True, passages=np.array([[0.5, 0.2]])) for n in range(10)]
+    with pytest.raises(InputError, match="--leave-out"):
+        fit_samples(samples)
+
+
+def test_perfectly_separated_questions_still_give_finite_numbers() -> None:
+    samples = [
+        Sample(set="s", group=n, answerable=n % 2 == 0, passages=np.array([[0.9, 0.9] if n % 2 == 0 else [0.1, 0.1]]))
+        for n in range(40)
+    ]
+    fit = fit_samples(samples)
+    assert all(math.isfinite(value) for value in (fit.intercept, fit.cosine, fit.coverage))
+    assert best_relevance(fit, samples[0]) > 0.9 > 0.1 > best_relevance(fit, samples[1])
+
+
+DEFINITION = """\
+# What this index is for.
+name: sample
+description: Of a test.
+
+ingest:
+  language: es # of all documents
+
+query:
+  alpha: 0.4 # set by hand
+  {old}
+  # a remark at the end
+  prompt: grounded
+"""
+OLD = "calibration:\n    intercept: 1\n    cosine: 2 # remark\n    coverage: 3\n    run: old"
+NEW = Calibration(intercept=-9.17, cosine=7.64, coverage=25.4, run="new-run")
+
+
+def write_index(folder: Path, text: str) -> Path:
+    file = folder / "sample" / "index.yaml"
+    file.parent.mkdir()
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("old", [OLD, ""])
+def test_the_numbers_are_written_and_comments_and_order_stay(tmp_path: Path, old: str) -> None:
+    file = write_index(tmp_path, DEFINITION.replace("  {old}\n", f"  {old}\n" if old else ""))
+    write_calibration(file, NEW)
+    assert load_index("sample", indices_path=tmp_path).query.calibration == NEW
+    text = file.read_text(encoding="utf-8")
+    for kept in ("# What this index is for.", "# of all documents", "# set by hand", "# a remark at the end"):
+        assert kept in text
+    assert "run: old" not in text
+    assert text.index("alpha") < text.index("prompt") < len(text)
+    write_calibration(file, NEW)
+    assert file.read_text(encoding="utf-8") == text, "writing twice changes nothing"
+
+
+def test_a_definition_without_a_query_part_gets_one() -> None:
+    text = put_calibration("name: sample\n", NEW)
+    assert yaml.safe_load(text)["query"]["calibration"] == NEW.model_dump()
+
+
+def test_a_definition_that_would_not_load_is_left_as_it_was(tmp_path: Path) -> None:
+    text = "name: sample\nquery: {alpha: 0.4}\n"
+    file = write_index(tmp_path, text)
+    with pytest.raises(DefinitionError):
+        write_calibration(file, NEW)
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_numbers_are_rounded_for_people() -> None:
+    fitted = as_calibration(fit_samples(sample_questions(500)), "run")
+    assert fitted.intercept == round(fitted.intercept, 2)
