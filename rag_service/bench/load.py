@@ -48,7 +48,7 @@ class Loaded:
     tenants: dict[str, UUID]  # tenant → corpus
     rows: dict[int, int]  # id of the chunk's row → number of the chunk in the bench corpus
     seconds: float | None  # of writing, None when it was there already
-    index_seconds: float | None  # of building the vector index
+    finish_seconds: float | None  # of index and order after the rows
 
     @property
     def speed(self) -> float | None:
@@ -118,7 +118,7 @@ def refuse_real_data(owner_conninfo: str) -> None:
 async def load_corpus(bench: BenchDatabase, corpus: BenchCorpus, advance: Advance) -> Loaded:
     """Write the corpus unless it is there; the vector index is built after the rows, as bulk loads do."""
     name = f"{PREFIX}{corpus.seed}-{len(corpus.texts)}"
-    seconds = index_seconds = None
+    seconds = finish_seconds = None
     if not await _is_loaded(bench, name):
         definition = _drop_vector_index(bench.owner_conninfo)
         _empty(bench.owner_conninfo)
@@ -127,14 +127,14 @@ async def load_corpus(bench: BenchDatabase, corpus: BenchCorpus, advance: Advanc
             await _write(bench.database, corpus, name, advance)
         finally:
             seconds = time.perf_counter() - started
-            index_seconds = _build_vector_index(bench.owner_conninfo, definition)
+            finish_seconds = _finish(bench.owner_conninfo, definition)
     else:
         advance(len(corpus.texts))
     return Loaded(
         tenants=await _corpora(bench.database, name),
         rows=await _rows(bench.database),
         seconds=seconds,
-        index_seconds=index_seconds,
+        finish_seconds=finish_seconds,
     )
 
 
@@ -209,11 +209,17 @@ def _drop_vector_index(owner_conninfo: str) -> str:
     return str(row[0])
 
 
-def _build_vector_index(owner_conninfo: str, definition: str) -> float:
+def _finish(owner_conninfo: str, definition: str) -> float:
+    """What a bulk load ends with: the vector index, postings side by side by term, fresh statistics.
+
+    Documents come one after the other, so a term's postings lie on as many pages as there are rows;
+    read by term, 72,000 chunks took three times as long before they were put in order.
+    """
     started = time.perf_counter()
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         connection.execute("SET maintenance_work_mem = '1GB'")
-        connection.execute(definition)  # as PostgreSQL itself wrote it
+        connection.execute(definition)
+        connection.execute("CLUSTER rag.postings USING postings_pkey")
         connection.execute("VACUUM ANALYZE")
     return time.perf_counter() - started
 

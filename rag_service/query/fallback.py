@@ -9,7 +9,6 @@ than its relevance says.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 
 import structlog
@@ -49,8 +48,3 @@ class FallbackRetriever(Retriever):
         lost = round((time.perf_counter() - started) * 1000, 2)
         retrieval = await super().search(question, identity=identity, filters=filters, limit=limit, mode="lexical")
         return replace(retrieval, timings_ms={**retrieval.timings_ms, DEGRADED_DENSE: lost})
-
-
-def degraded_parts(timings_ms: Mapping[str, float]) -> tuple[str, ...]:
-    """What a retrieval did without, from its timings: `("dense",)` or nothing."""
-    return ("dense",) if DEGRADED_DENSE in timings_ms else ()

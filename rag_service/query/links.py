@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable
 # No brackets that Markdown knows: what follows must not turn the notice itself into a link.
 LINK_REMOVED = {"en": "‹link removed›", "es": "‹enlace eliminado›", "fr": "‹lien supprimé›"}
 
+_PASSES = 4  # what is taken out may leave neighbours that only then look like a link
 _LONGEST_WORD = 4096  # characters held back at most
 _URL_END = r"[^\s<>\"'“”«»‹›{}|\\^`\]]"
 _TLD_ALONE = "com|net|org|info|biz|xyz|example|test|invalid|site|online|click|link|top|shop|live|cloud"
 _URL = re.compile(
-    rf"(?:[a-z][a-z0-9+.-]{{1,20}}:/{{1,3}}|//(?=[\w-]+\.)|www\d?\.|(?:mailto|javascript|vbscript|data|tel|sms|blob|file):)"
+    rf"(?:[a-z][a-z0-9+.-]{{1,20}}:/{{1,3}}|//(?=[\w-]+\.)|(?<![\w.-])www\d?\.|(?:mailto|javascript|vbscript|data|tel|sms|blob|file):)"
     rf"{_URL_END}+"
     rf"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     rf"|\b(?:[\w-]+\.)+[a-z]{{2,24}}(?::\d+)?[/?]{_URL_END}*"
@@ -44,6 +45,8 @@ _TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$))", re
 _IMAGE = re.compile(r"!+(?=\[(?![cC\s]))")  # "today![C1]" is no image
 _TARGET = re.compile(r"\](?=\()")
 _REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)
+# Nothing is to be done where none of these stands: the quick way out for nearly every piece.
+_SUSPECT = re.compile(r"[<!@/\\:\u00ad]|\](?=[(:])|[\w-]\.\S|[^\x00-\u024f€–—’‘“”…•]")
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
@@ -91,7 +94,17 @@ class LinkFilter:
         return safe
 
     def _neutralise(self, text: str) -> str:
+        if not _SUSPECT.search(text):
+            return text
         text = _INVISIBLE.sub("", text)
+        for _ in range(_PASSES):
+            edited = self._edit(text)
+            if edited == text:
+                break
+            text = edited
+        return text
+
+    def _edit(self, text: str) -> str:
         pieces: list[str] = []
         length = self._length
         position = 0

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from rag_service.domain import Hit, Span
 from rag_service.query.untrusted import neutralise
@@ -133,6 +134,24 @@ def without_reported(hit: Hit) -> Hit:
     return hit if text == hit.chunk.text else replace(hit, chunk=replace(hit.chunk, text=text))
 
 
+# One of these stands in every text that `_ADDRESS` finds; looking for them takes a hundredth of the time.
+_TRIGGERS = (  # noqa: SIM905 - a list literal would take a page
+    "ignor disregard forget overrid bypass olvid descart oubli neglig outrepass instruc indicacion consign prompt"
+    " guideline directi directric llm assistant asistente model bot answer repl respon repon contest output desormais"
+    " dorenavant system sistema user usuario utilisateur develop desarroll human ‹ ¦"
+).split()
+_TRIGGER_PHRASES = (
+    "you are", "you're", "eres ", "usted es", "tu es", "vous etes", " ai", " ia", "from now on", "a partir de ahora",
+    "(c", "(inst", " mode", "modo ", "system me", "todo lo anterior",
+)  # fmt: skip
+_HEX = re.compile(r"-[0-9a-f]{8,}-")
+
+
+def _addresses(readable: str) -> bool:
+    known = any(trigger in readable for trigger in (*_TRIGGERS, *_TRIGGER_PHRASES)) or _HEX.search(readable)
+    return bool(known) and _ADDRESS.search(readable) is not None
+
+
 def stands_in_order(text: str, start: int, end: int) -> bool:
     """Whether [start, end) of a text overlaps an order, or what a reader is told to say.
 
@@ -148,12 +167,12 @@ def stands_in_order(text: str, start: int, end: int) -> bool:
 
 def find_orders(text: str) -> list[tuple[int, int]]:
     """Characters [start, end) that give orders to a model: from such a sentence to the end of its paragraph."""
-    if not _ADDRESS.search(_readable(text)):
+    if not _addresses(_readable(text)):
         return []
     found: list[tuple[int, int]] = []
     for start, end in split_sentences(text):
         same_paragraph = bool(found) and "\n\n" not in text[found[-1][1] : start]
-        if not same_paragraph and not _ADDRESS.search(_readable(text[start:end])):
+        if not same_paragraph and not _addresses(_readable(text[start:end])):
             continue
         if same_paragraph:
             found[-1] = (found[-1][0], end)
@@ -167,7 +186,12 @@ def has_orders_above(hit: Hit) -> bool:
     names = dict.fromkeys(
         name for span in hit.chunk.spans for name in (*span.location.headings, span.location.sheet or "")
     )
-    return any(find_orders(name) for name in (hit.chunk.document.title, *names) if name)
+    return any(_is_order(name) for name in (hit.chunk.document.title, *names) if name)
+
+
+@lru_cache(maxsize=4096)
+def _is_order(name: str) -> bool:
+    return bool(find_orders(name))
 
 
 def without_orders(hit: Hit) -> Hit:
@@ -178,7 +202,7 @@ def without_orders(hit: Hit) -> Hit:
         text = text[:start] + "\n" * (end - start) + text[end:]
     spans = tuple(_without_headings(span) for span in chunk.spans)
     document = chunk.document
-    if find_orders(document.title):
+    if _is_order(document.title):
         document = replace(document, title="")
     if text == chunk.text and spans == chunk.spans and document is chunk.document:
         return hit
@@ -189,10 +213,10 @@ def _without_headings(span: Span) -> Span:
     """A title or heading counts as context of what stands below it, so an order there must not."""
     location = span.location
     names = (*location.headings, location.sheet or "")
-    if not any(find_orders(name) for name in dict.fromkeys(names)):
+    if not any(_is_order(name) for name in names):
         return span
-    headings = tuple("" if find_orders(heading) else heading for heading in location.headings)
-    sheet = "" if location.sheet and find_orders(location.sheet) else location.sheet
+    headings = tuple("" if _is_order(heading) else heading for heading in location.headings)
+    sheet = "" if location.sheet and _is_order(location.sheet) else location.sheet
     return replace(span, location=replace(location, headings=headings, sheet=sheet))
 
 
@@ -202,5 +226,7 @@ def _readable(text: str) -> str:
 
 
 def _same_length_fold(text: str) -> str:
-    lower = "".join(character.lower() if len(character.lower()) == 1 else character for character in text)
+    lower = text.lower()
+    if len(lower) != len(text):  # "İ" is two characters in lower case
+        lower = "".join(character.lower()[0] for character in text)
     return strip_accents(lower).replace("\n", " ")

@@ -64,13 +64,22 @@ def neutralise_metadata(text: str) -> str:
 
 def _show(text: str) -> str:
     """The text without characters that nobody can see; control characters become spaces."""
-    if text.isascii() and text.isprintable():
-        return text
-    kept = []
-    for character in _BLANKS.sub("", text):
+    return text if text.isascii() and text.isprintable() else text.translate(_VISIBLE)
+
+
+class _Visible(dict[int, str | int]):
+    """Code point → what is shown of it; looked up once for each character that ever comes."""
+
+    def __missing__(self, code: int) -> str | int:
+        character = chr(code)
         category = unicodedata.category(character)
-        if category in _SPACE_CATEGORIES and character not in "\n\t":
-            kept.append(" ")
-        elif category not in _HIDDEN_CATEGORIES:
-            kept.append(character)
-    return "".join(kept)
+        shown: str | int = code
+        if character not in "\n\t" and category in _SPACE_CATEGORIES:
+            shown = " "
+        elif category in _HIDDEN_CATEGORIES or _BLANKS.match(character):
+            shown = ""
+        self[code] = shown
+        return shown
+
+
+_VISIBLE = _Visible()

@@ -88,6 +88,8 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         ],
         "unmarkedSentences": 0,
         "withheldSentences": 0,
+        "flagged": [],
+        "guardrails": {"passed": True, "violations": [], "checks": []},
         "language": "es",
         "model": "extractive",
         "latencyMs": 12.3,
@@ -122,7 +124,8 @@ def test_request_reaches_the_engine_with_its_filters_and_the_caller(serve: Serve
 def test_settings_fill_in_what_the_request_leaves_out(serve: Serve) -> None:
     script = Script()
     serve(script, topk_default=4, similarity_threshold=0.25).post(ANSWER_URL, json={"query": QUESTION})
-    assert (script.queries[0].top_k, script.queries[0].threshold) == (4, 0.25)
+    # The threshold stays open: an index definition may have its own, which the engine knows.
+    assert (script.queries[0].top_k, script.queries[0].threshold) == (4, None)
 
 
 @pytest.mark.parametrize(("accept", "parse"), MODES)

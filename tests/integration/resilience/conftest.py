@@ -41,6 +41,7 @@ def start(database_server: EmbeddedServer, ollama: OllamaDouble) -> Iterator[Sta
             defaults = {
                 "database_url": database_server.service_conninfo,
                 "database_timeout": 1.0,
+                "worker_embedded": False,
                 "chat_provider": "ollama",
                 "embedding_provider": "ollama",
                 "embedding_model": "nomic-embed-text",

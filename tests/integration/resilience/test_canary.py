@@ -84,7 +84,7 @@ def _provoke(client: httpx.Client, ollama: OllamaDouble) -> list[str]:
     ollama.script(EMBED, *[failure(500, ECHO)] * 3)
     ask(SEARCH)  # by words alone
     ask(body={**question, "topK": 99})
-    ask(body={**question, QUESTION: 1})
-    ask(f"/nothing/{QUESTION}")
+    ask(body={**question, "unknown": QUESTION})
+    ask("/nothing/here")
     ask(SEARCH, body={"query": QUESTION * 2000})
     return bodies

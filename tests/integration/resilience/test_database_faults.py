@@ -25,7 +25,7 @@ def assert_store_unavailable(response: httpx.Response) -> None:
     assert "postgres" not in response.text and "socket" not in response.text
 
 
-def test_it_starts_without_its_database_says_so_and_recovers(start: Start, stoppable: StoppableServer) -> None:
+def test_it_starts_without_its_database_says_so_and_recovers(stoppable: StoppableServer, start: Start) -> None:
     stoppable.stop()
     client = start(database_url=stoppable.conninfo, database_timeout=0.5)
     assert client.get("/health").status_code == 200
@@ -45,7 +45,7 @@ def test_it_starts_without_its_database_says_so_and_recovers(start: Start, stopp
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_it_outlives_a_restart_of_its_database(start: Start, stoppable: StoppableServer, mode: str) -> None:
+def test_it_outlives_a_restart_of_its_database(stoppable: StoppableServer, start: Start, mode: str) -> None:
     client = start(database_url=stoppable.conninfo, database_timeout=0.5)
     add_document(client)
     stoppable.stop(mode)
