@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,8 @@ from rag_service.ingest.wiring import build_worker
 from rag_service.keyword_app import create_keyword_app
 from rag_service.metrics import Metrics
 from rag_service.models.embeddings import warm_up
+from rag_service.models.guarded_embedding import breaker_of
+from rag_service.models.probes import ServerProbe, build_probes
 from rag_service.query.events import AnswerEvent
 from rag_service.query.retriever import Retrieval
 from rag_service.settings import Settings
@@ -56,7 +58,8 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
                 check=backend.check_database,
                 required=True,
                 without="Nothing can be searched, answered or uploaded until it is back.",
-            )
+            ),
+            **_model_probes(settings, backend),
         },
         authenticate=backend.authenticate,
     )
@@ -78,12 +81,41 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     return application
 
 
+def _model_probes(settings: Settings, backend: _Backend) -> dict[str, Probe]:
+    """How /health/ready asks for the model servers; what runs in this process is not asked for."""
+
+    def ask(name: str) -> Callable[[], Awaitable[None]]:
+        async def check() -> None:
+            await backend.probes()[name].check()
+
+        return check
+
+    found = {}
+    if settings.chat_provider != "extractive":
+        found["chat"] = Probe(
+            check=ask("chat"),
+            required=False,
+            without="Searching works; answers fail with `llm_unavailable` until it is back.",
+        )
+    if settings.embedding_provider != "local":
+        by_words = settings.lexical_fallback and settings.hybrid
+        found["embedding"] = Probe(
+            check=ask("embedding"),
+            required=not by_words,
+            without="Searches and answers go by words alone; uploads wait and are tried again."
+            if by_words
+            else "Nothing can be searched, answered or uploaded until it is back.",
+        )
+    return found
+
+
 class _Backend:
     """What the routes call, over components that are open while the application runs."""
 
     def __init__(self, settings: Settings, components: Components | None, metrics: Metrics):
         self._settings = settings
         self._metrics = metrics
+        self._probes: dict[str, ServerProbe] = {}
         self._given = components
         self._opened = components
         self._authenticator: Authenticator | None = None
@@ -151,6 +183,15 @@ class _Backend:
         if self._authenticator is None:
             self._authenticator = Authenticator(self._components.database, self._settings)
         return await self._authenticator.authenticate(headers)
+
+    def probes(self) -> Mapping[str, ServerProbe]:
+        """Of the model servers; kept, because each remembers its last outcome for a moment."""
+        if not self._probes:
+            components = self._components
+            self._probes = build_probes(
+                self._settings, chat=components.chat.breaker, embedding=breaker_of(components.embedding)
+            )
+        return self._probes
 
     async def check_database(self) -> None:
         await self._components.database.check()

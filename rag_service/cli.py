@@ -141,7 +141,8 @@ def migrate() -> None:
 
 
 @main.command()
-def check() -> None:
+@click.option("--live", is_flag=True, help="Also ask the database and the model servers.")
+def check(live: bool) -> None:
     """Check settings, index definitions and prompts; prints one line each."""
     from rag_service.definitions import list_indices, load_index
     from rag_service.query.prompt import load_prompts
@@ -162,6 +163,12 @@ def check() -> None:
     except RagError as error:
         failed += 1
         click.echo(f"prompts: {error.message}", err=True)
+    if live:
+        from rag_service.checks import check_live
+
+        for result in _run(check_live(settings)):
+            click.echo(result.line, err=not result.ok)
+            failed += not result.ok
     if failed:
         sys.exit(1)
 

@@ -14,7 +14,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.definitions import IndexDefinition, list_indices, load_index
 from rag_service.domain import Answer, AnswerQuery, CorpusKind, Identity, Role
 from rag_service.errors import ConfigurationError, StoreError
-from rag_service.ingest.embedding_cache import CachedEmbedding
+from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.jobs import Uploads
 from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
@@ -23,7 +23,6 @@ from rag_service.metrics import Metrics
 from rag_service.models.chat import ChatModel, build_chat
 from rag_service.models.embeddings import build_embedding, close_embedding
 from rag_service.models.extractive import ExtractiveLLM
-from rag_service.models.query_cache import QueryCachedEmbedding
 from rag_service.models.rerankers import build_reranker
 from rag_service.query.agent_models import AgentModels
 from rag_service.query.chat import AgentChat, ChatParts
@@ -130,14 +129,15 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         database = await _open_database(conninfo, settings)
         stack.push_async_callback(database.close)
         metrics = metrics or Metrics()
-        queries, embedding = _build_embeddings(settings, database, metrics)
+        embedding = wrap_embedding(build_embedding(settings), settings, database, metrics=metrics)
         stack.push_async_callback(close_embedding, embedding)
-        chat = build_chat(settings, extractive=ExtractiveLLM(queries))
-        metrics.watch_circuit("chat model", lambda: chat.breaker.state == "open")
+        chat = build_chat(settings, extractive=ExtractiveLLM(embedding))
+        metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
+        metrics.watch_waiting(lambda: chat.waiting)
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
         retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
-        retriever = retrieve(database, queries, indices, default_index=settings.index)
+        retriever = retrieve(database, embedding, indices, default_index=settings.index)
         recorder = AnswerRecorder(database, prompts, chat, settings)
         engine = AnswerEngine(
             retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
@@ -145,7 +145,7 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
 
         def build_parts(adapted: Settings) -> ChatParts:
             """Engine and model for an agent that wants others than the service's."""
-            model = build_chat(adapted, extractive=ExtractiveLLM(queries))
+            model = build_chat(adapted, extractive=ExtractiveLLM(embedding))
             own_recorder = AnswerRecorder(database, prompts, model, adapted)
             own = AnswerEngine(
                 retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=own_recorder.record
@@ -181,27 +181,6 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
             originals=originals,
             uploads=build_uploads(settings, database, originals, embedding, indices),
         )
-
-
-def _build_embeddings(
-    settings: Settings, database: Database, metrics: Metrics
-) -> tuple[QueryCachedEmbedding, CachedEmbedding]:
-    """(for questions, for passages): the model behind the cache of each; the second stands on the first."""
-    dimension = settings.embedding_dimension
-    queries = QueryCachedEmbedding(
-        build_embedding(settings),
-        dimension=dimension,
-        size=settings.query_cache_size,
-        observe=lambda hits, misses: metrics.cache("query", hits, misses),
-    )
-    passages = CachedEmbedding(
-        queries,
-        database,
-        dimension=dimension,
-        ttl_seconds=settings.embedding_cache_ttl,
-        observe=lambda hits, misses: metrics.cache("passage", hits, misses),
-    )
-    return queries, passages
 
 
 async def _find_database(settings: Settings) -> str:

@@ -17,7 +17,6 @@ from rag_service.api.ingest import ingest_router
 from rag_service.api.problems import ClientGoneError, handle_client_gone, handle_error
 from rag_service.api.query import QueryController
 from rag_service.api.services import Services
-from rag_service.api.tenancy_services import identify
 
 
 def create_litestar(
@@ -33,6 +32,9 @@ def create_litestar(
         more_routes: handlers of other layers, such as the pages.
         lifespan: entered at start, left at shutdown.
     """
+
+    # Imported here: it brings the database driver, which whoever only imports this module does without.
+    from rag_service.api.tenancy_services import identify
 
     application = Litestar(
         route_handlers=[QueryController, HealthController, ingest_router(services.settings), *more_routes],

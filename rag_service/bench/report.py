@@ -71,7 +71,7 @@ def print_bench(console: Console, described: Mapping[str, Any], found: Sequence[
         console.print(f"{row.selectivity}: median ms of the steps: {steps}", style="dim")
     if loaded.speed is not None:
         console.print(
-            f"Loaded {loaded.speed:.0f} chunks/s; vector index and order of postings took {loaded.finish_seconds:.0f} s.",
+            f"Loaded {loaded.speed:.0f} chunks/s; index and order took {loaded.finish_seconds:.0f} s.",
             style="dim",
         )
     if described["embedding_ms"] is not None:

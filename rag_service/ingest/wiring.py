@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.definitions import IndexDefinition, list_indices, load_index
+from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.jobs import JobPolicy, Uploads
 from rag_service.ingest.sandbox import parse_in_sandbox
 from rag_service.ingest.stages import EmbeddingModel, Stages
@@ -97,8 +98,8 @@ async def open_worker(settings: Settings, conninfo: str) -> AsyncIterator[Worker
         for name in list_indices(indices_path=settings.indices_path)
     }
     originals = build_originals(settings)
-    embedding = build_embedding(settings)
     database = Database(conninfo, pool_size=settings.database_pool_size, timeout=settings.database_timeout)
+    embedding = wrap_embedding(build_embedding(settings), settings, database)
     await database.open()
     try:
         yield build_worker(settings, conninfo, database, originals, embedding, indices)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def _create_database(owner_conninfo: str) -> None:
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
         if found is None:
-            connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(DATABASE))
-            )
+            create = sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(DATABASE))
+            # Another process that starts at the same moment may have been quicker.
+            with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+                connection.execute(create)
