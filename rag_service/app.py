@@ -10,6 +10,8 @@ from uuid import UUID
 
 from litestar import Litestar
 
+from rag_service.api.advisor import advisor_router
+from rag_service.api.advisor_services import AdvisorServices
 from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
 from rag_service.api.mcp import mcp_installed, mcp_mount
@@ -29,6 +31,7 @@ from rag_service.metrics import Metrics
 from rag_service.models.embeddings import warm_up
 from rag_service.models.guarded_embedding import breaker_of
 from rag_service.models.probes import ServerProbe, build_probes
+from rag_service.query.advisor_schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
 from rag_service.query.events import AnswerEvent
 from rag_service.query.retriever import Retrieval
 from rag_service.settings import Settings
@@ -66,6 +69,13 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     routes = [
         answers_route(backend.read_answer),
         metrics_route(metrics),
+        advisor_router(
+            AdvisorServices(
+                settings=settings,
+                required_data=lambda inquiry, identity: backend.required_data(inquiry, identity),
+                generate_response=lambda request, identity: backend.generate_response(request, identity),
+            )
+        ),
         # A function, not the bound method: Litestar copies dependencies, and a copied backend never starts.
         tenancy_router(settings, lambda: backend.tenancy()),
         *openai_routes(services),
@@ -169,6 +179,12 @@ class _Backend:
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         return await self._components.ingest(source, identity)
+
+    async def required_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:
+        return await self._components.advisor.required_data(inquiry, identity)
+
+    async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
+        return await self._components.advisor.generate_response(request, identity)
 
     async def read_answer(self, answer_id: UUID, identity: Identity) -> dict[str, Any]:
         return await self._components.read_answer(answer_id, identity)

@@ -24,6 +24,7 @@ from rag_service.models.chat import ChatModel, build_chat
 from rag_service.models.embeddings import build_embedding, close_embedding
 from rag_service.models.extractive import ExtractiveLLM
 from rag_service.models.rerankers import build_reranker
+from rag_service.query.advisor import Advisor
 from rag_service.query.agent_models import AgentModels
 from rag_service.query.chat import AgentChat, ChatParts
 from rag_service.query.engine import AnswerEngine
@@ -62,6 +63,7 @@ class Components:
     engine: AnswerEngine
     recorder: AnswerRecorder
     ingestor: Ingestor
+    advisor: Advisor
     agent_chat: AgentChat
     originals: OriginalStore
     uploads: Uploads
@@ -177,6 +179,7 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
                 model=settings.embedding_model,
                 dimension=settings.embedding_dimension,
             ),
+            advisor=Advisor(database, retriever, chat, reranker, prompts, indices, settings),
             agent_chat=AgentChat(parts_for=agent_models.parts_for, resolve=resolve, prompts=prompts),
             originals=originals,
             uploads=build_uploads(settings, database, originals, embedding, indices),

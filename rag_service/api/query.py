@@ -14,9 +14,8 @@ from rag_service.api.events import collect, wire_events
 from rag_service.api.presenters import present_passage, read_query
 from rag_service.api.problems import Problem, StreamingDisabledError, problem_response
 from rag_service.api.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
-from rag_service.api.services import IdentityDependency, Services, ServicesDependency
+from rag_service.api.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.streaming import EventStreamResponse, choose_encoder, unless_gone
-from rag_service.api.tenancy_services import READING
 from rag_service.domain import AnswerQuery, Identity
 
 _STREAM = (

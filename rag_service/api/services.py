@@ -39,5 +39,7 @@ class Services:
     authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is
 
 
+READING = {"scope": "read"}  # `opt` of routes that change nothing although they are posted to
+
 ServicesDependency = NamedDependency[SkipValidation[Services]]
 IdentityDependency = NamedDependency[SkipValidation[Identity]]

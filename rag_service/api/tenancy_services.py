@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
 REQUIRED_SCOPE = "scope"  # key of a route's `opt`: the scope it needs; without: read for GET, else write
 _REMEMBERED_AGENTS = 1000
 _REMEMBERED_SECONDS = 600.0
-READING = {REQUIRED_SCOPE: Scope.READ}  # `opt` of routes that change nothing although they are posted to
 ADMINISTRATORS = {REQUIRED_SCOPE: Scope.ADMIN}  # `opt` of routes that only administrators may use
 
 

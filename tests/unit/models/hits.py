@@ -9,11 +9,18 @@ from rag_service.domain import Chunk, DocumentRef, Hit, Location, Scores, Span
 
 
 def make_hit(
-    text: str, *, relevance: float = 0.5, headings: tuple[str, ...] = (), title: str = "", id: str = ""
+    text: str,
+    *,
+    relevance: float = 0.5,
+    fused: float | None = None,
+    headings: tuple[str, ...] = (),
+    title: str = "",
+    id: str = "",
+    document: int = 1,
 ) -> Hit:
-    """A hit on a chunk that is its whole document; the id defaults to the text."""
-    document = DocumentRef(
-        id=UUID(int=1),
+    """A hit on a chunk of the numbered document; the id defaults to the text."""
+    reference = DocumentRef(
+        id=UUID(int=document),
         corpus_id=UUID(int=2),
         title=title,
         file_name=None,
@@ -24,6 +31,6 @@ def make_hit(
     )
     span = Span(start=0, end=len(text), location=Location(headings=headings))
     chunk = Chunk(
-        id=id or text, document=document, index=0, text=text, start=0, end=len(text), spans=(span,), metadata={}
+        id=id or text, document=reference, index=0, text=text, start=0, end=len(text), spans=(span,), metadata={}
     )
-    return Hit(chunk=chunk, scores=Scores(relevance=relevance, bm25=3.0))
+    return Hit(chunk=chunk, scores=Scores(relevance=relevance, bm25=3.0, fused=fused))

@@ -23,6 +23,7 @@ from rag_service.models.rerank_llm import LLMReranker, parse_ratings
 from rag_service.models.rerank_postprocessor import PostprocessorReranker, to_unit_range
 from rag_service.models.rerankers import NoReranker, build_reranker, rerank_or_keep
 from rag_service.settings import Settings
+from rag_service.text.words import terms
 from tests.unit.models.hits import make_hit
 
 
@@ -101,15 +102,50 @@ async def test_terms_are_taken_from_the_question_when_none_are_given() -> None:
     assert texts(ranked)[0] == "the penalty"
 
 
+async def test_the_fused_score_decides_the_order_and_not_the_relevance() -> None:
+    hits = [make_hit("one", fused=0.9, relevance=0.6), make_hit("two", fused=0.5, relevance=0.95)]
+    ranked = await HeuristicReranker(analyse).rerank("what?", hits, query_terms=["what"])
+    assert texts(ranked) == ["one", "two"]
+    assert ranked[0].scores.rerank == pytest.approx(0.95), "the first has the best relevance found"
+    assert (ranked[1].scores.rerank or 1) < 0.05
+
+
+async def test_words_that_stand_together_count_for_more_than_the_same_words_apart() -> None:
+    apart = make_hit("the term of the contract; the notice must be written. A long period", fused=0.5)
+    together = make_hit("the notice period of the contract. It must be written; a long term", fused=0.5)
+    ranked = await HeuristicReranker(analyse).rerank("", [apart, together], query_terms=["notice", "period"])
+    assert ranked[0].chunk.id == together.chunk.id
+
+
+async def test_a_passage_gains_from_the_company_of_a_better_one_of_its_document() -> None:
+    hits = [
+        make_hit("best", fused=0.9, document=1),
+        make_hit("stray", fused=0.52, document=2),
+        make_hit("neighbour", fused=0.5, document=1),
+    ]
+    ranked = await HeuristicReranker(analyse).rerank("q", hits, query_terms=["other"])
+    assert texts(ranked) == ["best", "neighbour", "stray"]
+
+
+async def test_passages_are_read_in_the_language_of_the_question() -> None:
+    """The stems of the question are Spanish; English stems of the passages would not meet them."""
+    question = "¿Qué documentación necesitan los solicitantes de la pensión?"
+    right = make_hit("Los solicitantes de pensiones entregan documentaciones completas", fused=0.5)
+    wrong = make_hit("Cada oficina tiene un horario propio de la ciudad", fused=0.51)
+    english = HeuristicReranker(lambda text: terms(text, "en"))
+    ranked = await english.rerank(question, [wrong, right], query_terms=terms(question, "es"))
+    assert ranked[0].chunk.id == right.chunk.id
+
+
 RELEVANCE = st.floats(0, 1, allow_nan=False)
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), RELEVANCE), max_size=8), st.lists(st.text(max_size=5), max_size=4))
 async def test_every_hit_comes_back_once_rated_in_order_with_its_other_scores(
-    passages: list[tuple[str, float]], terms: list[str]
+    passages: list[tuple[str, float]], asked: list[str]
 ) -> None:
     hits = [make_hit(text, relevance=relevance, id=str(i)) for i, (text, relevance) in enumerate(passages)]
-    ranked = await HeuristicReranker(analyse).rerank("", hits, query_terms=terms)
+    ranked = await HeuristicReranker(analyse).rerank("", hits, query_terms=asked)
     assert sorted(hit.chunk.id for hit in ranked) == sorted(hit.chunk.id for hit in hits)
     scores = [hit.scores.rerank for hit in ranked]
     assert all(score is not None and 0 <= score <= 1 for score in scores)
