@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import psycopg
 import pytest
@@ -32,6 +33,16 @@ from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embed
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
 from rag_service.text.words import words
+
+# Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
+# integration the examples are the same at every run; elsewhere each run tries others.
+hypothesis.settings.register_profile(
+    "rag_service",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much],
+)
+hypothesis.settings.load_profile("rag_service")
 
 DIMENSION = 384
 _TEMPLATE = "rag_template"
