@@ -20,6 +20,7 @@ from rag_service.text.words import fold
 
 SECTION_RANK = 3  # the right section must stand among this many first hits
 BINS = 5  # of confidence
+LESS_IS_BETTER = frozenset({"refused wrongly", "unverified"})
 
 _MARKS = re.compile(r"\s*\[C\d+\]")
 

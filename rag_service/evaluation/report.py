@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from rag_service.evaluation.compare import Difference
-from rag_service.evaluation.metrics import by_category
+from rag_service.evaluation.metrics import LESS_IS_BETTER, by_category
 from rag_service.evaluation.run import SetResult, Steps
 from rag_service.evaluation.saved import means_of, title_of
 
@@ -90,7 +90,8 @@ def print_comparison(console: Console, before: str, after: str, differences: Seq
     for column in ("set", "measure", "questions", before, after, "difference", "95 % interval", "p"):
         table.add_column(column, justify="left" if column in ("set", "measure") else "right")
     for row in differences:
-        style = "" if row.p_value >= 0.05 else "green" if row.difference > 0 else "red"
+        better = (row.difference > 0) is not (row.measure in LESS_IS_BETTER)
+        style = "" if row.p_value >= 0.05 else "green" if better else "red"
         table.add_row(
             row.set, row.measure, str(row.questions), f"{row.before:.4f}", f"{row.after:.4f}",
             f"{row.difference:+.4f}", f"{row.low:+.4f} … {row.high:+.4f}", f"{row.p_value:.3f}", style=style,

@@ -62,7 +62,7 @@ ROWS: Mapping[tuple[str, str], Row | str] = {
     ("POST", "/api/v1/query"): Row(404, 404, 404, body=QUERY),
     ("POST", "/api/v1/query/answer"): Row(404, 404, 404, body=QUERY),
     ("POST", "/api/v1/query/answer/stream"): Row(404, 404, 404, body=QUERY),
-    ("POST", "/api/ingest"): Row(404, 404, 404, body={"text": "x"}),
+    ("POST", "/api/ingest"): write(404, 404, 404, {"text": "x"}),
     ("GET", "/api/v1/answers/{answer_id:uuid}"): read(404, 404, 404),
     ("GET", "/api/v1/corpora"): read(200, 200, 200),
     ("POST", "/api/v1/corpora"): write(201, 201, 201, {"name": "new"}),
