@@ -16,6 +16,7 @@ from procrastinate.exceptions import ProcrastinateException
 
 from rag_service.errors import RagError
 from rag_service.ingest.jobs import QUEUE, enqueue
+from rag_service.store.embedding_cache import purge_embeddings
 from rag_service.store.originals import OriginalStore
 from rag_service.store.session import Connection, Database
 
@@ -71,6 +72,8 @@ class Upkeep:
             counts["purged"] = await _count(connection, f"SELECT rag.purge_expired({_PURGED_AT_ONCE})")
         async with self._database.transaction(None) as connection:
             counts["discarded"] = await self._originals.discard(connection)
+        async with self._database.transaction(None) as connection:
+            counts["forgotten_embeddings"] = await purge_embeddings(connection)
         if any(counts.values()):
             log.info("upkeep_done", **counts)
         return True

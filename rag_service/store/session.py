@@ -38,6 +38,7 @@ class Database:
             check=AsyncConnectionPool.check_connection,
             kwargs={"options": "-c search_path=rag,public", "connect_timeout": max(1, int(timeout))},
         )
+        self._role_is_safe = False  # until the server was asked; it may not have been there at the start
 
     async def open(self) -> None:
         """Open the pool without waiting for the server: a service that starts before its database recovers."""
@@ -52,10 +53,14 @@ class Database:
 
         Raises:
             StoreError: the database cannot be reached, or fails on the way.
+            UnsafeRoleError: row-level security would not hold for this role.
         """
         user_id = "" if identity is None else str(identity.user_id)
         try:
             async with self._pool.connection() as connection, connection.transaction():
+                if not self._role_is_safe:
+                    await _check_role(connection)
+                    self._role_is_safe = True
                 await connection.execute("SELECT set_config('rag.user_id', %s, true)", [user_id])
                 yield connection
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
