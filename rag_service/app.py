@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from rag_service.api.advisor import advisor_router
 from rag_service.api.advisor_services import AdvisorServices
 from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
+from rag_service.api.limits import LimitedApplication, RateLimiter
 from rag_service.api.mcp import mcp_installed, mcp_mount
 from rag_service.api.metering import meter_application, metered_answer, metered_search
 from rag_service.api.metrics import metrics_route
@@ -27,11 +29,12 @@ from rag_service.identity import Authenticator
 from rag_service.ingest.pipeline import DocumentInput, Ingested
 from rag_service.ingest.wiring import build_worker
 from rag_service.keyword_app import create_keyword_app
-from rag_service.metrics import Metrics
+from rag_service.metrics import Door, Metrics
 from rag_service.models.embeddings import warm_up
 from rag_service.models.guarded_embedding import breaker_of
 from rag_service.models.probes import ServerProbe, build_probes
 from rag_service.query.advisor_schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
+from rag_service.query.chat import ChatOutcome, ChatQuery
 from rag_service.query.events import AnswerEvent
 from rag_service.query.retriever import Retrieval
 from rag_service.settings import Settings
@@ -53,7 +56,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     backend = _Backend(settings, components, metrics)
     services = Services(
         settings=settings,
-        answer=backend.answer,
+        answer=backend.answer_at("answer"),
         search=metered_search(backend.search, metrics),
         ingest=backend.ingest,
         probes={
@@ -78,15 +81,21 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
         ),
         # A function, not the bound method: Litestar copies dependencies, and a copied backend never starts.
         tenancy_router(settings, lambda: backend.tenancy()),
-        *openai_routes(services),
+        *openai_routes(replace(services, answer=backend.answer_at("openai"))),
         *web_routes(WebServices(read_text=backend.read_text), settings=settings),
     ]
     lifespan: list[Lifespan] = [backend.lifespan]
     if mcp_installed():
-        mount = mcp_mount(services, permit=lambda identity: require_scope(identity, Scope.READ))
+        asked = replace(services, answer=backend.answer_at("mcp"))
+        mount = mcp_mount(asked, permit=lambda identity: require_scope(identity, Scope.READ))
         routes.append(mount.route)
         lifespan.append(mount.lifespan)
-    application = create_litestar(services, more_routes=routes, lifespan=lifespan)
+    application = create_litestar(
+        services,
+        more_routes=routes,
+        lifespan=lifespan,
+        surround=lambda app: LimitedApplication(app, backend.limiter, services.authenticate, count_error=metrics.error),
+    )
     meter_application(application, metrics)
     return application
 
@@ -129,6 +138,7 @@ class _Backend:
         self._given = components
         self._opened = components
         self._authenticator: Authenticator | None = None
+        self.limiter = RateLimiter(lambda: self._components.database, settings)
 
     @property
     def _components(self) -> Components:
@@ -171,8 +181,22 @@ class _Backend:
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    def answer(self, query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
-        return metered_answer(self._components.engine.stream(query, identity), self._metrics)
+    def answer_at(self, door: Door) -> Callable[[AnswerQuery, Identity], AsyncGenerator[AnswerEvent]]:
+        """What answers questions that come in by a door."""
+
+        def answer(query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
+            return self._guard(self._components.engine.stream(query, identity), identity, door)
+
+        return answer
+
+    def chat(self, query: ChatQuery, identity: Identity) -> tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]:
+        outcome, events = self._components.agent_chat.stream(query, identity)
+        return outcome, self._guard(events, identity, "chat")
+
+    def _guard(
+        self, events: AsyncGenerator[AnswerEvent], identity: Identity, door: Door
+    ) -> AsyncGenerator[AnswerEvent]:
+        return metered_answer(self.limiter.limited(events, identity), self._metrics, door=door)
 
     async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Retrieval, tuple[Hit, ...]]:
         return await self._components.engine.search(query, identity)
@@ -181,9 +205,11 @@ class _Backend:
         return await self._components.ingest(source, identity)
 
     async def required_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:
+        await self.limiter.require(identity, "answers")
         return await self._components.advisor.required_data(inquiry, identity)
 
     async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
+        await self.limiter.require(identity, "answers")
         return await self._components.advisor.generate_response(request, identity)
 
     async def read_answer(self, answer_id: UUID, identity: Identity) -> dict[str, Any]:
@@ -220,5 +246,6 @@ class _Backend:
             uploads=components.uploads,
             originals=components.originals,
             index_names=frozenset(components.indices),
-            chat=components.agent_chat.stream,
+            chat=self.chat,
+            count_feedback=self._metrics.feedback,
         )

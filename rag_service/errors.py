@@ -74,6 +74,14 @@ class PermissionDeniedError(RagError):
     help = "Ask an administrator for the role or scope that this action needs."
 
 
+class RateLimitedError(RagError):
+    """The caller has used up its quota."""
+
+    code = "rate_limited"
+    retryable = True
+    help = "Wait as long as Retry-After says; RAG_RATE_LIMIT_* set the limits."
+
+
 class DocumentError(RagError):
     """A document cannot be read. The message is for the person who uploaded it."""
 

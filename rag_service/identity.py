@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -44,6 +44,7 @@ class Principal(Identity):
     """An identity that came with a credential, which may allow less than the user's role."""
 
     scopes: frozenset[Scope] = ALL_SCOPES
+    credential: bytes = field(default=b"", repr=False)  # SHA-256 of an API key, which has quotas of its own
 
 
 def scopes_of(identity: Identity) -> frozenset[Scope]:
@@ -100,7 +101,8 @@ class Authenticator:
         if holder is None:
             raise AuthenticationError("The API key is unknown, revoked or expired.")
         until = None if holder.expires_at is None else holder.expires_at.timestamp()
-        return Principal(user_id=holder.user_id, role=holder.role, scopes=holder.scopes), until
+        principal = Principal(user_id=holder.user_id, role=holder.role, scopes=holder.scopes, credential=_digest(key))
+        return principal, until
 
     async def _from_token(self, token: str) -> tuple[Principal, float | None]:
         claims = await self._tokens.check(token)

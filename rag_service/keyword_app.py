@@ -61,6 +61,11 @@ def create_keyword_app(settings: Settings, *, identity: Identity) -> Litestar:
         raise ConfigurationError(
             "RAG_ENABLED=false knows no users: set RAG_AUTH to `none`, or turn RAG_ENABLED on.", field="RAG_AUTH"
         )
+    if settings.rate_limit_per_minute or settings.rate_limit_answers_per_minute:
+        raise ConfigurationError(
+            "RAG_ENABLED=false counts nothing: unset RAG_RATE_LIMIT_*, or turn RAG_ENABLED on.",
+            field="RAG_RATE_LIMIT_PER_MINUTE",
+        )
     engine, chat = build_keyword_engine(settings, identity)
     metrics = Metrics()
     metrics.watch_circuit("chat model", lambda: chat.breaker.state == "open")

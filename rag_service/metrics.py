@@ -19,6 +19,8 @@ from rag_service.domain import Answer, Decision, Hit
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
+Door = Literal["search", "answer", "chat", "openai", "mcp"]  # by which a question came in
+
 # Seconds. Search is promised below 0.05, the first token below 1.5, an answer below 4 (requirement E12).
 _SEARCH = (0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2, 5)
 _MODEL = (0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 40, 80, 180)
@@ -38,7 +40,7 @@ DOCUMENTED: Mapping[str, str] = {
     "rag_embedded_texts_total": "Texts that were embedded, by `role`.",
     "rag_embedding_cache_total": "Look-ups in the embedding caches, by `role` and `outcome`: hit or miss.",
     "rag_chunk_relevance": "Calibrated relevance of the passages returned, 0 to 1.",
-    "rag_questions_total": "Questions by `door` (search or answer) and `relevant`: whether any passage was.",
+    "rag_questions_total": "Questions by `door`: search, answer, chat, openai, mcp; `relevant`: if any passage was.",
     "rag_answers_total": "Complete answers by `decision` and `rag_used`: whether passages were shown to the model.",
     "rag_context_tokens": "Tokens of the passages shown to the model.",
     "rag_tokens_total": "Tokens of the chat model, by `kind`: prompt or completion.",
@@ -107,10 +109,8 @@ class Metrics:
 
     # -- retrieval
 
-    def retrieval(
-        self, door: Literal["search", "answer"], hits: tuple[Hit, ...], timings_ms: Mapping[str, float]
-    ) -> None:
-        """A retrieval that came to its end; `hits` are those above the threshold."""
+    def retrieval(self, door: Door, hits: tuple[Hit, ...], timings_ms: Mapping[str, float]) -> None:
+        """A retrieval that came to its end; `hits` are those above the threshold. No timings: nothing was searched."""
         self._questions.labels(door, str(bool(hits)).lower()).inc()
         for hit in hits:
             self._relevance.observe(hit.scores.relevance)
@@ -119,7 +119,8 @@ class Metrics:
                 self._degraded.labels(step.removeprefix(_DEGRADED)).inc()
             else:
                 self._search_seconds.labels(step).observe(milliseconds / 1000)
-        self._retrieval_seconds.observe(sum(timings_ms.values()) / 1000)
+        if timings_ms:
+            self._retrieval_seconds.observe(sum(timings_ms.values()) / 1000)
 
     def embedding(self, role: Literal["query", "passage"], count: int, seconds: float) -> None:
         """A call to the embedding model for `count` texts."""
@@ -153,7 +154,7 @@ class Metrics:
         """The reader of an answer left before its end."""
         self._left.inc()
 
-    def feedback(self, thumbs: Literal["up", "down"]) -> None:
+    def feedback(self, thumbs: str) -> None:
         self._feedback.labels(thumbs).inc()
 
     # -- state, read when the figures are fetched

@@ -125,6 +125,13 @@ class Settings(BaseSettings):
     jwt_audience: str | None = Field(None, description="`aud` that bearer tokens must carry.")
     jwt_jwks_url: str | None = Field(None, description="Where the issuer publishes its keys (JWKS).")
 
+    rate_limit_per_minute: int = Field(
+        0, ge=0, description="Requests a minute that one caller (API key, else user) may send to the APIs; 0: any."
+    )
+    rate_limit_answers_per_minute: int = Field(
+        0, ge=0, description="Answers a minute that one caller may ask a model for; 0: any."
+    )
+
     # -- documents of many people
     originals_url: str | None = Field(
         None, description="Where uploaded files are kept, any fsspec URL (`s3://…`, `file:///…`). Unset: the database."

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 from litestar import Litestar
 from litestar.di import Provide
-from litestar.types import ControllerRouterHandler
+from litestar.types import ASGIApp, ControllerRouterHandler
 
 from rag_service.api.bodies import BODY_LIMIT
 from rag_service.api.context import RequestContext
@@ -24,6 +24,7 @@ def create_litestar(
     *,
     more_routes: Sequence[ControllerRouterHandler] = (),
     lifespan: Sequence[Callable[[Litestar], AbstractAsyncContextManager[None]]] = (),
+    surround: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> Litestar:
     """The web application over given services.
 
@@ -31,6 +32,7 @@ def create_litestar(
         services: what the routes stand on.
         more_routes: handlers of other layers, such as the pages.
         lifespan: entered at start, left at shutdown.
+        surround: wraps the routes, inside what gives every request its id, log line and headers.
     """
 
     # Imported here: it brings the database driver, which whoever only imports this module does without.
@@ -49,5 +51,5 @@ def create_litestar(
         logging_config=None,  # Litestar's own would take over the root logger
         debug=False,
     )
-    application.asgi_handler = RequestContext(application.asgi_handler, services.settings)
+    application.asgi_handler = RequestContext(surround(application.asgi_handler), services.settings)
     return application

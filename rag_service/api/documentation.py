@@ -59,7 +59,9 @@ def openapi_config() -> OpenAPIConfig:
     return OpenAPIConfig(
         title="rag_service",
         version=__version__,
-        description="Answers questions from a team's own documents and proves every answer.",
+        description="Answers questions from a team's own documents and proves every answer. Where rate limits are "
+        "set, replies carry `RateLimit` and `RateLimit-Policy`, and any route may answer 429 `rate_limited` with "
+        "`Retry-After`.",
         use_handler_docstrings=True,
         render_plugins=[DocumentationPage(path="/"), JsonRenderPlugin()],
         openapi_router=Router(

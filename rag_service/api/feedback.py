@@ -42,6 +42,7 @@ class FeedbackController(Controller):
             given = await give_feedback(
                 connection, identity, answer_id, thumbs=Thumbs(body.thumbs), comment=body.comment.strip()
             )
+        tenancy.count_feedback(given.thumbs.value)
         return _present(given)
 
     @delete("/answers/{answer_id:uuid}/feedback", summary="Take feedback back", responses=problems(401, 403, 404, 500))

@@ -14,7 +14,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_service.api.problems import ClientGoneError, describe
 from rag_service.domain import AnswerQuery, Hit, Identity
-from rag_service.metrics import Metrics
+from rag_service.metrics import Door, Metrics
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.text.tokens import count_tokens
 
@@ -27,7 +27,9 @@ UNMATCHED = "unmatched"  # route of a request to an address that does not exist
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})  # others are free text
 
 
-async def metered_answer(events: AsyncGenerator[AnswerEvent], metrics: Metrics) -> AsyncGenerator[AnswerEvent]:
+async def metered_answer(
+    events: AsyncGenerator[AnswerEvent], metrics: Metrics, *, door: Door = "answer"
+) -> AsyncGenerator[AnswerEvent]:
     """The same events; closing this closes them."""
     started = time.perf_counter()
     asked_model = spoke = complete = False
@@ -35,7 +37,7 @@ async def metered_answer(events: AsyncGenerator[AnswerEvent], metrics: Metrics) 
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, SourcesFound):
-                    metrics.retrieval("answer", event.sources, event.timings_ms)
+                    metrics.retrieval(door, event.sources, event.timings_ms)
                     asked_model = bool(event.sources)
                 elif isinstance(event, AnswerDelta) and not spoke:
                     spoke = True

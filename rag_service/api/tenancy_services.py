@@ -64,6 +64,7 @@ class TenancyServices:
     index_names: frozenset[str]  # definitions that corpora may name
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
     agents: AgentMemory = field(default_factory=AgentMemory)
+    count_feedback: Callable[[str], None] = lambda thumbs: None  # told "up" or "down" for each feedback that is kept
 
 
 TenancyDependency = NamedDependency[SkipValidation[TenancyServices]]
