@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,14 @@ class ChatModel:
     def waiting(self) -> int:
         """Requests that wait for a slot now."""
         return self._slots.waiting
+
+    def admit(self) -> AbstractContextManager[None]:
+        """Enter before searching for what the model shall answer from; see `Slots.admit`.
+
+        Raises, when entered:
+            ModelBusyError: there is no room.
+        """
+        return self._slots.admit()
 
     @property
     def context_window(self) -> int:

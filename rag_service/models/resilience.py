@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -144,12 +144,31 @@ class Slots:
         self._patience = patience  # seconds
         self._semaphore = asyncio.Semaphore(limit)
         self._waiting = 0
+        self._admitted = 0
         self._mean_hold = 1.0  # seconds, moving mean of how long a slot is held
 
     @property
     def waiting(self) -> int:
         """Calls in the queue now."""
         return self._waiting
+
+    @contextmanager
+    def admit(self) -> Iterator[None]:
+        """Count as one of those who will want a slot, for the length of the block; needs no slot yet.
+
+        Whoever would only be turned away later is turned away here, before it costs a search: under load
+        the searches of hundreds would keep each other waiting for the database until they fail.
+
+        Raises:
+            ModelBusyError: as many are admitted as there are slots and places in the queue.
+        """
+        if self._admitted >= self._limit + self._queue:
+            raise self._busy()
+        self._admitted += 1
+        try:
+            yield
+        finally:
+            self._admitted -= 1
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:

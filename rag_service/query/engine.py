@@ -132,10 +132,18 @@ class AnswerEngine(BaseQueryEngine):
         """Answer as events: sources, then deltas and citations, then the complete answer.
 
         Raises:
+            ModelBusyError: too many are being answered, before the first event.
             ModelError: the model fails, also midway.
             EmbeddingError, StoreError: before the first event.
             ContextOverflowError: question and instructions alone fill the window.
         """
+        with self._chat.admit():
+            events = self._events(query, identity)
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+
+    async def _events(self, query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
         started = time.perf_counter()
         answer_id = uuid4()
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
@@ -160,6 +168,8 @@ class AnswerEngine(BaseQueryEngine):
                     contexts=len(answer.shown),
                     decision=answer.decision.value,
                     latency_ms=answer.latency_ms,
+                    retrieval_ms=round(sum(retrieval.timings_ms.values()), 1),
+                    embedding_ms=retrieval.timings_ms.get("embedding", 0.0),  # what was waited for it
                 )
                 yield AnswerComplete(answer=answer)
 
