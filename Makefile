@@ -24,9 +24,10 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-# What takes too long for every change: kill, load and growth tests.
+# What takes too long for every change: kill, load and growth tests, heavy hostile files.
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
+	$(BIN)/python -m tests.soak.hostile_files
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

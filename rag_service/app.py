@@ -24,7 +24,7 @@ from rag_service.api.services import Probe, Services
 from rag_service.api.tenancy import tenancy_router
 from rag_service.api.tenancy_services import TenancyServices, require_scope
 from rag_service.components import LOCAL_ADMIN, Components, open_components
-from rag_service.domain import AnswerQuery, Hit, Identity
+from rag_service.domain import AnswerQuery, Hit, Identity, Role
 from rag_service.identity import Authenticator
 from rag_service.ingest.pipeline import DocumentInput, Ingested
 from rag_service.ingest.wiring import build_worker
@@ -202,6 +202,8 @@ class _Backend:
         return await self._components.engine.search(query, identity)
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
+        if identity.role is Role.ADMIN:  # whose default corpus is a global one
+            require_scope(identity, Scope.ADMIN)
         return await self._components.ingest(source, identity)
 
     async def required_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:

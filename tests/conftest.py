@@ -103,20 +103,29 @@ def _remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-@pytest.fixture
-def database_server(postgres: EmbeddedServer) -> Iterator[EmbeddedServer]:
-    """A fresh migrated database of this test's own: `owner_conninfo` and `service_conninfo`."""
+@contextlib.contextmanager
+def cloned_database(postgres: EmbeddedServer) -> Iterator[EmbeddedServer]:
+    """A fresh migrated database, dropped at the end: `owner_conninfo` and `service_conninfo`."""
     name = f"test_{uuid.uuid4().hex}"
     admin = make_conninfo(postgres.owner_conninfo, dbname="postgres")
     with psycopg.connect(admin, autocommit=True) as connection:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(_TEMPLATE))
         )
-        yield EmbeddedServer(
-            owner_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name),
-            service_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE),
-        )
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        try:
+            yield EmbeddedServer(
+                owner_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name),
+                service_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE),
+            )
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def database_server(postgres: EmbeddedServer) -> Iterator[EmbeddedServer]:
+    """A fresh migrated database of this test's own."""
+    with cloned_database(postgres) as server:
+        yield server
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
 from rag_service.api.presenters import find_nul, is_blank
 from rag_service.api.problems import FieldError, InvalidRequestError
-from rag_service.api.services import IdentityDependency
+from rag_service.api.services import READING, IdentityDependency
 from rag_service.api.streaming import unless_gone
 from rag_service.errors import ContextOverflowError, InputError
 from rag_service.query.advisor_schema import Inquiry, ResponseRequest
@@ -38,6 +38,7 @@ class AdvisorController(Controller):
 
     path = "/api/v1"
     tags = ["Advisor"]  # noqa: RUF012 - Litestar's way
+    opt = READING  # cases are posted, but change nothing
 
     @post(
         "/required-data",

@@ -117,8 +117,12 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
 
 
 async def read_text(connection: Connection, document_id: UUID) -> str | None:
-    """The stored text of a document, which citation offsets count in; None when it is not there."""
-    cursor = await connection.execute("SELECT text FROM document_texts WHERE document_id = %s", [document_id])
+    """The stored text of a document, which citation offsets count in; None when it is not there, or has expired."""
+    cursor = await connection.execute(
+        "SELECT t.text FROM document_texts t JOIN documents d ON d.id = t.document_id"
+        " WHERE t.document_id = %s AND (d.expires_at IS NULL OR d.expires_at > now())",
+        [document_id],
+    )
     row = await cursor.fetchone()
     return None if row is None else str(row[0])
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import time
-import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,45 +13,21 @@ from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaErr
 from rag_service.ingest import sandbox
 from rag_service.ingest.parse import parse
 from rag_service.ingest.sandbox import ParseLimits, parse_in_sandbox
+from tests.integration.hostile import (
+    children,
+    gigabyte_of_zeros,
+    macro_workbook,
+    many_members,
+    million_rows,
+    password_workbook,
+    pdf_bomb,
+    pdf_of_many_operations,
+    watched_memory,
+    zip_bomb,
+)
 from tests.unit.parse import samples
 
 LIMITS = ParseLimits()
-
-
-def children() -> set[int]:
-    """Processes started by this one that still exist, zombies included."""
-    task = Path(f"/proc/{os.getpid()}/task")
-    return {int(pid) for file in task.glob("*/children") for pid in file.read_text().split()}
-
-
-@contextlib.asynccontextmanager
-async def watched_memory() -> AsyncIterator[list[int]]:
-    """Peaks of the sandboxes' resident memory in bytes, each as last seen, read every few milliseconds.
-
-    Not RUSAGE_CHILDREN: that is the largest of all children that this process ever had.
-    """
-    peaks: dict[int, int] = {}
-    seen: list[int] = []
-
-    def look() -> None:
-        for pid in children():
-            with contextlib.suppress(OSError, ValueError, StopIteration):
-                if b"sandbox_child" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    continue  # not yet what it will be, and still with its parent's memory
-                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-                peaks[pid] = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
-
-    async def watch() -> None:
-        while True:
-            look()
-            await asyncio.sleep(0.005)
-
-    task = asyncio.create_task(watch())
-    try:
-        yield seen
-    finally:
-        task.cancel()
-        seen += peaks.values()
 
 
 def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -85,41 +58,6 @@ def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 )
 async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> None:
     assert await parse_in_sandbox(data, file_name=name) == parse(data, file_name=name)
-
-
-def password_workbook() -> bytes:
-    return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(2000)
-
-
-def macro_workbook() -> bytes:
-    return samples.with_members(samples.xlsx([["x"]]), {"xl/vbaProject.bin": b"\0" * 100})
-
-
-def million_rows() -> bytes:
-    return b"id;name;value\n" + b"".join(b"%d;name;%d\n" % (i, i) for i in range(1_000_000))
-
-
-def pdf_bomb() -> bytes:
-    bomb = zlib.compress(zlib.compress(bytes(300 * 2**20), 9), 9)
-    return samples.pdf_with_stream(bomb, filters="/Filter[/FlateDecode/FlateDecode]")
-
-
-def pdf_of_many_operations() -> bytes:
-    return samples.pdf_with_stream(
-        zlib.compress(b"BT /F1 9 Tf " + b"1 0 0 1 5 5 Tm (x) Tj " * 3_000_000 + b"ET"), filters="/Filter/FlateDecode"
-    )
-
-
-def gigabyte_of_zeros() -> bytes:
-    return samples.with_zeros(samples.xlsx([["x"]]), "xl/worksheets/sheet2.xml", 2**30)
-
-
-def zip_bomb() -> bytes:
-    return samples.with_zeros(samples.word("x"), "word/media/z", 150 * 2**20)
-
-
-def many_members() -> bytes:
-    return samples.with_members(samples.word("x"), {f"word/media/{i}": b"" for i in range(6000)})
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,17 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+import pytest_asyncio
+from litestar import Litestar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.definitions import load_index
+from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument, Role
 from rag_service.errors import StoreError
 from rag_service.ingest.jobs import JobPolicy, Uploads
@@ -29,6 +32,7 @@ from rag_service.store.search import read_chunks, search_dense
 from rag_service.store.session import Connection, Database
 from rag_service.store.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.users import create_user
+from tests.conftest import FakeEmbedding, cloned_database
 
 ADMIN = Identity(user_id=UUID("00000000-0000-4000-8000-000000000001"), role=Role.ADMIN)
 QUICK = WorkerOptions(
@@ -40,6 +44,12 @@ QUICK = WorkerOptions(
     policy=JobPolicy(attempts=5, backoff_seconds=0.05, backoff_max_seconds=0.2),
 )
 INDEX = "general"
+ADVICE_INDEX = "retirement"  # its chunks have the types that the advisor asks for
+
+
+@cache
+def load_indices() -> dict[str, IndexDefinition]:
+    return {name: load_index(name) for name in (INDEX, ADVICE_INDEX)}
 
 
 async def parse_here(data: bytes, file_name: str) -> ParsedDocument:
@@ -66,12 +76,10 @@ class House:
 
     @property
     def uploads(self) -> Uploads:
-        return Uploads(self.database, self.originals, self.model, {INDEX: load_index(INDEX)}, default_ttl_seconds=None)
+        return Uploads(self.database, self.originals, self.model, load_indices(), default_ttl_seconds=None)
 
     def stages(self, parser: Any = parse_here) -> Stages:
-        return Stages(
-            self.database, self.originals, self.model, parser, {INDEX: load_index(INDEX)}, parse_concurrency=2
-        )
+        return Stages(self.database, self.originals, self.model, parser, load_indices(), parse_concurrency=2)
 
     def owner(self) -> psycopg.Connection:
         """A connection that sees everything."""
@@ -82,9 +90,16 @@ class House:
             created = await create_user(connection, name=name, role=role)
         return Identity(user_id=created.id, role=role)
 
-    async def corpus(self, identity: Identity, name: str = "notes", kind: CorpusKind = CorpusKind.PERSONAL) -> Corpus:
+    async def corpus(
+        self,
+        identity: Identity,
+        name: str = "notes",
+        kind: CorpusKind = CorpusKind.PERSONAL,
+        *,
+        index_name: str = INDEX,
+    ) -> Corpus:
         async with self.database.transaction(identity) as connection:
-            return await create_corpus(connection, identity, name=name, kind=kind, index_name=INDEX)
+            return await create_corpus(connection, identity, name=name, kind=kind, index_name=index_name)
 
     async def status(self, identity: Identity, upload: Upload) -> Upload:
         async with self.database.transaction(identity) as connection:
@@ -149,3 +164,22 @@ def house(database_server: EmbeddedServer, database: Database, fake_embedding: B
 def quick(request: pytest.FixtureRequest) -> Callable[..., WorkerOptions]:
     """Worker options for tests, some replaced."""
     return lambda **changes: replace(QUICK, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Street:
+    """The service as `create_app` makes it, and the house behind it; shared by the tests of a module."""
+
+    house: House
+    application: Litestar
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def street(postgres: EmbeddedServer) -> AsyncIterator[Street]:
+    from tests.integration.tenancy.web import real_application  # it imports this module
+
+    embedding = FakeEmbedding(model_name="fake-bag-of-words", embed_batch_size=32)
+    with cloned_database(postgres) as server:
+        async with real_application(server, embedding) as (application, components):
+            house = House(server=server, database=components.database, embedding=embedding)
+            yield Street(house=house, application=application)

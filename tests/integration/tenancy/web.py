@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 from litestar import Litestar
+from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
 from rag_service.api.services import Services
 from rag_service.api.tenancy import tenancy_router
 from rag_service.api.tenancy_services import TenancyServices
+from rag_service.app import create_app
+from rag_service.components import Components, open_components
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
 from rag_service.identity import Authenticator
 from rag_service.settings import Settings
+from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.keys import ALL_SCOPES, create_key
 from tests.integration.tenancy.conftest import INDEX, House
 
@@ -68,3 +74,37 @@ async def new_key(house: House, identity: Identity, scopes: Any = ALL_SCOPES, **
     async with house.database.transaction(identity) as connection:
         _, secret = await create_key(connection, user_id=identity.user_id, name="k", scopes=scopes, **options)
     return secret
+
+
+@asynccontextmanager
+async def real_application(
+    server: EmbeddedServer, embedding: BaseEmbedding, **changes: Any
+) -> AsyncIterator[tuple[Litestar, Components]]:
+    """What `create_app` makes over the test's database, started; the embedding alone is not the real one."""
+    settings = web_settings(database_url=server.service_conninfo, **{"worker_embedded": False, **changes})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rag_service.components.build_embedding", lambda _: embedding)
+        async with open_components(settings) as components:
+            application = create_app(settings, components=components)
+            async with _started(application):
+                yield application, components
+
+
+@asynccontextmanager
+async def _started(application: Litestar) -> AsyncIterator[None]:
+    """Start and stop in one task, as a server does; a fixture's two halves may run in different ones."""
+    started, stop = asyncio.Event(), asyncio.Event()
+
+    async def live() -> None:
+        async with application.lifespan():
+            started.set()
+            await stop.wait()
+
+    life = asyncio.create_task(live())
+    life.add_done_callback(lambda _: started.set())
+    try:
+        await started.wait()
+        yield
+    finally:
+        stop.set()
+        await life

@@ -1,0 +1,137 @@
+"""An owner with one of everything, and everybody who might want to see it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import jwt
+
+from rag_service.domain import Identity
+from rag_service.ingest.pipeline import DocumentInput
+from rag_service.store.agents import AgentSpec, assign_corpus, create_agent
+from rag_service.store.conversations import add_message, create_conversation, create_project
+from rag_service.store.corpora import Corpus
+from rag_service.store.feedback import Thumbs, give_feedback
+from rag_service.store.keys import Scope, create_key, revoke_key
+from rag_service.store.uploads import Upload, claim_upload
+from tests.integration.tenancy.conftest import ADMIN, ADVICE_INDEX, House
+from tests.integration.tenancy.web import SECRET, new_key
+
+CANARY = "xyzzyquartz"  # stands in everything that is the owner's, and in no request
+QUESTION = "Where do llamas sleep at noon?"
+TEXT = f"Llamas sleep at noon in the {CANARY} barn."
+ARTICLE = f"""---
+title: Where llamas sleep
+article_id: {CANARY}-1
+---
+# Where llamas sleep
+
+## Required data
+
+| Field | Group | Description | Why needed | Type | Required |
+|---|---|---|---|---|---|
+| {CANARY} barn | participant | Where llamas sleep at noon | To find them | text | yes |
+
+## Decision guide
+
+- If llamas sleep at noon, where they do is the {CANARY} barn.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Objects of an owner, and credentials of everybody."""
+
+    owner: Identity
+    ids: Mapping[str, UUID]
+    file_name: str
+    source: str
+    tag: str
+    credentials: Mapping[str, Mapping[str, str]]  # who → headers
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the owner's document can be filtered by, besides its ids."""
+        return self.file_name, self.source, self.tag
+
+    def fill(self, path: str) -> str:
+        """A path of the route table with the owner's objects in it."""
+        for name, value in self.ids.items():
+            path = path.replace(f"{{{name}}}", str(value))
+        return path
+
+
+async def make_world(house: House) -> World:
+    mark = uuid4().hex[:8]
+    owner, stranger = await house.user(f"owner-{mark}"), await house.user(f"stranger-{mark}")
+    corpus = await house.corpus(owner, f"{CANARY} notes")
+    file_name = f"{CANARY}-{mark}.txt"
+    document = DocumentInput(data=TEXT.encode(), file_name=file_name, source=f"shelf {mark}", tags=(f"tag {mark}",))
+    upload = await _index(house, owner, corpus, document)
+    articles = await house.corpus(owner, f"{CANARY} articles", index_name=ADVICE_INDEX)
+    await _index(house, owner, articles, DocumentInput(data=ARTICLE.encode(), file_name="article.md"))
+    ids = await _make_objects(house, owner, corpus, mark) | {
+        "corpus_id": corpus.id,
+        "articles_id": articles.id,
+        "document_id": upload.document_id,
+        "upload_id": upload.id,
+        "user_id": stranger.user_id,
+    }
+    token = {"sub": str(owner.user_id), "exp": int(time.time()) - 60}
+    everyday = {Scope.READ, Scope.WRITE}
+    credentials = {
+        "anonymous": {},
+        "revoked": {"X-API-Key": await _revoked_key(house, owner)},
+        "expired": {"Authorization": f"Bearer {jwt.encode(token, SECRET)}"},
+        "reader": {"X-API-Key": await new_key(house, owner, {Scope.READ})},
+        "stranger": {"X-API-Key": await new_key(house, stranger, everyday)},
+        "owner": {"X-API-Key": await new_key(house, owner, everyday)},
+        "admin": {"X-API-Key": await new_key(house, ADMIN)},
+    }
+    return World(
+        owner=owner, ids=ids, file_name=file_name, source=f"shelf {mark}", tag=f"tag {mark}", credentials=credentials
+    )
+
+
+async def _index(house: House, owner: Identity, corpus: Corpus, document: DocumentInput) -> Upload:
+    """As a worker does, in milliseconds."""
+    upload = await house.uploads.accept(document, corpus_id=corpus.id, identity=owner)
+    async with house.database.transaction(owner) as connection:
+        claim = await claim_upload(connection, upload.id)
+    assert claim is not None
+    assert await house.stages().run(claim, owner)
+    return upload
+
+
+async def _make_objects(house: House, owner: Identity, corpus: Corpus, mark: str) -> dict[str, UUID]:
+    async with house.database.transaction(ADMIN) as connection:
+        agent = await create_agent(connection, AgentSpec(name=f"helper-{mark}", allows_personal_corpus=True))
+    answer_id = uuid4()
+    async with house.database.transaction(owner) as connection:
+        await assign_corpus(connection, agent.id, corpus.id)
+        project = await create_project(connection, owner, name=CANARY)
+        chat = await create_conversation(connection, owner, agent_id=agent.id, project_id=project.id, title=CANARY)
+        await connection.execute(
+            "INSERT INTO answers (id, user_id, record) VALUES (%s, %s, %s)",
+            [answer_id, owner.user_id, f'{{"question": "{QUESTION}", "answer": "{TEXT}"}}'],
+        )
+        await add_message(connection, owner, chat.id, role="assistant", content=TEXT, answer_id=answer_id)
+        await give_feedback(connection, owner, answer_id, thumbs=Thumbs.UP)
+        key, _ = await create_key(connection, user_id=owner.user_id, name="k", scopes={Scope.READ})
+    return {
+        "agent_id": agent.id,
+        "project_id": project.id,
+        "conversation_id": chat.id,
+        "key_id": key.id,
+        "answer_id": answer_id,
+    }
+
+
+async def _revoked_key(house: House, owner: Identity) -> str:
+    async with house.database.transaction(owner) as connection:
+        key, secret = await create_key(connection, user_id=owner.user_id, name="old", scopes={Scope.READ})
+        await revoke_key(connection, key.id)
+    return secret
