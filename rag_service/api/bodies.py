@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import re
@@ -18,11 +19,13 @@ from rag_service.api.problems import (
     ContentTypeError,
     FieldError,
     InvalidRequestError,
+    RequestTimeoutError,
     RequestTooLargeError,
 )
 
 JSON = "application/json"
 BODY_LIMIT = 1_000_000  # bytes of a JSON body
+SILENCE_SECONDS = 60.0  # between two pieces of a body
 _NON_FINITE = object()  # stands for NaN and Infinity
 _SHOWN = 80  # characters of an unknown name that are repeated to its sender
 
@@ -61,11 +64,19 @@ async def read_chunks(request: AnyRequest) -> AsyncIterator[bytes]:
 
     Raises:
         RequestTooLargeError: more comes than the route allows, or is announced.
+        RequestTimeoutError: nothing comes for `SILENCE_SECONDS`; a client that was unplugged never says so.
         ClientGoneError: the client leaves before its end.
     """
+    chunks = request.stream()
     try:
-        async for chunk in request.stream():
+        while True:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
             yield chunk
+    except TimeoutError as error:
+        raise RequestTimeoutError("The rest of the request did not come.") from error
     except RequestEntityTooLarge as error:
         # What is still being sent needs no reading here: uvicorn throws it away after the reply.
         limit = request.route_handler.resolve_request_max_body_size()

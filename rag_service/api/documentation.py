@@ -23,6 +23,8 @@ _MEANING = {
     401: "No valid key or token.",
     403: "Not permitted.",
     404: "There is no such object, or it is another user's.",
+    408: "The rest of the request did not come.",
+    409: "It contradicts what is there.",
     413: "Too large.",
     415: "Wrong content type, or a kind of file that cannot be read.",
     500: "A model or the database failed; `code` tells which.",

@@ -80,7 +80,7 @@ class CorpusDocumentsController(Controller):
         "`Location` is where its progress shows. The same content is not indexed twice; the same file name replaces "
         "the document in one step, when the new version is indexed.",
         operation_class=accepts(UploadRequest, form=_UPLOAD_SCHEMA),
-        responses=problems(400, 401, 403, 404, 413, 415, 500),
+        responses=problems(400, 401, 403, 404, 408, 409, 413, 415, 500),
     )
     async def upload(
         self, corpus_id: UUID, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency

@@ -53,7 +53,7 @@ def ingest_router(settings: Settings) -> Router:
     description="A file as multipart/form-data, or a text as JSON. The same content is not stored twice; the same "
     "file name replaces the document.",
     operation_class=accepts(IngestRequest, form=_FORM_SCHEMA),
-    responses=problems(400, 401, 403, 413, 415, 500),
+    responses=problems(400, 401, 403, 408, 413, 415, 500),
 )
 async def ingest(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> IngestBody:
     # A client that leaves does not stop it: the document is complete, and storing it is idempotent.

@@ -86,6 +86,11 @@ class RequestTooLargeError(InputError):
     help = "Send less at once; for uploads, RAG_UPLOAD_MAX_MB sets the limit."
 
 
+class RequestTimeoutError(InputError):
+    code = "request_timeout"
+    help = "Send the request again; if the network is slow, send less at once."
+
+
 class ForeignOriginError(PermissionDeniedError):
     """A page of another site sent the request through the user's browser."""
 
@@ -112,6 +117,7 @@ _TABLE: Mapping[type[RagError], _Row] = {
     NotFoundError: _Row(404, "Not found"),
     ConflictError: _Row(409, "Conflict"),
     TooLargeError: _Row(413, "Too large"),
+    RequestTimeoutError: _Row(408, "Request timeout"),
     RequestTooLargeError: _Row(413, "Too large"),
     UnsupportedMediaError: _Row(415, "Unsupported media type"),
     ContentTypeError: _Row(415, "Unsupported media type"),
@@ -201,6 +207,8 @@ def problem_response(problem: Problem, *, headers: Mapping[str, str] | None = No
         extra["Retry-After"] = str(problem.retry_after)
     if problem.status == 401:
         extra["WWW-Authenticate"] = "Bearer"
+    if problem.status == 408:
+        extra["Connection"] = "close"  # what may still come of the request must not be taken for the next one
     return Response(problem, status_code=problem.status, media_type=MEDIA_TYPE, headers=extra)
 
 
