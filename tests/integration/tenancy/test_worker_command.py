@@ -1,0 +1,127 @@
+"""`rag-service worker` as a process beside a service that leaves the work to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from rag_service.app import create_app
+from rag_service.settings import Settings
+from rag_service.store.embedded import EmbeddedServer
+from tests.doubles.ollama import EMBED, OllamaDouble, embed, ollama
+from tests.integration.resilience.serving import serving, wait_until
+
+__all__ = ["ollama"]
+
+LLAMAS = "Llamas live in the Andes."
+GRACE = 1
+
+
+@pytest.fixture
+def environment(database_server: EmbeddedServer, ollama: OllamaDouble) -> dict[str, str]:
+    """Settings that service and worker share, as an operator gives them."""
+    return {
+        "RAG_DATABASE_URL": database_server.service_conninfo,
+        "RAG_WORKER_EMBEDDED": "false",
+        "RAG_SHUTDOWN_SECONDS": str(GRACE),
+        "RAG_EMBEDDING_PROVIDER": "ollama",
+        "RAG_EMBEDDING_MODEL": "nomic-embed-text",
+        "RAG_OLLAMA_URL": ollama.url,
+    }
+
+
+@pytest.fixture
+def client(environment: dict[str, str]) -> Iterator[httpx.Client]:
+    settings = Settings(**{name.removeprefix("RAG_").lower(): value for name, value in environment.items()})
+    with serving(create_app(settings)) as client:
+        yield client
+
+
+@contextmanager
+def worker(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rag_service.cli import main; main()", "worker"],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def stop(process: subprocess.Popen[bytes]) -> tuple[int, float, str]:
+    """Ask it to stop: exit code, seconds until then, what it had written."""
+    started = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=20)
+    return process.returncode, time.monotonic() - started, output.decode()
+
+
+def upload(client: httpx.Client, name: str) -> str:
+    """Path of the upload's status."""
+    corpora = client.get("/api/v1/corpora").json()["items"]
+    corpus = corpora[0] if corpora else client.post("/api/v1/corpora", json={"name": "notes"}).json()
+    reply = client.post(f"/api/v1/corpora/{corpus['id']}/documents", files={"file": (name, LLAMAS.encode())})
+    assert reply.status_code == 202
+    return str(reply.headers["location"])
+
+
+def reach(client: httpx.Client, path: str, status: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def there() -> bool:
+        found.update(client.get(path).json())
+        return bool(found["status"] == status)
+
+    wait_until(there, 30)
+    return found
+
+
+def test_it_takes_a_job_finishes_it_and_stops_when_told(client: httpx.Client, environment: dict[str, str]) -> None:
+    path = upload(client, "a.txt")
+    time.sleep(0.3)
+    assert client.get(path).json()["status"] == "pending"  # the service itself does not work on it
+    with worker(environment) as process:
+        assert reach(client, path, "indexed")["attempts"] == 1
+        found = client.post("/api/v1/query", json={"query": "Where do llamas live?", "similarityThreshold": 0})
+        assert [passage["text"] for passage in found.json()["passages"]] == [LLAMAS]
+        code, seconds, output = stop(process)
+    assert (code, "Traceback" in output) == (0, False), output
+    assert seconds < 5
+
+
+def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
+    client: httpx.Client, environment: dict[str, str], ollama: OllamaDouble
+) -> None:
+    ollama.script(EMBED, embed(delay=60))
+    path = upload(client, "a.txt")
+    with worker(environment) as process:
+        reach(client, path, "embedding")
+        code, seconds, output = stop(process)
+    assert (code, "Traceback" in output) == (0, False), output
+    assert seconds < GRACE + 5
+    left = client.get(path).json()
+    assert (left["status"], left["attempts"]) == ("pending", 0)  # at once, and not counted as a failed try
+    with worker(environment):
+        assert reach(client, path, "indexed")["attempts"] == 1
+
+
+def test_a_worker_whose_settings_are_wrong_says_so_and_fails(environment: dict[str, str]) -> None:
+    with worker({**environment, "RAG_WORKER_CONCURRENCY": "0"}) as process:
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert b"RAG_WORKER_CONCURRENCY" in output
+    assert b"Traceback" not in output
