@@ -43,6 +43,8 @@ from rag_service.store.keys import Scope
 from rag_service.web.pages import web_routes
 from rag_service.web.texts import WebServices
 
+_EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
+
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 __all__ = ["LOCAL_ADMIN", "Components", "create_app", "open_components"]
@@ -171,6 +173,7 @@ class _Backend:
                 components.originals,
                 components.embedding,
                 components.indices,
+                grace_seconds=_EMBEDDED_GRACE,
             )
             tasks.append(asyncio.create_task(worker.run()))
         try:

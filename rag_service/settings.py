@@ -103,6 +103,9 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     stream_enabled: bool = Field(True, description="Allow streamed answers.")
     heartbeat_seconds: float = Field(15.0, gt=0, le=15, description="Silence after which a stream sends a comment.")
+    shutdown_seconds: int = Field(
+        20, ge=1, description="Running answers, and the jobs of a worker, may end within when told to stop."
+    )
     upload_max_mb: int = Field(10, ge=1, le=1000, description="Largest upload in megabytes.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level logged.")
     log_format: Literal["json", "console"] = Field("json", description="How log lines are written.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -58,8 +59,13 @@ def build_worker(
     originals: OriginalStore,
     embedding: BaseEmbedding,
     indices: Mapping[str, IndexDefinition],
+    *,
+    grace_seconds: float | None = None,
 ) -> Worker:
-    """A worker on given parts: inside the API's process, it shares them."""
+    """A worker on given parts: inside the API's process, it shares them.
+
+    `grace_seconds` is what its jobs get to end when it is stopped; None: RAG_SHUTDOWN_SECONDS.
+    """
     stages = Stages(
         database,
         originals,
@@ -68,7 +74,10 @@ def build_worker(
         indices,
         parse_concurrency=settings.parse_concurrency,
     )
-    return Worker(conninfo, database, stages, originals, worker_options(settings))
+    options = worker_options(settings)
+    if grace_seconds is not None:
+        options = replace(options, grace_seconds=grace_seconds)
+    return Worker(conninfo, database, stages, originals, options)
 
 
 def worker_options(settings: Settings) -> WorkerOptions:
@@ -76,6 +85,7 @@ def worker_options(settings: Settings) -> WorkerOptions:
     return WorkerOptions(
         concurrency=settings.worker_concurrency,
         stalled_seconds=settings.job_stalled_seconds,
+        grace_seconds=settings.shutdown_seconds,
         policy=JobPolicy(
             attempts=settings.job_attempts,
             backoff_seconds=settings.job_backoff_seconds,

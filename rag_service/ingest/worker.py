@@ -20,6 +20,7 @@ from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 
+_FAREWELL_SECONDS = 2.0  # after the grace, for what a stopping worker tells the database
 _POOL_SPARE = 2  # connections of the queue besides one for each job: heartbeat, upkeep
 
 
@@ -60,8 +61,20 @@ class Worker:
         """Work until cancelled. Jobs that do not end within the grace are put back.
 
         A job that was running when the process dies is taken over by another worker, or by the next
-        one started here.
+        one started here. Cancelled, this ends soon after the grace even where the database is gone and
+        nothing can be put back; then that is how its jobs go on, too.
         """
+        working = asyncio.create_task(self._work_for_ever(), name="worker")
+        try:
+            await asyncio.wait({working})
+        finally:
+            working.cancel()
+            _, left = await asyncio.wait({working}, timeout=self._options.grace_seconds + _FAREWELL_SECONDS)
+            if left:
+                log.warning("worker_abandoned")
+        working.result()  # it never ends by itself, but by what nobody expected
+
+    async def _work_for_ever(self) -> None:
         while True:
             try:
                 await self._work()
