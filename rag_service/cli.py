@@ -6,17 +6,21 @@ import asyncio
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import click
 
 from rag_service import __version__
 from rag_service.cli_admin import keys, users, worker
+from rag_service.cli_bench import bench_group
 from rag_service.cli_eval import eval_group
 from rag_service.cli_mcp import mcp_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from rag_service.definitions import IndexDefinition
 
 T = TypeVar("T")
 
@@ -140,6 +144,19 @@ def migrate() -> None:
     click.echo("The database was brought up to date." if _run(work()) else "The database is up to date.")
 
 
+def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
+    """Relevance and threshold rest on the cosines of one embedding model."""
+    calibration = index.query.calibration
+    if calibration is None:
+        return ", relevance not calibrated: run `rag-service eval calibrate`"
+    if calibration.model not in (None, settings.embedding_model):
+        return (
+            f", but its relevance is calibrated for {calibration.model} and not for {settings.embedding_model}:"
+            " run `rag-service eval calibrate`"
+        )
+    return ""
+
+
 @main.command()
 @click.option("--live", is_flag=True, help="Also ask the database and the model servers.")
 def check(live: bool) -> None:
@@ -152,8 +169,8 @@ def check(live: bool) -> None:
     click.echo("settings: ok")
     for name in list_indices(indices_path=settings.indices_path):
         try:
-            load_index(name, indices_path=settings.indices_path)
-            click.echo(f"index {name}: ok")
+            index = load_index(name, indices_path=settings.indices_path)
+            click.echo(f"index {name}: ok{_calibration_remark(index, settings)}")
         except RagError as error:
             failed += 1
             click.echo(f"index {name}: {error.message}", err=True)
@@ -173,5 +190,5 @@ def check(live: bool) -> None:
         sys.exit(1)
 
 
-for command in (keys, users, worker, eval_group, mcp_command):
+for command in (keys, users, worker, eval_group, bench_group, mcp_command):
     main.add_command(command)

@@ -162,7 +162,7 @@ def compare(before: str, after: str, as_json: bool) -> None:
 @click.option(
     "--prior",
     type=click.FloatRange(0.01, 0.99),
-    default=0.65,
+    default=0.7,
     show_default=True,
     help="Share of real questions that the documents answer; the relevance is stated for it.",
 )
@@ -181,6 +181,11 @@ def compare(before: str, after: str, as_json: bool) -> None:
     help="Also say which threshold refuses this share of answerable questions.",
 )
 @click.option("--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about.")
+@click.option(
+    "--language",
+    type=click.Choice(["es", "fr", "en"]),
+    help="The sets' questions are in this language; default: the numbers are for all languages without their own.",
+)
 @click.option("--run", help="Name written beside the numbers; default: sets and date.")
 @click.option("--dry-run", is_flag=True, help="Report without writing into index.yaml.")
 @click.option("--json", "as_json", is_flag=True, help="Print fit and curve as JSON.")

@@ -15,7 +15,7 @@ import json
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -24,6 +24,7 @@ from rag_service.errors import DefinitionError
 
 _Model = TypeVar("_Model", bound=BaseModel)
 Tier = Literal["critical", "high", "medium", "low"]
+Language = Literal["es", "fr", "en"]
 
 
 class _Strict(BaseModel):
@@ -47,13 +48,28 @@ class IngestDefinition(_Strict):
         return self
 
 
-class Calibration(_Strict):
+class RelevanceFit(_Strict):
     """relevance = 1 / (1 + exp(-(intercept + cosine·c + coverage·v))), fitted by `eval calibrate`."""
 
     intercept: float
     cosine: float
     coverage: float
-    run: str  # the saved eval run that set the numbers
+    run: str  # the eval run that set the numbers
+
+
+class Calibration(RelevanceFit):
+    """A fit for questions in any language, and better ones by language.
+
+    An embedding model that knows one language well says little in another: its cosine weighs
+    accordingly less there. The numbers hold for one embedding model.
+    """
+
+    model: str | None = None  # embedding model of the fit; `rag-service check` compares it with the setting
+    languages: dict[Language, RelevanceFit] = Field(default_factory=dict)  # of the question
+
+    def fit_for(self, language: str) -> RelevanceFit:
+        """The fit for questions in a language (ISO 639-1)."""
+        return self.languages.get(cast("Language", language), self)
 
 
 class QueryDefinition(_Strict):
@@ -71,6 +87,10 @@ class QueryDefinition(_Strict):
     prompt: str = "grounded"
     tiers: dict[Tier, tuple[str, ...]] = Field(default_factory=dict)  # tier → chunk types
     minimum_context_tokens: int = Field(0, ge=0)  # less context than this makes a decision uncertain
+
+    def fit_for(self, language: str) -> RelevanceFit | None:
+        """The calibration of questions in a language; None where nothing was calibrated."""
+        return None if self.calibration is None else self.calibration.fit_for(language)
 
 
 class IndexFile(_Strict):

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.definitions import Calibration, IndexDefinition
+from rag_service.definitions import IndexDefinition, RelevanceFit
 from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out
 from rag_service.evaluation.run import Steps, embed_questions, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.query.engine import RERANKED
 
-PRIOR = 0.65  # share of a team's questions that its documents answer, unless declared otherwise
+PRIOR = 0.7  # share of a team's questions that its documents answer, unless declared otherwise
 FOLDS = 5
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
@@ -220,8 +220,8 @@ def split_articles(samples: Sequence[Sample], articles: str) -> tuple[list[Sampl
     return fitted, [sample for sample in samples if sample.group % 2 != rest]
 
 
-def as_calibration(fit: Fit, run: str) -> Calibration:
+def as_relevance_fit(fit: Fit, run: str) -> RelevanceFit:
     """As an index definition holds it."""
-    return Calibration(
+    return RelevanceFit(
         intercept=round(fit.intercept, 2), cosine=round(fit.cosine, 2), coverage=round(fit.coverage, 2), run=run
     )

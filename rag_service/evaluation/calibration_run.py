@@ -12,12 +12,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rag_service.definitions import Calibration
+from rag_service.definitions import Language, RelevanceFit
 from rag_service.evaluation.calibrate import (
     PRIOR,
     Point,
     Sample,
-    as_calibration,
+    as_relevance_fit,
     best_relevance,
     collect_samples,
     cross_validate,
@@ -41,6 +41,7 @@ class CalibrateOptions:
     articles: Literal["odd", "even", "all"] = "all"
     target_wrong_refusal: float = 0.05
     documents: Path | None = None
+    language: Language | None = None  # of the questions that the numbers are for; None: of all others
     run: str | None = None  # name written beside the numbers
     dry_run: bool = False
 
@@ -49,7 +50,7 @@ class CalibrateOptions:
 class CalibrationReport:
     """What was fitted, and what it does to questions it has not seen."""
 
-    calibration: Calibration
+    fit: RelevanceFit
     prior: float
     measured_on: str  # which questions the curve is of
     questions: int
@@ -59,7 +60,7 @@ class CalibrationReport:
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
-        return {**asdict(self), "calibration": self.calibration.model_dump()}
+        return {**asdict(self), "fit": self.fit.model_dump()}
 
 
 async def calibrate_sets(
@@ -84,14 +85,14 @@ async def calibrate_sets(
         said = f"articles other than the {options.articles} ones of the fit"
         fit = to_prior(fit_samples(fitted), fitted, prior=options.prior)
         relevances = [best_relevance(fit, sample) for sample in measured]
-    calibration = as_calibration(to_prior(fit_samples(fitted), fitted, prior=options.prior), _run_name(paths, options))
+    rounded = as_relevance_fit(to_prior(fit_samples(fitted), fitted, prior=options.prior), _run_name(paths, options))
     written = None
     if not options.dry_run:
         file = index.folder / "index.yaml"
-        write_calibration(file, calibration)
+        write_calibration(file, rounded, model=workspace.settings.embedding_model, language=options.language)
         written = str(file)
     return CalibrationReport(
-        calibration=calibration,
+        fit=rounded,
         prior=options.prior,
         measured_on=said,
         questions=len(measured),
@@ -121,7 +122,7 @@ def _at_target(samples: Sequence[Sample], relevances: Sequence[float], target: f
 
 def print_calibration(console: Console, report: CalibrationReport) -> None:
     """The numbers, the curve at thresholds, and where they were written."""
-    fitted = report.calibration
+    fitted = report.fit
     console.print(
         f"relevance = sigmoid({fitted.intercept:g} + {fitted.cosine:g}·cosine + {fitted.coverage:g}·coverage),"
         f" stated for {report.prior:.0%} answerable questions"

@@ -6,31 +6,51 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_service.definitions import Calibration, load_index
+from rag_service.definitions import Calibration, Language, RelevanceFit, load_index
 from rag_service.errors import DefinitionError
 
 _INDENT = re.compile(r"^(\s*)")
 _KEY = "calibration"
 
 
-def write_calibration(file: Path, calibration: Calibration) -> None:
-    """Replace or add the `calibration:` block below `query:`.
+def write_calibration(file: Path, fit: RelevanceFit, *, model: str, language: Language | None = None) -> Calibration:
+    """Replace or add the `calibration:` block below `query:` and return what it says now.
+
+    Args:
+        file: an index.yaml.
+        fit: the numbers.
+        model: the embedding model that they were found with. Numbers of another model are dropped.
+        language: of the questions that they are for; None: of all that have no numbers of their own.
 
     Raises:
         DefinitionError: the file cannot be written, or would not load afterwards; it is left as it was.
     """
     before = file.read_text(encoding="utf-8")
+    wanted = _merge(_read(file), fit, model, language)
     try:
-        file.write_text(put_calibration(before, calibration), encoding="utf-8")
-        written = load_index(file.parent.name, indices_path=file.parent.parent).query.calibration
+        file.write_text(put_calibration(before, wanted), encoding="utf-8")
+        written = _read(file)
     except DefinitionError:
         file.write_text(before, encoding="utf-8")
         raise
     except OSError as error:
         raise DefinitionError(f"{file}: cannot be written: {error.strerror}.") from error
-    if written != calibration:
+    if written != wanted:
         file.write_text(before, encoding="utf-8")
         raise DefinitionError(f"{file}: query: is not written as a block of keys; add the calibration by hand.")
+    return wanted
+
+
+def _read(file: Path) -> Calibration | None:
+    return load_index(file.parent.name, indices_path=file.parent.parent).query.calibration
+
+
+def _merge(old: Calibration | None, fit: RelevanceFit, model: str, language: Language | None) -> Calibration:
+    if old is None or old.model not in (None, model):
+        old = Calibration(**fit.model_dump(), model=model)
+    if language is None:
+        return Calibration(**fit.model_dump(), model=model, languages=old.languages)
+    return old.model_copy(update={"model": model, "languages": {**old.languages, language: fit}})
 
 
 def put_calibration(text: str, calibration: Calibration) -> str:
@@ -57,13 +77,21 @@ def put_calibration(text: str, calibration: Calibration) -> str:
 
 
 def _block(indent: str, calibration: Calibration) -> list[str]:
-    return [
-        f"{indent}{_KEY}:",
-        f"{indent}  intercept: {calibration.intercept:g}",
-        f"{indent}  cosine: {calibration.cosine:g}",
-        f"{indent}  coverage: {calibration.coverage:g}",
-        f"{indent}  run: {calibration.run}",
-    ]
+    lines = [f"{_KEY}:"]
+    if calibration.model is not None:
+        lines.append(f"  model: {calibration.model}")
+    lines += [f"  {key}: {value}" for key, value in _numbers(calibration)]
+    if calibration.languages:
+        lines.append("  languages:")
+    for language, fit in sorted(calibration.languages.items()):
+        lines.append(f"    {language}:")
+        lines += [f"      {key}: {value}" for key, value in _numbers(fit)]
+    return [indent + line for line in lines]
+
+
+def _numbers(fit: RelevanceFit) -> list[tuple[str, str]]:
+    numbers = {"intercept": fit.intercept, "cosine": fit.cosine, "coverage": fit.coverage}
+    return [*((key, f"{value:g}") for key, value in numbers.items()), ("run", fit.run)]
 
 
 def _end_of_block(lines: Sequence[str], start: int, indent: int) -> int:

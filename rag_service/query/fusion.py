@@ -17,12 +17,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_service.definitions import Calibration
+from rag_service.definitions import RelevanceFit
 
 SUPPORTING = 3  # best dense passages that may vouch for the dense leg
 TELLING_COVERAGE = 0.25  # 5th percentile of the best coverage over answerable XQuAD questions, en and es alike
 
-UNCALIBRATED = Calibration(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
+UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ def fuse(
     *,
     alpha: float,
     ceiling: float,
-    calibration: Calibration | None,
+    calibration: RelevanceFit | None,
 ) -> list[Candidate]:
     """Rank the union of both legs, best first.
 
@@ -90,7 +90,7 @@ def _trust_in_dense(
     return 1 - telling * (1 - support)
 
 
-def relevance(cosine: float, coverage: float, calibration: Calibration | None) -> float:
+def relevance(cosine: float, coverage: float, calibration: RelevanceFit | None) -> float:
     """Calibrated probability that a passage answers the question, 0..1."""
     fitted = calibration or UNCALIBRATED
     exponent = fitted.intercept + fitted.cosine * cosine + fitted.coverage * coverage

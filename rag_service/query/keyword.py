@@ -66,7 +66,7 @@ class KeywordRetriever(Retriever):
             {number: score for number, score in scores.items() if score > 0},
             alpha=0.0,
             ceiling=ceiling,
-            calibration=self._index.query.calibration,
+            calibration=self._index.query.fit_for(plan.language),
         )
         hits = tuple(
             Hit(

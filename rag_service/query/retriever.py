@@ -117,7 +117,9 @@ class Retriever:
             if embedding is not None and not embedding.done():
                 embedding.cancel()
         async with self._database.transaction(identity) as connection:
-            candidates = await self._rank(connection, scope, index, terms, lexical, vector, mode=mode, alpha=alpha)
+            candidates = await self._rank(
+                connection, scope, index, plan.language, terms, lexical, vector, mode=mode, alpha=alpha
+            )
             clock.lap("dense")
             chunks = await read_chunks(connection, [candidate.id for candidate in candidates[:limit]])
             clock.lap("read")
@@ -148,6 +150,7 @@ class Retriever:
         connection: Connection,
         scope: SearchScope,
         index: IndexDefinition,
+        language: str,
         terms: WeightedTerms,
         lexical: dict[int, float],
         vector: list[float] | None,
@@ -174,7 +177,7 @@ class Retriever:
             lexical,
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=terms.ceiling,
-            calibration=query.calibration,
+            calibration=query.fit_for(language),
         )
 
 

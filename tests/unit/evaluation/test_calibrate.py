@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
-from rag_service.definitions import Calibration, load_index
+from rag_service.definitions import Calibration, RelevanceFit, load_index
 from rag_service.errors import DefinitionError, InputError
 from rag_service.evaluation.calibrate import (
     Sample,
-    as_calibration,
+    as_relevance_fit,
     best_relevance,
     cross_validate,
     curve,
@@ -114,7 +114,9 @@ query:
   prompt: grounded
 """
 OLD = "calibration:\n    intercept: 1\n    cosine: 2 # remark\n    coverage: 3\n    run: old"
-NEW = Calibration(intercept=-9.17, cosine=7.64, coverage=25.4, run="new-run")
+MODEL = "a-model"
+FIT = RelevanceFit(intercept=-9.17, cosine=7.64, coverage=25.4, run="new-run")
+NEW = Calibration(**FIT.model_dump(), model=MODEL)
 
 
 def write_index(folder: Path, text: str) -> Path:
@@ -127,30 +129,48 @@ def write_index(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("old", [OLD, ""])
 def test_the_numbers_are_written_and_comments_and_order_stay(tmp_path: Path, old: str) -> None:
     file = write_index(tmp_path, DEFINITION.replace("  {old}\n", f"  {old}\n" if old else ""))
-    write_calibration(file, NEW)
+    write_calibration(file, FIT, model=MODEL)
     assert load_index("sample", indices_path=tmp_path).query.calibration == NEW
     text = file.read_text(encoding="utf-8")
     for kept in ("# What this index is for.", "# of all documents", "# set by hand", "# a remark at the end"):
         assert kept in text
     assert "run: old" not in text
     assert text.index("alpha") < text.index("prompt") < len(text)
-    write_calibration(file, NEW)
+    write_calibration(file, FIT, model=MODEL)
     assert file.read_text(encoding="utf-8") == text, "writing twice changes nothing"
+
+
+def test_a_language_has_numbers_of_its_own_and_the_others_keep_theirs(tmp_path: Path) -> None:
+    file = write_index(tmp_path, DEFINITION.replace("{old}", OLD))
+    spanish = RelevanceFit(intercept=-1.5, cosine=2.5, coverage=3.5, run="spanish")
+    write_calibration(file, FIT, model=MODEL)
+    write_calibration(file, spanish, model=MODEL, language="es")
+    held = load_index("sample", indices_path=tmp_path).query
+    assert held.fit_for("es") == spanish
+    assert held.calibration is not None
+    assert held.fit_for("fr") == held.fit_for("unknown") == held.calibration
+    write_calibration(file, FIT.model_copy(update={"run": "newer"}), model=MODEL)
+    held = load_index("sample", indices_path=tmp_path).query
+    assert held.fit_for("es") == spanish, "numbers for the rest leave a language's own alone"
+    write_calibration(file, spanish, model="another-model", language="en")
+    held = load_index("sample", indices_path=tmp_path).query
+    assert held.fit_for("es") == held.calibration, "numbers of another model are worth nothing"
+    assert held.fit_for("fr").intercept == spanish.intercept
 
 
 def test_a_definition_without_a_query_part_gets_one() -> None:
     text = put_calibration("name: sample\n", NEW)
-    assert yaml.safe_load(text)["query"]["calibration"] == NEW.model_dump()
+    assert yaml.safe_load(text)["query"]["calibration"] == NEW.model_dump(exclude={"languages"})
 
 
 def test_a_definition_that_would_not_load_is_left_as_it_was(tmp_path: Path) -> None:
     text = "name: sample\nquery: {alpha: 0.4}\n"
     file = write_index(tmp_path, text)
     with pytest.raises(DefinitionError):
-        write_calibration(file, NEW)
+        write_calibration(file, FIT, model=MODEL)
     assert file.read_text(encoding="utf-8") == text
 
 
 def test_numbers_are_rounded_for_people() -> None:
-    fitted = as_calibration(fit_samples(sample_questions(500)), "run")
+    fitted = as_relevance_fit(fit_samples(sample_questions(500)), "run")
     assert fitted.intercept == round(fitted.intercept, 2)

@@ -1,0 +1,67 @@
+"""The command line's own words: what `check` says and what the commands refuse."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rag_service.cli import main
+
+
+def invoke(*arguments: str, **variables: str) -> tuple[int, str]:
+    outcome = CliRunner().invoke(main, arguments, env=dict(variables))
+    return outcome.exit_code, outcome.output
+
+
+def test_check_passes_the_shipped_files() -> None:
+    code, said = invoke("check")
+    assert code == 0
+    for line in ("settings: ok", "index general: ok\n", "index procedures_es: ok\n", "prompts: ok"):
+        assert line in said
+
+
+def test_check_says_when_the_relevance_was_calibrated_for_another_embedding_model() -> None:
+    code, said = invoke(
+        "check", RAG_EMBEDDING_PROVIDER="ollama", RAG_EMBEDDING_MODEL="bge-m3", RAG_EMBEDDING_DIMENSION="1024"
+    )
+    assert code == 0
+    assert "index general: ok, but its relevance is calibrated for all-minilm-l6-v2 and not for bge-m3" in said
+    assert "rag-service eval calibrate" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("alpha: 0.55", "alpha: 7", "alpha"),
+        ("alpha: 0.55", "alpha: [", "index.yaml"),
+        ("language: auto", "language: klingon", "language"),
+        ("synonyms: synonyms.yaml", "synonyms: missing.yaml", "missing.yaml"),
+    ],
+)
+def test_check_names_file_and_key_of_a_broken_definition(
+    tmp_path: Path, checkout: Path, old: str, new: str, says: str
+) -> None:
+    shutil.copytree(checkout / "indices", tmp_path / "indices")
+    file = tmp_path / "indices" / "general" / "index.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    code, said = invoke("check", RAG_INDICES_PATH=str(tmp_path / "indices"))
+    assert code == 1
+    assert "index general: " in said
+    assert says in said
+    assert "index procedures_es: ok" in said
+
+
+def test_unknown_setting_is_refused_with_its_name() -> None:
+    code, said = invoke("check", RAG_MODLE_NAME="x")
+    assert code != 0
+    assert "RAG_MODLE_NAME" in said
+
+
+@pytest.mark.parametrize("command", ["quickstart", "ingest", "eval run", "eval calibrate", "bench retrieval", "replay"])
+def test_every_command_explains_itself(command: str) -> None:
+    code, said = invoke(*command.split(), "--help")
+    assert code == 0
+    assert "Usage:" in said
