@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 from collections.abc import Callable
@@ -13,14 +14,24 @@ from rag_service.app import create_app
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
 
+_SETTLED_SECONDS = 2.0  # after the start, when nobody waits for it any more
+
 
 class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
-        # What has been loaded by now stays: looking through its half a million objects again and again
-        # would hold all streams for a tenth of a second each time.
-        gc.collect()
-        gc.freeze()
+        gc.enable()
+        asyncio.get_running_loop().call_later(_SETTLED_SECONDS, _keep_what_is_loaded)
+
+
+def _keep_what_is_loaded() -> None:
+    """Leave what has been loaded by now out of garbage collection.
+
+    It stays for good; looking through its half a million objects again and again would hold all streams
+    for a tenth of a second each time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 async def serve_app(settings: Settings) -> None:
