@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psycopg
 import pytest
 import pytest_asyncio
-from litestar import Litestar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.definitions import IndexDefinition, load_index
@@ -33,6 +32,9 @@ from rag_service.store.session import Connection, Database
 from rag_service.store.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.users import create_user
 from tests.conftest import FakeEmbedding, cloned_database
+
+if TYPE_CHECKING:  # processes that tests start and kill load this module, too
+    from litestar import Litestar
 
 ADMIN = Identity(user_id=UUID("00000000-0000-4000-8000-000000000001"), role=Role.ADMIN)
 QUICK = WorkerOptions(

@@ -21,7 +21,7 @@ from tests.integration.tenancy.killing import chunk_set, ingest_under_fire, make
 from tests.integration.tenancy.worker_process import parse_slowly
 
 DOCUMENTS = 12
-KILLS = 5
+KILLS = 8  # each stage twice
 
 
 async def test_killed_workers_lose_nothing_and_repeat_nothing(house: House) -> None:

@@ -1,4 +1,4 @@
-"""A worker process that tests kill: `python -m tests.integration.tenancy.worker_process CONNINFO`.
+"""A worker process that tests kill.
 
 It embeds by hash and pauses inside each stage, the last transaction included, so that a kill can hit
 all of them.
@@ -7,9 +7,9 @@ all of them.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from typing import Any
 
 from rag_service.definitions import load_index
@@ -63,13 +63,14 @@ def build_worker(conninfo: str, database: Database) -> Worker:
     return Worker(conninfo, database, stages, originals, OPTIONS)
 
 
-async def main(conninfo: str) -> None:
+def run(conninfo: str, ready: Connection) -> None:
+    """The whole life of the process."""
     slow_down_stages()
+    asyncio.run(_work(conninfo, ready))
+
+
+async def _work(conninfo: str, ready: Connection) -> None:
     database = Database(conninfo, pool_size=4, timeout=5)
     await database.open()
-    print("ready", flush=True)  # noqa: T201 - the test waits for it
+    ready.send(True)
     await build_worker(conninfo, database).run()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
