@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.definitions import IndexDefinition, list_indices, load_index
 from rag_service.domain import Answer, AnswerQuery, CorpusKind, Identity, Role
-from rag_service.errors import ConfigurationError, StoreError
+from rag_service.errors import ConfigurationError, NotFoundError, StoreError
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.jobs import Uploads
 from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
@@ -33,7 +33,7 @@ from rag_service.query.prompt import load_prompts
 from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
-from rag_service.store.agents import Agent, AgentScope, resolve_agent_scope
+from rag_service.store.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.answers import read_answer
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
 from rag_service.store.embedded import start_embedded_server
@@ -93,11 +93,21 @@ class Components:
         """Ask a recorded question again, keeping no record, and say what changed."""
         before = await self.read_answer(answer_id, identity)
         after: dict[str, Any] = {}
+        engine, recorder, query = self.engine, self.recorder, read_query(before)
+        if query.agent_id is not None:
+            try:
+                async with self.database.transaction(identity) as connection:
+                    agent = await read_agent(connection, query.agent_id)
+            except NotFoundError:
+                return [Difference(what="agent", detail="it was deleted, and with it its model and instructions")]
+            parts = self.agent_chat.parts_for(agent)
+            engine, recorder = parts.engine, parts.recorder or recorder
+            query = replace(query, instructions=agent.spec.system_prompt)
 
         async def keep(query: AnswerQuery, answer: Answer, retrieval: Retrieval, _: Identity) -> None:
-            after.update(self.recorder.make_record(query, answer, retrieval))
+            after.update(recorder.make_record(query, answer, retrieval))
 
-        await self.engine.recording_to(keep).answer(read_query(before), identity)
+        await engine.recording_to(keep).answer(query, identity)
         return compare_records(before, after)
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
@@ -152,13 +162,13 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
             own = AnswerEngine(
                 retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=own_recorder.record
             )
-            return ChatParts(engine=own, chat=model)
+            return ChatParts(engine=own, chat=model, recorder=own_recorder)
 
         async def resolve(agent: Agent, identity: Identity) -> AgentScope:
             async with database.transaction(identity) as connection:
                 return await resolve_agent_scope(connection, agent, owner_id=identity.user_id)
 
-        agent_models = AgentModels(settings, ChatParts(engine=engine, chat=chat), build_parts)
+        agent_models = AgentModels(settings, ChatParts(engine=engine, chat=chat, recorder=recorder), build_parts)
         stack.push_async_callback(agent_models.aclose)
         originals = build_originals(settings)
         yield Components(

@@ -196,6 +196,7 @@ class AnswerQuery:
     instructions: str = ""  # an agent's, added to the template's rules
     history: str = ""  # of the conversation, made harmless and delimited
     personal_corpora: frozenset[UUID] = frozenset()  # whose passages are shown in a block of their own
+    agent_id: UUID | None = None  # the agent that answers, for the record
 
 
 class Decision(StrEnum):

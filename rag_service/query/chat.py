@@ -28,6 +28,7 @@ from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, S
 from rag_service.query.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
 from rag_service.query.output_guard import OutputGuard
 from rag_service.query.prompt import FALLBACK_LANGUAGE, Prompts, neutralise, new_boundary
+from rag_service.query.provenance import AnswerRecorder
 from rag_service.store.agents import Agent, AgentScope
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import detect_language
@@ -89,6 +90,7 @@ class ChatParts:
 
     engine: AnswerEngine
     chat: ChatModel
+    recorder: AnswerRecorder | None = None  # makes the records of this engine's answers
 
 
 ResolveScope = Callable[[Agent, Identity], Awaitable[AgentScope]]  # decided by the database, at this moment
@@ -249,6 +251,7 @@ def _answer_query(query: ChatQuery, question: str, scope: AgentScope, history: s
         instructions=query.agent.spec.system_prompt,
         history=history,
         personal_corpora=frozenset(scope.personal_ids),
+        agent_id=query.agent.id,
     )
 
 

@@ -48,7 +48,7 @@ class AnswerRecorder:
     def make_record(self, query: AnswerQuery, answer: Answer, retrieval: Retrieval) -> dict[str, Any]:
         """The record of an answer, as JSON-ready values."""
         settings = self._settings
-        name = retrieval.index.query.prompt if settings.grounded_prompting else "classic"
+        name = query.prompt or (retrieval.index.query.prompt if settings.grounded_prompting else "classic")
         template = self._prompts.template(name, answer.language)
         shown = {hit.chunk.id for hit in answer.shown}
         return {
@@ -56,9 +56,13 @@ class AnswerRecorder:
             "createdAt": datetime.now(UTC).isoformat(),
             "question": answer.question,
             "language": answer.language,
-            "request": {"topK": query.top_k, "threshold": query.threshold, "filters": _write_filters(query.filters)},
+            "request": _write_request(query),
             "model": {"provider": self._chat.provider, "name": answer.model},
-            "prompt": {"name": name, "sha256": _hash(template.system + "\0" + template.user)},
+            "prompt": {
+                "name": name,
+                "sha256": _hash(template.system + "\0" + template.user),
+                "instructionsSha256": _hash(query.instructions),
+            },
             "index": {
                 "name": retrieval.index.name,
                 "query": retrieval.index.query_hash,
@@ -132,6 +136,7 @@ def read_query(record: Mapping[str, Any]) -> AnswerQuery:
     """The request that a record answers, ready to be asked again."""
     request = record["request"]
     filters = request["filters"]
+    agent_id = request.get("agentId")
     return AnswerQuery(
         question=record["question"],
         top_k=request["topK"],
@@ -146,7 +151,25 @@ def read_query(record: Mapping[str, Any]) -> AnswerQuery:
             chunk_types=tuple(filters["chunkTypes"]),
             territory=filters["territory"],
         ),
+        prompt=request.get("prompt"),
+        instructions=request.get("instructions", ""),
+        history=request.get("history", ""),
+        personal_corpora=frozenset(UUID(value) for value in request.get("personalCorpora", ())),
+        agent_id=None if agent_id is None else UUID(agent_id),
     )
+
+
+def _write_request(query: AnswerQuery) -> dict[str, Any]:
+    return {
+        "topK": query.top_k,
+        "threshold": query.threshold,
+        "filters": _write_filters(query.filters),
+        "prompt": query.prompt,
+        "instructions": query.instructions,
+        "history": query.history,
+        "personalCorpora": sorted(str(value) for value in query.personal_corpora),
+        "agentId": None if query.agent_id is None else str(query.agent_id),
+    }
 
 
 def _write_filters(filters: Filters) -> dict[str, Any]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
+from pathlib import Path
 
 import pytest
 
 from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision
+from rag_service.ingest.pipeline import DocumentInput
+from rag_service.query.chat import ChatQuery
 from rag_service.query.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
+from rag_service.query.history import Turn
+from rag_service.store.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
 from rag_service.store.documents import read_text
-from tests.integration.answers.conftest import SAMPLES, Ingest
+from tests.integration.answers.conftest import SAMPLES, Ingest, OpenService
 
 LEAVE = """# Leave policy
 
@@ -127,6 +133,54 @@ async def test_replay_names_the_chunk_that_changed(service: Components, ingest: 
     differences = await service.replay(answer.id, LOCAL_ADMIN)
     assert {difference.what for difference in differences} <= {"chunks", "answer", "confidence", "decision"}
     assert any("has another text" in difference.detail for difference in differences)
+
+
+async def test_replay_names_the_prompt_that_changed(open_service: OpenService, checkout: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkout / "prompts", tmp_path / "prompts")
+    async with open_service(prompts_path=tmp_path / "prompts") as service:
+        await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
+        answer = await service.engine.answer(ask("When do unused vacation days expire?"), LOCAL_ADMIN)
+    for file in (tmp_path / "prompts").rglob("grounded*"):
+        file.write_text(file.read_text(encoding="utf-8") + "\nBe brief.\n", encoding="utf-8")
+    async with open_service(prompts_path=tmp_path / "prompts") as service:
+        differences = await service.replay(answer.id, LOCAL_ADMIN)
+    assert [difference.what for difference in differences] == ["prompt"]
+
+
+async def test_replay_names_the_setting_that_changed(open_service: OpenService) -> None:
+    async with open_service() as service:
+        await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
+        answer = await service.engine.answer(ask("When do unused vacation days expire?"), LOCAL_ADMIN)
+    async with open_service(max_tokens=300) as service:
+        differences = await service.replay(answer.id, LOCAL_ADMIN)
+    assert [(difference.what, difference.detail) for difference in differences] == [
+        ("settings", "max_tokens: 700 → 300")
+    ]
+
+
+async def test_an_agents_answer_replays_with_its_own_instructions_and_history(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest(LEAVE, "leave.md")
+    corpus = await service.default_corpus(LOCAL_ADMIN)
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        agent = await create_agent(connection, AgentSpec(name="leave", system_prompt="Answer as a clerk."))
+        await assign_corpus(connection, agent.id, corpus.id)
+    history = (Turn(role="user", content="Tell me about vacation."), Turn(role="assistant", content="What about it?"))
+    query = ChatQuery(agent=agent, history=history, question="When do unused vacation days expire?", top_k=5)
+    _, events = service.agent_chat.stream(query, LOCAL_ADMIN)
+    answer = next(event.answer for event in [event async for event in events] if isinstance(event, AnswerComplete))
+    record = await service.read_answer(answer.id, LOCAL_ADMIN)
+    assert record["prompt"]["name"] == "chat"
+    assert "Tell me about vacation." in record["request"]["history"]
+    assert await service.replay(answer.id, LOCAL_ADMIN) == []
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        await update_agent(connection, agent.id, AgentSpec(name="leave", system_prompt="Answer as a pirate."))
+    differences = await service.replay(answer.id, LOCAL_ADMIN)
+    assert [difference.what for difference in differences] == ["prompt"]
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        await delete_agent(connection, agent.id)
+    assert [difference.what for difference in await service.replay(answer.id, LOCAL_ADMIN)] == ["agent"]
 
 
 async def test_llamaindex_can_query_the_engine(service: Components, ingest: Ingest) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,9 @@ class ScriptedChat:
     provider: str = "ollama"
     model_name: str = "scripted"
     context_window: int = 8192
+
+    def admit(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def stream(self, messages: Sequence[ChatMessage], **_: Any) -> AsyncGenerator[ChatDelta]:
         self.asked.append(messages)
