@@ -244,6 +244,10 @@ class UserBody(Struct, kw_only=True, frozen=True, rename="camel"):
     created_at: datetime
 
 
+class MeBody(UserBody, kw_only=True, frozen=True, rename="camel"):
+    scopes: Annotated[Sequence[str], Meta(description="read, write, admin: what the credential in use allows.")]
+
+
 class UserList(Struct, kw_only=True, frozen=True):
     items: Sequence[UserBody]
     total: int

@@ -8,11 +8,12 @@ from litestar import Controller, delete, get, patch, post
 
 from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
-from rag_service.api.schemas_tenancy import UserBody, UserCreate, UserList, UserUpdate
+from rag_service.api.schemas_tenancy import MeBody, UserBody, UserCreate, UserList, UserUpdate
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import check_texts, present, present_page, read_slice
 from rag_service.api.tenancy_services import ADMINISTRATORS, TenancyDependency
 from rag_service.domain import Role
+from rag_service.identity import scopes_of
 from rag_service.store.users import User, create_user, delete_user, list_users, read_user, update_user
 
 
@@ -23,9 +24,11 @@ class UsersController(Controller):
     tags = ["Users"]  # noqa: RUF012 - Litestar's way
 
     @get("/me", summary="Who am I", responses=problems(401, 403, 500))
-    async def me(self, tenancy: TenancyDependency, identity: IdentityDependency) -> UserBody:
+    async def me(self, tenancy: TenancyDependency, identity: IdentityDependency) -> MeBody:
+        """The user, and what the key or token in use may do."""
         async with tenancy.transaction(identity) as connection:
-            return _present(await read_user(connection, identity.user_id))
+            user = await read_user(connection, identity.user_id)
+        return present(MeBody, user, role=user.role.value, scopes=sorted(scopes_of(identity)))
 
     @get(summary="List users", opt=ADMINISTRATORS, responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency) -> UserList:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,8 @@ _MEDIA_TYPES = {
     ".css": "text/css",
     ".svg": "image/svg+xml",
 }
+_ENTRY = "main.js"
+_IMPORT = re.compile(r'^(?:import|\} from|export)\b[^"\n]*"\./([\w.]+)";', re.MULTILINE)  # static ones: import() waits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +24,7 @@ class Asset:
     """A file as it is sent."""
 
     body: bytes
+    packed: bytes  # the same, gzipped
     media_type: str  # the framework adds the charset
     etag: str  # quoted, strong: of the content
 
@@ -43,8 +48,22 @@ class Assets:
 
     @property
     def modules(self) -> list[str]:
-        """Names of the scripts; the page has them loaded at once instead of import by import."""
-        return [name for name in self.files if name.endswith(".js")]
+        """Names of the scripts that every visit needs; the page has them loaded at once, not import by import.
+
+        Those of a view that is opened later, by `import()`, are not among them.
+        """
+        found: dict[str, None] = {}
+        waiting = [_ENTRY]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found[name] = None
+                waiting += self._imports(name)
+        return sorted(found)
+
+    def _imports(self, name: str) -> Iterator[str]:
+        for match in _IMPORT.finditer(self.files[name].body.decode()):
+            yield match[1]
 
 
 def load_assets(folder: Path = FOLDER) -> Assets:
@@ -54,11 +73,15 @@ def load_assets(folder: Path = FOLDER) -> Assets:
     return Assets(version=hashlib.sha256(together.encode()).hexdigest()[:12], files=files)
 
 
+def make_asset(body: bytes, media_type: str) -> Asset:
+    """A file with everything that sending it needs; the same bytes give the same result."""
+    return Asset(body=body, packed=gzip.compress(body, mtime=0), media_type=media_type, etag=make_etag(body))
+
+
 def make_etag(body: bytes) -> str:
     """A strong entity tag (RFC 9110, section 8.8.3)."""
     return f'"{hashlib.sha256(body).hexdigest()[:24]}"'
 
 
 def _load(path: Path) -> Asset:
-    body = path.read_bytes()
-    return Asset(body=body, media_type=_MEDIA_TYPES[path.suffix], etag=make_etag(body))
+    return make_asset(path.read_bytes(), _MEDIA_TYPES[path.suffix])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 
 from rag_service.settings import Settings
-from rag_service.web.assets import Asset, Assets, load_assets, make_etag
+from rag_service.web.assets import Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import LANGUAGES, choose_language, load_strings
 from rag_service.web.texts import WebServices, text_route
 
@@ -72,11 +73,11 @@ def _render_all(assets: Assets, settings: Settings, has_texts: bool) -> Iterator
                 client_strings=json.dumps(strings["client"], ensure_ascii=False),
                 assets=assets,
                 has_texts=has_texts,
+                needs_login=settings.auth == "required",
                 upload_max_mb=settings.upload_max_mb,
                 question_max_chars=settings.query_max_chars,
             ).encode()
-            page = Asset(body=html, media_type="text/html", etag=make_etag(html))
-            yield _Variant(language=language, theme=theme), page
+            yield _Variant(language=language, theme=theme), make_asset(html, "text/html")
 
 
 def _page_route(pages: dict[_Variant, Asset]) -> HTTPRouteHandler:
@@ -120,9 +121,14 @@ def _asset_route(assets: Assets) -> HTTPRouteHandler:
 
 
 def _reply(request: AnyRequest, asset: Asset, headers: dict[str, str]) -> Response[bytes | None]:
-    """The file, or 304 when the browser has it."""
-    headers["ETag"] = asset.etag
-    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-    if asset.etag in known or "*" in known:
+    """The file, gzipped for whoever takes it, or 304 when the browser has it."""
+    packed = f'{asset.etag[:-1]}-gz"'  # a strong tag names one encoding (RFC 9110, section 8.8.3.3)
+    takes_gzip = re.search(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:[\s,]|$))", request.headers.get("accept-encoding", ""))
+    headers["ETag"] = packed if takes_gzip else asset.etag
+    headers["Vary"] = ", ".join(filter(None, ["Accept-Encoding", headers.get("Vary")]))
+    known = {tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")}
+    if known & {asset.etag, packed, "*"}:
         return Response(None, status_code=304, headers=headers)
-    return Response(asset.body, media_type=asset.media_type, headers=headers)
+    if takes_gzip:
+        headers["Content-Encoding"] = "gzip"
+    return Response(asset.packed if takes_gzip else asset.body, media_type=asset.media_type, headers=headers)

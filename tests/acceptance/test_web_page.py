@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rag_service.errors import AuthenticationError, DocumentError, ModelBusyError, ModelError
-from tests.integration.web.browser import NARROWEST, PHONE, WIDE, Open, browser, find_axe, visit
+from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
+from tests.integration.web.browser import NARROWEST, PHONE, WIDE, Open, browser, find_axe, serious_findings, visit
 from tests.integration.web.conftest import serve_page
 from tests.integration.web.scenes import Scene
 
@@ -16,7 +16,6 @@ __all__ = ["browser", "serve_page", "visit"]  # fixtures
 pytestmark = pytest.mark.xdist_group("browser")
 
 FIRST_USE = 1.0  # seconds from the request to a page that takes questions
-REPORT = {"name": "report.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 " + b"x" * 3000}
 MARKED = "#panel mark"
 
 
@@ -184,52 +183,6 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     tooltip.wait_for(state="hidden")
 
 
-# -- documents
-
-
-def test_files_are_uploaded_one_by_one_and_refusals_say_why(visit: Open) -> None:
-    scene = Scene()
-    one = visit(scene, settings={"upload_max_mb": 1})
-    one.page.click("nav a[data-to=documents]")
-    assert one.page.title().startswith("Documents")
-    large = {"name": "large.csv", "mimeType": "text/csv", "buffer": b"x" * 1_200_000}
-    one.page.set_input_files("#files", [REPORT, large, {**REPORT, "name": "<b>x</b>.pdf"}])
-    one.page.wait_for_selector(".upload:nth-child(3)[data-state=done]")
-    states = one.page.locator(".upload").evaluate_all("items => items.map(item => item.dataset.state)")
-    assert states == ["done", "failed", "done"]
-    assert "Added: 2 passages" in one.page.locator(".upload").first.inner_text()
-    refused = one.page.locator(".upload[data-state=failed]").inner_text()
-    assert "1.2 MB" in refused and "at most 1 MB" in refused
-    assert [document.file_name for document in scene.documents] == ["report.pdf", "<b>x</b>.pdf"]
-    assert "2 files done, 1 failed" in one.page.locator("#status").inner_text()
-
-
-def test_unreadable_file_shows_the_services_words_and_can_be_tried_again(visit: Open) -> None:
-    scene = Scene(failing="ingest", error=DocumentError("The PDF is encrypted."))
-    one = visit(scene)
-    one.page.click("nav a[data-to=documents]")
-    one.page.set_input_files("#files", [REPORT])
-    one.page.wait_for_selector(".upload[data-state=failed]")
-    refused = one.page.locator(".upload").inner_text()
-    assert "cannot be read" in refused and "The PDF is encrypted." in refused and "Repair or convert" in refused
-    scene.failing = ""
-    one.page.click("text=Try again")
-    one.page.wait_for_selector(".upload[data-state=done]")
-
-
-def test_dropped_file_is_uploaded_from_anywhere(visit: Open) -> None:
-    one = visit()
-    one.page.evaluate(
-        """() => {
-            const data = new DataTransfer();
-            data.items.add(new File(["hello"], "dropped.txt"));
-            const options = { dataTransfer: data, bubbles: true, cancelable: true };
-            for (const type of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, options));
-        }"""
-    )
-    one.page.wait_for_selector(".upload[data-state=done] >> text=dropped.txt")
-
-
 # -- when things go wrong
 
 
@@ -363,10 +316,7 @@ def test_axe_finds_nothing_serious(visit: Open, scheme: str, size: Any) -> None:
     one = visit(size=size, color_scheme=scheme, bypass_csp=True)  # axe itself is put into the page
 
     def check(where: str) -> None:
-        one.page.evaluate(axe.read_text(encoding="utf-8"))
-        found = one.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
-        serious = [(f["id"], f["nodes"][0]["html"]) for f in found if f["impact"] in ("serious", "critical")]
-        assert serious == [], where
+        assert serious_findings(one.page, axe) == [], where
 
     check("empty")
     one.ask("stock")
@@ -380,6 +330,5 @@ def test_axe_finds_nothing_serious(visit: Open, scheme: str, size: Any) -> None:
     one.ask("again", until="[role=alert]")
     check("error")
     one.page.click("nav a[data-to=documents]")
-    one.page.set_input_files("#files", [REPORT])
-    one.page.wait_for_selector(".upload[data-state=done]")
-    check("documents")
+    one.page.wait_for_selector("#documents-messages .notice")
+    check("documents that cannot be listed")

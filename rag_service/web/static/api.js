@@ -1,5 +1,6 @@
 // Every call to the service. A failure is always an ApiError that says what happened and what to do.
 
+import { authorization, expire, whoAmI as userOf } from "./session.js";
 import { readEvents } from "./stream.js";
 
 export class ApiError extends Error {
@@ -13,7 +14,8 @@ export class ApiError extends Error {
 export const networkError = () => new ApiError({ code: "network" });
 export const brokenStream = () => new ApiError({ code: "broken" });
 
-const CODES = { 401: "not_authenticated", 403: "not_permitted", 413: "too_large", 415: "unsupported_media_type" };
+const JSON_TYPE = { "Content-Type": "application/json" };
+const CODES = { 401: "not_authenticated", 403: "not_permitted", 404: "not_found", 413: "too_large", 415: "unsupported_media_type" };
 
 /** The problem in a reply, also when a proxy in between answered in its own words. */
 export function readProblem(status, text) {
@@ -27,27 +29,71 @@ export function readProblem(status, text) {
   return new ApiError({ code, status, detail: `HTTP ${status}` });
 }
 
-async function call(url, options) {
+async function call(url, { headers, ...options } = {}) {
   let response;
   try {
-    response = await fetch(url, { credentials: "same-origin", ...options });
+    response = await fetch(url, { credentials: "same-origin", headers: { ...authorization(), ...headers }, ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw networkError();
   }
-  if (!response.ok) throw readProblem(response.status, await response.text().catch(() => ""));
-  return response;
+  if (response.ok) return response;
+  if (response.status === 401) expire();
+  throw readProblem(response.status, await response.text().catch(() => ""));
 }
 
+/** What is at an address below /api/v1. @param query its parameters; null ones are left out */
+export async function read(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null);
+  const search = given.length ? `?${new URLSearchParams(given)}` : "";
+  return (await call(`/api/v1${path}${search}`)).json();
+}
+
+/** Change something. Returns the reply's body, null when it has none. */
+export async function change(method, path, body) {
+  const content = body === undefined ? {} : { headers: JSON_TYPE, body: JSON.stringify(body) };
+  const response = await call(`/api/v1${path}`, { method, ...content });
+  return response.status === 204 ? null : response.json();
+}
+
+/** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
+export async function download(path, name) {
+  const url = URL.createObjectURL(await (await call(`/api/v1${path}`)).blob());
+  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** The user that a credential stands for; ApiError when it is not accepted. */
+export async function tryCredential(candidate) {
+  let response;
+  try {
+    response = await fetch("/api/v1/users/me", { headers: authorization(candidate) });
+  } catch {
+    throw networkError();
+  }
+  if (!response.ok) throw readProblem(response.status, await response.text().catch(() => ""));
+  return response.json();
+}
+
+export const whoAmI = () => userOf(() => read("/users/me"));
+
+/** The events of an answer from all documents; as `answerEvents`. */
+export const ask = (query, signal) => answerEvents("/query/answer/stream", { query }, signal);
+
+/** The events of an agent's answer; as `answerEvents`. @param conversation {messages, conversationId} */
+export const chat = (agentId, conversation, signal) =>
+  answerEvents(`/agents/${encodeURIComponent(agentId)}/chat`, { ...conversation, stream: true }, signal);
+
 /**
- * Ask, and yield {event, data} up to and without `done`.
+ * Yield {event, data} up to and without `done`.
  * Throws ApiError: of the service's own `error` event, or when the stream breaks; AbortError when stopped.
  */
-export async function* ask(query, signal) {
-  const response = await call("/api/v1/query/answer/stream", {
+async function* answerEvents(path, body, signal) {
+  const response = await call(`/api/v1${path}`, {
     method: "POST",
-    headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
-    body: JSON.stringify({ query }),
+    headers: { ...JSON_TYPE, Accept: "text/event-stream" },
+    body: JSON.stringify(body),
     signal,
   });
   try {
@@ -64,9 +110,8 @@ export async function* ask(query, signal) {
 }
 
 /** Characters [start, end) of a document's stored text. */
-export async function readText(documentId, start, end) {
-  const query = new URLSearchParams({ start, end });
-  return (await call(`/api/v1/documents/${encodeURIComponent(documentId)}/text?${query}`)).json();
+export function readText(documentId, start, end) {
+  return read(`/documents/${encodeURIComponent(documentId)}/text`, { start, end });
 }
 
 /** The state of the service; also when it is down, which it says with 503. */
@@ -75,19 +120,28 @@ export async function readiness() {
   return response?.json().catch(() => null) ?? null;
 }
 
-/** Upload one file. XMLHttpRequest, because fetch does not tell how much has been sent. */
-export function upload(file, { onProgress, signal }) {
+/**
+ * Send a file to a corpus. Returns how its upload fares. XMLHttpRequest, because fetch does not tell how much
+ * has been sent.
+ *
+ * @param name to store it under
+ * @param ttlSeconds lifetime; null: as the corpus says
+ */
+export function upload(corpusId, file, { name = file.name, ttlSeconds = null, onProgress, signal }) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const form = new FormData();
-    form.append("file", file, file.name);
-    request.open("POST", "/api/ingest");
+    form.append("file", file, name);
+    if (ttlSeconds !== null) form.append("ttlSeconds", String(ttlSeconds));
+    request.open("POST", `/api/v1/corpora/${encodeURIComponent(corpusId)}/documents`);
+    for (const [header, value] of Object.entries(authorization())) request.setRequestHeader(header, value);
     request.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) onProgress(event.loaded / event.total);
     });
     request.addEventListener("load", () => {
-      if (request.status >= 200 && request.status < 300) resolve(JSON.parse(request.responseText));
-      else reject(readProblem(request.status, request.responseText));
+      if (request.status >= 200 && request.status < 300) return resolve(JSON.parse(request.responseText));
+      if (request.status === 401) expire();
+      return reject(readProblem(request.status, request.responseText));
     });
     request.addEventListener("error", () => reject(networkError()));
     request.addEventListener("abort", () => reject(new DOMException("", "AbortError")));

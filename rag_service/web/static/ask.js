@@ -1,5 +1,6 @@
 // The question box and the questions asked so far.
 
+import { chosenAgent } from "./agents.js";
 import { announce, byId } from "./dom.js";
 import { readDraft, readTurns, saveDraft, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
@@ -7,6 +8,7 @@ import { Turn } from "./turn.js";
 
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
+const FOLLOWED = 5; // questions of before, with their answers, that an agent is told
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
 export function startAsking({ openSource }) {
@@ -16,11 +18,32 @@ export function startAsking({ openSource }) {
   const turns = [];
   let running = null;
 
+  const callbacks = { openSource, askAgain: askQuestion, onChange: () => save() };
+  const save = () => saveTurns(turns.filter((one) => one.final || one.text));
+
   function add(turn) {
-    byId("welcome").hidden = true;
-    byId("ask-title").classList.add("sr-only");
     turns.push(turn);
     byId("turns").append(turn.element);
+    showWelcome();
+  }
+
+  function showWelcome() {
+    byId("welcome").hidden = turns.length > 0;
+    byId("ask-title").classList.toggle("sr-only", turns.length > 0);
+    byId("new-conversation").hidden = !turns.length;
+  }
+
+  /** What an agent is told of the conversation; null for the answer API, which takes each question by itself. */
+  function conversationWith(agent) {
+    if (!agent) return null;
+    const before = turns.filter((turn) => turn.final && turn.agent?.id === agent.id).slice(-FOLLOWED);
+    return {
+      messages: before.flatMap(({ question, final }) => [
+        { role: "user", content: question },
+        { role: "assistant", content: final.answer },
+      ]),
+      conversationId: before.at(-1)?.final.conversationId ?? null,
+    };
   }
 
   async function askQuestion(question) {
@@ -29,7 +52,8 @@ export function startAsking({ openSource }) {
       flash(byId("question-hint"), t("busy"));
       return;
     }
-    const turn = new Turn(question, { openSource, askAgain: askQuestion });
+    const agent = chosenAgent();
+    const turn = new Turn(question, { ...callbacks, agent, conversation: conversationWith(agent) });
     running = turn;
     add(turn);
     showRunning(true);
@@ -43,7 +67,7 @@ export function startAsking({ openSource }) {
       setTimeout(unfollow, SETTLE);
       showRunning(false);
       setQuestion(box.value);
-      saveTurns(turns.filter((one) => one.final || one.text));
+      save();
     }
   }
 
@@ -96,7 +120,20 @@ export function startAsking({ openSource }) {
     });
   }
 
-  for (const kept of readTurns()) add(Turn.restore(kept, { openSource, askAgain: askQuestion }));
+  byId("new-conversation").addEventListener("click", () => {
+    if (running) {
+      announce(t("busy"));
+      flash(byId("question-hint"), t("busy"));
+      return;
+    }
+    for (const turn of turns.splice(0)) turn.element.remove();
+    save();
+    showWelcome();
+    box.focus();
+    announce(t("conversation_new"));
+  });
+
+  for (const kept of readTurns()) add(Turn.restore(kept, callbacks));
   announce("");
   setQuestion(readDraft());
   if (turns.length) turns.at(-1).element.scrollIntoView({ block: "start" });

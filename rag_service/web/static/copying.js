@@ -24,7 +24,7 @@ export async function copyText(text) {
   } catch {
     const area = el("textarea", { className: "sr-only", value: text });
     const focused = document.activeElement;
-    document.body.append(area);
+    (document.querySelector("dialog:modal") ?? document.body).append(area); // below a modal nothing can be selected
     area.select();
     const copied = document.execCommand("copy");
     area.remove();

@@ -1,26 +1,10 @@
-// What the visitor has typed and been answered, kept in this tab: it survives errors, a reload and a change
-// of the language, and goes with the tab. A sign-out must call `forget`.
+// What the visitor has typed and been answered, kept in this tab. A sign-out calls `forget`.
+
+import { read, write } from "./storage.js";
 
 const DRAFT = "rag_draft";
 const TURNS = "rag_turns";
 const MOST_TURNS = 30;
-
-function write(key, value) {
-  try {
-    sessionStorage.setItem(key, value);
-    return true;
-  } catch {
-    return false; // storage is full or forbidden: the page works on without
-  }
-}
-
-function read(key) {
-  try {
-    return sessionStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
 
 export const saveDraft = (text) => write(DRAFT, text);
 export const readDraft = () => read(DRAFT) ?? "";
@@ -41,6 +25,6 @@ export function readTurns() {
 }
 
 export function forget() {
-  write(DRAFT, "");
-  write(TURNS, "[]");
+  write(DRAFT, null);
+  write(TURNS, null);
 }

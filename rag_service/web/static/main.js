@@ -1,23 +1,80 @@
-// Starts the parts of the page. A further part (corpora, agents, keys) is a module of its own, started here.
+// Starts the page. What belongs to one part of it alone is a module that is loaded when the part is opened.
 
-import { readiness } from "./api.js";
+import { networkError, readiness } from "./api.js";
+import { startAgents } from "./agents.js";
 import { startAsking } from "./ask.js";
-import { byId, el } from "./dom.js";
+import { announce, byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
-import { notice } from "./notice.js";
+import { errorNotice, notice } from "./notice.js";
 import { SourcePanel } from "./panel.js";
+import { startSignIn } from "./signin.js";
 import { startTheme } from "./theme.js";
-import { startUploads } from "./upload.js";
 import { startViews } from "./views.js";
+
+const PARTS = {
+  documents: () => import("./documents.js"),
+  manage: () => import("./manage.js"),
+};
 
 const panel = new SourcePanel();
 startTheme();
 startAsking({ openSource: (...source) => panel.open(...source) });
-startUploads();
-startViews({ onLeave: () => panel.close() });
+startViews({ onLeave: () => panel.close(), onShow: openPart });
+takeFiles();
 document.documentElement.classList.add("is-started");
 performance.mark("started"); // from here on the page takes questions; read by the tests
+startSignIn();
+startAgents();
 tellState();
+
+async function openPart(section, rest) {
+  const load = PARTS[section.dataset.view];
+  if (!load) return;
+  const messages = section.querySelector(".view-messages");
+  try {
+    const part = await load();
+    messages.replaceChildren();
+    await part.open(rest);
+  } catch (error) {
+    // An ApiError, or a module that could not be fetched: the server is gone.
+    const again = el("button", { type: "button", className: "button", onclick: () => openPart(section, rest) }, icon("retry"), t("try_again"));
+    messages.replaceChildren(errorNotice(error.problem ? error : networkError(), again));
+    if (!error.problem) console.error(error);
+  }
+}
+
+/**
+ * Files are taken from the first moment on, before the part for them is loaded. One dropped anywhere is meant for
+ * us: the browser's own way would be to leave the page for it.
+ */
+function takeFiles() {
+  const take = async (files) => (await PARTS.documents()).take(files);
+  byId("files").addEventListener("change", (event) => {
+    const files = [...event.target.files];
+    event.target.value = ""; // the same file may be chosen again
+    take(files);
+  });
+  const zone = byId("drop-zone");
+  const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  addEventListener("dragover", (event) => {
+    if (!holdsFiles(event)) return;
+    event.preventDefault();
+    zone.classList.add("is-over");
+  });
+  addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) zone.classList.remove("is-over");
+  });
+  addEventListener("drop", (event) => {
+    if (!holdsFiles(event)) return;
+    event.preventDefault();
+    zone.classList.remove("is-over");
+    const items = [...event.dataTransfer.items].filter(({ kind }) => kind === "file");
+    const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile());
+    if (files.length < items.length) announce(t("upload_folder"));
+    location.hash = "#documents";
+    take(files.filter(Boolean));
+  });
+}
 
 /** Say at once what does not work, instead of letting a question fail. */
 async function tellState() {

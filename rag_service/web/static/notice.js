@@ -3,7 +3,9 @@
 import { el, icon } from "./dom.js";
 import { knows, t } from "./i18n.js";
 
-const SPOKEN = new Set(["invalid_input", "too_large", "unsupported_media_type", "unreadable_document", "internal_error"]);
+const SPOKEN = new Set([
+  "conflict", "invalid_input", "too_large", "unsupported_media_type", "unreadable_document", "internal_error",
+]);
 
 /**
  * @param error an ApiError

@@ -1,10 +1,11 @@
 // One question and what becomes of it: searching, written, complete, stopped, or failed.
 
-import { ApiError, ask } from "./api.js";
+import { ApiError, ask, chat } from "./api.js";
 import { AnswerView, makeLegend } from "./answer.js";
 import { copyText, plainText } from "./copying.js";
 import { announce, el, icon } from "./dom.js";
 import { Evidence } from "./evidence.js";
+import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { makeDecision, makeWhy } from "./why.js";
@@ -18,14 +19,21 @@ export class Turn {
    * @param question as it was typed
    * @param openSource called with (citation, evidence, badge, sentence)
    * @param askAgain called with the question
+   * @param onChange called when what is worth keeping has changed
+   * @param agent {id, name} who answers; null: all documents
+   * @param conversation {messages, conversationId} of before, for an agent
    */
-  constructor(question, { openSource, askAgain }) {
+  constructor(question, { openSource, askAgain, onChange, agent = null, conversation = null }) {
     this.question = question;
+    this.agent = agent;
+    this.feedback = null; // {thumbs, comment} that the visitor has given
     this.evidence = new Evidence();
     this.final = null;
     this.text = "";
     this.error = null; // the ApiError that ended it
     this._askAgain = askAgain;
+    this._onChange = onChange;
+    this._conversation = conversation;
     this._stop = new AbortController();
     this._timer = 0;
     this._answer = new AnswerView(this.evidence, (citation, badge, sentence) =>
@@ -40,6 +48,7 @@ export class Turn {
       "article",
       { className: "turn", "aria-labelledby": id },
       el("h2", { className: "asked", id }, ...words),
+      agent ? el("p", { className: "asked-agent muted" }, icon("agent"), t("asked_agent", { name: agent.name })) : null,
       this._body,
     );
   }
@@ -52,7 +61,7 @@ export class Turn {
   async run() {
     this._setBusy(true, t("searching"));
     try {
-      for await (const { event, data } of ask(this.question, this._stop.signal)) this._take(event, data);
+      for await (const { event, data } of this._events()) this._take(event, data);
       this._complete();
     } catch (error) {
       if (this._stop.signal.aborted) this._endStopped();
@@ -64,6 +73,13 @@ export class Turn {
     } finally {
       this._setBusy(false);
     }
+  }
+
+  _events() {
+    if (!this.agent) return ask(this.question, this._stop.signal);
+    const { messages, conversationId } = this._conversation;
+    const body = { messages: [...messages, { role: "user", content: this.question }], conversationId };
+    return chat(this.agent.id, body, this._stop.signal);
   }
 
   _take(event, data) {
@@ -87,14 +103,25 @@ export class Turn {
     const { final } = this;
     const kinds = this._paint();
     const verified = final.citations.filter(({ status }) => status === "verified").length;
+    const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {
+      this.feedback = given;
+      this._onChange();
+    });
     const cited = final.citations.length ? t("complete_citations", { count: final.citations.length, verified }) : "";
     this._below.replaceChildren(
       ...[
         makeLegend(kinds),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
+        final.ragUsed === false ? notice("warn", el("p", {}, t(`rag_${final.contextUse}`))) : null,
         final.sources.length ? null : this._nothingFound(),
-        el("div", { className: "answer-foot" }, makeDecision(final, !kinds.size), this._copyButton()),
-        makeWhy(final),
+        el(
+          "div",
+          { className: "answer-foot" },
+          makeDecision(final, !kinds.size),
+          el("div", { className: "answer-actions" }, feedback.buttons, this._copyButton()),
+        ),
+        feedback.more,
+        makeWhy(final, this.question),
       ].filter(Boolean),
     );
     announce(`${t("complete")} ${cited} ${t(`decision_${final.decision}`)}.`);
@@ -143,16 +170,16 @@ export class Turn {
 
   /** What `history.js` keeps. */
   toJSON() {
-    const { question, final, text, evidence, error } = this;
-    return { question, final, text, evidence, problem: error?.problem };
+    const { question, agent, final, text, evidence, feedback, error } = this;
+    return { question, agent, final, text, evidence, feedback, problem: error?.problem };
   }
 
   /** A turn of before, from what was kept. */
-  static restore({ question, final, text, evidence, problem }, callbacks) {
-    const turn = new Turn(question, callbacks);
+  static restore({ question, agent, final, text, evidence, feedback, problem }, callbacks) {
+    const turn = new Turn(question, { ...callbacks, agent });
     turn._progress.hidden = true;
     Object.assign(turn.evidence, evidence);
-    Object.assign(turn, { final, text, error: problem ? new ApiError(problem) : null });
+    Object.assign(turn, { final, text, feedback, error: problem ? new ApiError(problem) : null });
     if (final) turn._complete();
     else if (turn.error) turn._end(errorNotice(turn.error, turn._retry()));
     else turn._endStopped();

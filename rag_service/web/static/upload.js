@@ -1,28 +1,40 @@
-// Files into the documents: dropped or chosen, one after the other, each with its own progress and outcome.
+// Files on their way into a corpus: sent one after the other, then watched until they are indexed.
 
-import { ApiError, upload } from "./api.js";
+import { ApiError, change, upload as send } from "./api.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { fileSize, percent, t } from "./i18n.js";
 import { errorNotice } from "./notice.js";
 import { iconOf } from "./places.js";
+import { isFinal, watch } from "./watch.js";
 
+const CLOSED = new Set(["done", "failed", "cancelled"]);
+
+/** One file. */
 class Upload {
-  constructor(file, enqueue) {
+  /**
+   * @param file to send
+   * @param target {corpus, name, ttlSeconds}: where to, under which name, for how long; null: as usual
+   * @param enqueue called with the upload to be sent again
+   */
+  constructor(file, target, enqueue) {
     this.file = file;
+    this.target = target;
     this.outcome = null; // done | failed | cancelled
+    this._id = null; // of the upload, once it is accepted
     this._enqueue = enqueue;
+    this.name = target.name ?? file.name;
     this._state = el("p", { className: "upload-state" });
-    this._bar = el("progress", { max: 1, value: 0, "aria-label": file.name });
+    this._bar = el("progress", { max: 1, value: 0, "aria-label": this.name });
     this._more = el("div", { className: "upload-more" });
     this._button = el("button", { type: "button", className: "quiet" });
     this.element = el(
       "li",
       { className: "upload" },
-      icon(iconOf(file.name), "icon-file"),
+      icon(iconOf(this.name), "icon-file"),
       el(
         "div",
         { className: "upload-body" },
-        el("p", { className: "upload-name" }, file.name, el("span", { className: "muted" }, ` · ${fileSize(file.size)}`)),
+        el("p", { className: "upload-name" }, this.name, el("span", { className: "muted" }, ` · ${fileSize(file.size)}`)),
         this._bar,
         this._state,
       ),
@@ -36,28 +48,40 @@ class Upload {
     this.outcome = null;
     this._cancel = new AbortController();
     this._show("waiting", t("upload_waiting"));
-    this._offer("upload_cancel", () => {
+    this._offer("cancel", () => {
       this._cancel.abort();
       if (this.element.dataset.state === "waiting") this._finish("cancelled", t("upload_cancelled"));
     });
   }
 
+  /** Send the file, or have the service try again with what it has. Ends when it is accepted or refused. */
   async run() {
     if (this._cancel.signal.aborted) return;
-    this._bar.value = 0;
-    this._show("sending", t("upload_sending", { percent: percent(0) }));
     try {
-      this._checkSize();
-      const { outcome, chunkCount } = await upload(this.file, {
-        signal: this._cancel.signal,
-        onProgress: (share) => this._progress(share),
-      });
-      this._finish("done", outcome === "unchanged" ? t("upload_unchanged") : t(`upload_${outcome}`, { count: chunkCount }));
+      this._follow(this._id === null ? await this._send() : await change("POST", `/uploads/${this._id}/retry`));
     } catch (error) {
       if (this._cancel.signal.aborted) this._finish("cancelled", t("upload_cancelled"));
       else if (!error.problem) throw error;
-      else this._finish("failed", t("upload_failed"), errorNotice(error));
+      else {
+        if (error.status === 404) this._id = null;
+        this._finish("failed", t("upload_failed"), errorNotice(error));
+      }
     }
+  }
+
+  async _send() {
+    this._bar.value = 0;
+    this._show("sending", t("upload_sending", { percent: percent(0) }));
+    this._checkSize();
+    return send(await this.target.corpus(), this.file, {
+      name: this.name,
+      ttlSeconds: this.target.ttlSeconds ?? null,
+      signal: this._cancel.signal,
+      onProgress: (share) => {
+        this._bar.value = share;
+        this._state.textContent = t("upload_sending", { percent: percent(share) });
+      },
+    });
   }
 
   /** The service checks as well; this spares the sending of what it will refuse. */
@@ -68,12 +92,29 @@ class Upload {
     throw new ApiError({ code: "too_large", explanation });
   }
 
-  _progress(share) {
-    this._bar.value = share;
-    if (share < 1) this._state.textContent = t("upload_sending", { percent: percent(share) });
-    else {
-      this._bar.removeAttribute("value"); // indexing tells no progress
-      this._show("reading", t("upload_reading"));
+  _follow(accepted) {
+    this._id = accepted.uploadId;
+    if (accepted.status === "indexed") {
+      this._finish("done", t("upload_unchanged"));
+      return;
+    }
+    this._button.hidden = true;
+    this._tell(accepted);
+    if (!isFinal(accepted)) {
+      watch(this._id, (state, error) => (error ? this._finish("failed", t("upload_failed"), errorNotice(error)) : this._tell(state)));
+    }
+  }
+
+  _tell(state) {
+    const { status, reason, code, progress } = state;
+    if (status === "indexed") {
+      this._finish("done", t(this.target.name ? "upload_replaced" : "upload_added", { count: progress.total ?? progress.done }));
+    } else if (status === "failed") {
+      this._finish("failed", t("upload_failed"), errorNotice(new ApiError({ code: code ?? "internal_error", detail: reason })));
+    } else {
+      this._show("working", statusWords(state));
+      if (progress.total) this._bar.value = progress.done / progress.total;
+      else this._bar.removeAttribute("value");
     }
   }
 
@@ -82,15 +123,17 @@ class Upload {
     this._show(outcome, words);
     if (more) this._more.replaceChildren(more);
     if (outcome === "done") this._button.hidden = true;
-    else this._offer("upload_retry", () => this._enqueue(this));
+    else this._offer("try_again", () => this._enqueue(this));
+    this.target.ended();
   }
 
   _show(state, words) {
+    const moved = this.element.dataset.state !== state;
     this.element.dataset.state = state;
     const shape = { done: "verified", failed: "not_found", cancelled: "close" }[state];
     this._state.replaceChildren(...[shape && icon(shape), words].filter(Boolean));
-    this._bar.hidden = this.outcome !== null;
-    this._more.replaceChildren();
+    this._bar.hidden = CLOSED.has(state);
+    if (moved) this._more.replaceChildren();
   }
 
   _offer(key, action) {
@@ -100,74 +143,61 @@ class Upload {
   }
 }
 
-export function startUploads() {
-  const list = byId("uploads");
-  const zone = byId("drop-zone");
-  const uploads = [];
-  const queue = [];
-  let working = false;
-
-  async function work() {
-    if (working) return;
-    working = true;
-    while (queue.length) await queue.shift().run();
-    working = false;
-    const count = uploads.filter(({ outcome }) => outcome === "done").length;
-    const failed = uploads.filter(({ outcome }) => outcome === "failed").length;
-    announce(t("upload_summary", { count, failed }));
-  }
-
-  function enqueue(upload) {
-    upload.wait();
-    queue.push(upload);
-    work();
-  }
-
-  function take(files) {
-    for (const file of files) {
-      const one = new Upload(file, enqueue);
-      uploads.push(one);
-      queue.push(one);
-      list.append(one.element);
-    }
-    byId("uploads-head").hidden = !uploads.length;
-    if (files.length) work();
-  }
-
-  byId("files").addEventListener("change", (event) => {
-    take([...event.target.files]);
-    event.target.value = ""; // the same file may be chosen again
-  });
-  byId("clear-uploads").addEventListener("click", () => {
-    for (const done of uploads.filter(({ outcome }) => outcome)) {
-      done.element.remove();
-      uploads.splice(uploads.indexOf(done), 1);
-    }
-    byId("uploads-head").hidden = !uploads.length;
-    byId("files").focus();
-  });
-
-  // A file dropped anywhere is meant for us: the browser's own way would be to leave the page for it.
-  const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  addEventListener("dragover", (event) => {
-    if (!holdsFiles(event)) return;
-    event.preventDefault();
-    zone.classList.add("is-over");
-  });
-  addEventListener("dragleave", (event) => {
-    if (!event.relatedTarget) zone.classList.remove("is-over");
-  });
-  addEventListener("drop", (event) => {
-    if (!holdsFiles(event)) return;
-    event.preventDefault();
-    zone.classList.remove("is-over");
-    const items = [...event.dataTransfer.items].filter(({ kind }) => kind === "file");
-    const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile());
-    if (files.length < items.length) announce(t("upload_folder"));
-    location.hash = "#documents";
-    take(files.filter(Boolean));
-  });
-  addEventListener("beforeunload", (event) => {
-    if (working) event.preventDefault();
-  });
+/** What an upload is doing, in words. */
+export function statusWords({ status, reason, progress }) {
+  const figures = status === "embedding" && progress.total ? ` ${t("upload_progress", { done: progress.done, total: progress.total })}` : "";
+  const wait = status === "pending" && reason ? ` ${reason}` : "";
+  return t(`status_${status}`) + figures + wait;
 }
+
+const uploads = [];
+const queue = [];
+let working = false;
+
+/** Take files in. @param target as `Upload` takes it, with `ended`, called whenever one has come to its end */
+export function addFiles(files, target) {
+  const own = { ...target, ended: () => (target.ended(), showHead(), summarise()) };
+  for (const file of files) {
+    const one = new Upload(file, own, enqueue);
+    uploads.push(one);
+    queue.push(one);
+    byId("uploads").append(one.element);
+  }
+  showHead();
+  if (files.length) work();
+}
+
+function enqueue(upload) {
+  upload.wait();
+  queue.push(upload);
+  work();
+}
+
+async function work() {
+  if (working) return;
+  working = true;
+  while (queue.length) await queue.shift().run();
+  working = false;
+}
+
+/** Told once all have come to their end. */
+function summarise() {
+  if (uploads.some(({ outcome }) => !outcome)) return;
+  const count = uploads.filter(({ outcome }) => outcome === "done").length;
+  const failed = uploads.filter(({ outcome }) => outcome === "failed").length;
+  announce(t("upload_summary", { count, failed }));
+}
+
+const showHead = () => (byId("uploads-head").hidden = !uploads.length);
+
+byId("clear-uploads").addEventListener("click", () => {
+  for (const done of uploads.filter(({ outcome }) => outcome)) {
+    done.element.remove();
+    uploads.splice(uploads.indexOf(done), 1);
+  }
+  showHead();
+  byId("files").focus();
+});
+addEventListener("beforeunload", (event) => {
+  if (working) event.preventDefault();
+});

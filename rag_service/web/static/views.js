@@ -1,17 +1,26 @@
 // The parts of the page (`section[data-view]`), chosen by the address behind "#", so that Back works and the
-// conversation stays. A further part needs a section, a link with `data-to`, and nothing here.
+// conversation stays. A further part needs a section and a link with `data-to`; what stands behind a slash
+// ("#manage/keys") is the part's own affair.
 
 import { byId } from "./dom.js";
 import { hide } from "./tooltip.js";
 
-export function startViews({ onLeave }) {
+/**
+ * @param onLeave called when another part is shown
+ * @param onShow called with (section, what stands behind the slash)
+ */
+export function startViews({ onLeave, onShow }) {
   const sections = [...document.querySelectorAll("[data-view]")];
   const find = (name) => sections.find((section) => section.dataset.view === name);
   let shown = null;
 
   function show(moveFocus) {
-    const section = find(location.hash.slice(1)) ?? shown ?? sections[0];
-    if (section === shown) return;
+    const [name, ...rest] = location.hash.slice(1).split("/");
+    const section = find(name) ?? shown ?? sections[0];
+    if (section === shown) {
+      if (find(name)) onShow(section, rest.join("/"));
+      return;
+    }
     if (shown) onLeave();
     hide();
     shown = section;
@@ -21,6 +30,7 @@ export function startViews({ onLeave }) {
       else link.removeAttribute("aria-current");
     }
     document.title = section.dataset.title;
+    onShow(section, rest.join("/"));
     if (!moveFocus) return;
     scrollTo(0, 0);
     // Where the reader goes on: the heading, or the question box once there is a conversation.
@@ -33,7 +43,7 @@ export function startViews({ onLeave }) {
   }
   document.querySelector(".skip-link").addEventListener("click", (event) => {
     event.preventDefault();
-    shown.querySelector("[data-start]").focus();
+    (shown.querySelector("[data-start]:not([hidden])") ?? shown.querySelector("h1")).focus();
   });
   addEventListener("hashchange", () => show(true));
   show(false);

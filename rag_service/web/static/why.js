@@ -4,11 +4,12 @@ import { el, icon } from "./dom.js";
 import { decimal, duration, t, whole } from "./i18n.js";
 import { iconOf } from "./places.js";
 
-/** The disclosure "Why this answer". @param final the body of the `final` event */
-export function makeWhy(final) {
+/** The disclosure "Why this answer". @param final the body of the `final` event @param question as it was typed */
+export function makeWhy(final, question) {
   const parts = final.confidenceParts;
   const facts = [
     [t("why_decision"), t(`decision_${final.decision}`)],
+    final.standaloneQuestion && final.standaloneQuestion !== question && [t("why_searched"), final.standaloneQuestion],
     [t("why_confidence"), meter(final.confidence)],
     [t("why_relevance"), decimal(parts.meanRelevance)],
     parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank)],
@@ -55,12 +56,13 @@ export function makeDecision(final, isProved) {
   const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
   const count = final.citations.length;
   const verified = final.citations.filter(({ status }) => status === "verified").length;
+  const words = final.ragUsed === false ? "decision_without_documents" : `decision_${final.decision}`;
   const figures = [count ? t("verified_of", { count, verified }) : null, duration(final.latencyMs)].filter(Boolean);
   return el(
     "p",
     { className: `decision decision-${final.decision}` },
     icon(shape[final.decision], `is-${shape[final.decision]}`),
-    t(`decision_${final.decision}`),
+    t(words),
     el("span", { className: "muted" }, ` · ${figures.join(" · ")}`),
   );
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 WIDE, PHONE, NARROWEST = (1280, 860), (390, 800), (320, 640)
+WAIT_SECONDS = 20  # for whatever a test waits for; the machine may be busy
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -32,6 +33,13 @@ def find_axe() -> Path | None:
     """axe.min.js, by AXE_PATH: the file itself, or the folder in which `npm install axe-core` was run."""
     named = Path(os.environ.get("AXE_PATH", "/nowhere"))
     return next((path for path in (named, named / "node_modules/axe-core/axe.min.js") if path.is_file()), None)
+
+
+def serious_findings(page: Page, axe: Path) -> list[tuple[str, str]]:
+    """What axe-core holds to be serious or critical: (rule, first element)."""
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+    return [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +95,10 @@ def visit(browser: Browser, serve_page: ServePage) -> Iterator[Open]:
         opened = browser.new_context(
             base_url=base, viewport={"width": width, "height": height}, **{"locale": "en-US", **context}
         )
-        page = opened.new_page()
-        seen = Visit(page, client)
+        seen = watch_page(opened.new_page(), client, base)
         visits.append(seen)
-        page.on("pageerror", lambda error: seen.errors.append(str(error)))
-        page.on("console", lambda line: _is_violation(line.text) and seen.errors.append(line.text))
-        page.on("request", lambda request: request.url.startswith(base) or seen.foreign.append(request.url))
-        page.on("dialog", lambda dialog: seen.errors.append(f"dialog: {dialog.message}") or dialog.dismiss())
-        page.goto("/")
-        page.wait_for_selector("html.is-started")
+        seen.page.goto("/")
+        seen.page.wait_for_selector("html.is-started")
         return seen
 
     yield start
@@ -103,6 +106,19 @@ def visit(browser: Browser, serve_page: ServePage) -> Iterator[Open]:
         one.page.context.close()
     for one in visits:
         assert (one.errors, one.foreign) == ([], [])
+
+
+def watch_page(page: Page, client: httpx.Client, base: str) -> Visit:
+    """A page whose errors, violations, dialogs and requests to other hosts are noted."""
+    page.set_default_timeout(WAIT_SECONDS * 1000)
+    seen = Visit(page, client)
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("console", lambda line: _is_violation(line.text) and seen.errors.append(line.text))
+    page.on(
+        "request", lambda request: request.url.startswith((base, f"blob:{base}")) or seen.foreign.append(request.url)
+    )
+    page.on("dialog", lambda dialog: seen.errors.append(f"dialog: {dialog.message}") or dialog.dismiss())
+    return seen
 
 
 def _is_violation(line: str) -> bool:

@@ -66,22 +66,61 @@ def test_page_comes_with_a_strict_policy_and_nothing_inline(serve_page: ServePag
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_everything_that_a_first_visit_loads_is_light(serve_page: ServePage, language: str) -> None:
-    client = serve_page()
+    client = serve_page(auth="required")
     response = client.get("/", headers={"Accept-Language": language})
     sizes = {"/": len(response.content)}
     for url in Markup(response.text).assets():
         asset = client.get(url)
         assert asset.status_code == 200
         sizes[url] = len(asset.content)
-    assert len(sizes) == 1 + len(list(ASSETS.iterdir())), "the page names every asset, so that none is loaded late"
     assert sum(sizes.values()) <= WEIGHT, sizes
+
+
+def test_everything_that_all_views_load_is_light_on_the_wire(serve_page: ServePage) -> None:
+    client = serve_page(auth="required")
+    page = client.get("/")
+    folder = next(iter(Markup(page.text).assets())).rpartition("/")[0]
+    urls = ["/", *(f"{folder}/{path.name}" for path in ASSETS.iterdir())]
+    sent = {}
+    for url in urls:
+        with client.stream("GET", url) as response:
+            assert response.headers["content-encoding"] == "gzip"
+            sent[url] = len(b"".join(response.iter_raw()))
+    assert sum(sent.values()) <= WEIGHT / 2, sent
+
+
+def test_first_visit_names_its_scripts_and_no_later_ones(serve_page: ServePage) -> None:
+    page = Markup(serve_page().get("/").text)
+    loaded = {url.rpartition("/")[2] for url in page.assets() if url.endswith(".js")}
+    for name in loaded:
+        script = (ASSETS / name).read_text(encoding="utf-8")
+        assert set(re.findall(r'from "\./([\w.]+)"', script)) <= loaded, f"{name} would wait for what it imports"
+    assert "main.js" in loaded
+    assert not loaded & {"documents.js", "upload.js", "manage.js", "manage_users.js"}
+
+
+def test_files_come_gzipped_only_to_those_who_take_it(serve_page: ServePage) -> None:
+    client = serve_page()
+    plain = client.get("/", headers={"Accept-Encoding": "identity"})
+    refused = client.get("/", headers={"Accept-Encoding": "gzip;q=0, identity"})
+    packed = client.get("/", headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    assert [one.headers.get("content-encoding") for one in (plain, refused, packed)] == [None, None, "gzip"]
+    assert plain.text == packed.text
+    assert plain.headers["etag"] != packed.headers["etag"]
+
+
+@pytest.mark.parametrize(("auth", "asked"), [("required", True), ("none", False)])
+def test_page_asks_for_a_key_only_where_one_is_needed(serve_page: ServePage, auth: str, asked: bool) -> None:
+    page = serve_page(auth=auth).get("/").text
+    assert ('id="sign-in"' in page, 'id="sign-out"' in page) == (asked, asked)
+    assert f'data-auth="{auth}"' in page
 
 
 def test_page_is_asked_for_again_but_sent_only_when_it_changed(serve_page: ServePage) -> None:
     client = serve_page()
     first = client.get("/")
     assert first.headers["cache-control"] == "private, no-cache"
-    assert first.headers["vary"] == "Accept-Language, Cookie"
+    assert first.headers["vary"] == "Accept-Encoding, Accept-Language, Cookie"
     again = client.get("/", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     other = client.get("/", headers={"If-None-Match": first.headers["etag"], "Accept-Language": "fr"})

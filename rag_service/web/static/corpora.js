@@ -1,0 +1,40 @@
+// The corpora that the user may read, and which of them he may write to.
+
+import { change, read, whoAmI } from "./api.js";
+import { t } from "./i18n.js";
+import { isAdministrator, mayWrite } from "./session.js";
+
+const DEFAULT = "documents"; // as the service calls the corpus of whoever names none
+
+/** Whether documents may be added to a corpus and taken from it. */
+export const isWritable = (user, corpus) =>
+  mayWrite(user) && corpus.active && (corpus.kind === "personal" || isAdministrator(user));
+
+/** The corpora, the default one first. It is among them before it exists, with `id` null: see `idOf`. */
+export async function listCorpora() {
+  const user = await whoAmI();
+  const { items } = await read("/corpora", { limit: 500 });
+  const kind = isAdministrator(user) ? "global" : "personal";
+  const first = items.find((corpus) => corpus.name === DEFAULT && corpus.kind === kind);
+  const others = items.filter((corpus) => corpus !== first);
+  if (first) return [first, ...others];
+  return mayWrite(user) ? [{ id: null, name: DEFAULT, kind, active: true, ttlSeconds: null }, ...others] : others;
+}
+
+/** A corpus's id; one that does not exist yet is made. */
+export async function idOf(corpus) {
+  if (corpus.id === null) Object.assign(corpus, await make(corpus));
+  return corpus.id;
+}
+
+async function make({ name, kind }) {
+  try {
+    return await change("POST", "/corpora", { name, kind });
+  } catch (error) {
+    const [first] = error.code === "conflict" ? await listCorpora() : [null]; // somebody else was quicker
+    if (!first?.id) throw error;
+    return first;
+  }
+}
+
+export const kindWords = (corpus) => t(`kind_${corpus.kind}`);

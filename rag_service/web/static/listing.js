@@ -1,0 +1,118 @@
+// A list as the API pages it: one slice at a time, however long the whole is.
+
+import { announce, el, icon } from "./dom.js";
+import { t, whole } from "./i18n.js";
+import { errorNotice } from "./notice.js";
+
+const PER_PAGE = 50;
+
+export class Listing {
+  /**
+   * @param label what the list is called
+   * @param load fetches {items, total} of {offset, limit}
+   * @param row makes an `li` of an item
+   * @param empty words for a list without items
+   */
+  constructor({ label, load, row, empty }) {
+    this._load = load;
+    this._row = row;
+    this._empty = empty;
+    this._offset = 0;
+    this._request = 0; // only the newest slice may fill the list
+    this._list = el("ul", { className: "rows", "aria-label": label });
+    this._messages = el("div", {});
+    this._count = el("p", { className: "muted pager-count", tabIndex: -1 });
+    this._previous = this._step("previous", -PER_PAGE);
+    this._next = this._step("next", PER_PAGE);
+    this._pager = el("div", { className: "pager", hidden: true }, this._previous, this._count, this._next);
+    this.element = el("div", { className: "listing" }, this._messages, this._list, this._pager);
+  }
+
+  _step(name, by) {
+    const onclick = async () => {
+      await this.show(this._offset + by);
+      this.element.scrollIntoView({ block: "start" });
+      this._count.focus({ preventScroll: true });
+    };
+    return el("button", { type: "button", className: "button", onclick }, icon("chevron", name === "previous" ? "turned" : ""), t(name));
+  }
+
+  /** Fetch the slice in sight anew. */
+  refresh() {
+    return this.show(this._offset);
+  }
+
+  /** Fetch and show the slice from `offset` on. */
+  async show(offset) {
+    const request = (this._request += 1);
+    this.element.setAttribute("aria-busy", "true");
+    try {
+      const { items, total } = await this._load({ offset, limit: PER_PAGE });
+      if (request !== this._request) return;
+      if (!items.length && offset > 0 && total > 0) {
+        await this.show(Math.max(0, Math.ceil(total / PER_PAGE - 1) * PER_PAGE)); // the last of a page was deleted
+        return;
+      }
+      this._fill(items, total, offset);
+    } catch (error) {
+      if (!error.problem) throw error;
+      if (request === this._request) this._messages.replaceChildren(errorNotice(error, this._again()));
+    } finally {
+      if (request === this._request) this.element.setAttribute("aria-busy", "false");
+    }
+  }
+
+  _fill(items, total, offset) {
+    this._offset = offset;
+    this._list.replaceChildren(...items.map((item) => this._row(item)));
+    this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, this._empty)]));
+    this._list.hidden = !total;
+    this._pager.hidden = total <= PER_PAGE;
+    this._previous.disabled = offset === 0;
+    this._next.disabled = offset + items.length >= total;
+    const range = t("range", { from: whole(offset + 1), to: whole(offset + items.length), total: whole(total) });
+    if (this._count.textContent && this._count.textContent !== range) announce(range);
+    this._count.textContent = range;
+  }
+
+  _again() {
+    return el("button", { type: "button", className: "button", onclick: () => this.refresh() }, icon("retry"), t("try_again"));
+  }
+}
+
+/**
+ * A row: what it is, a line about it, and what can be done with it.
+ *
+ * @param actions {icon, label, onclick} each; the label is shown to screen readers and on hover
+ */
+export function makeRow({ icon: drawing, title, state = null, about = [], more = null, actions = [] }) {
+  return el(
+    "li",
+    { className: "row" },
+    icon(drawing, "icon-file"),
+    el(
+      "div",
+      { className: "row-body" },
+      el("p", { className: "row-title" }, title, state),
+      el("p", { className: "muted row-about" }, about.filter(Boolean).join(" · ")),
+      more,
+    ),
+    el(
+      "div",
+      { className: "row-actions" },
+      ...actions.filter(Boolean).map(({ icon: shape, label, onclick }) =>
+        el("button", { type: "button", className: "icon-button", title: label, onclick }, icon(shape),
+          el("span", { className: "sr-only" }, `${label}: ${title}`)),
+      ),
+    ),
+  );
+}
+
+/** A word on the state of something. @param tone good, warn, bad or plain */
+export const chip = (tone, words) => el("span", { className: `chip chip-${tone}` }, words);
+
+const DATE = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium" });
+const MOMENT = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+
+export const day = (iso) => DATE.format(new Date(iso));
+export const moment = (iso) => MOMENT.format(new Date(iso));

@@ -1,0 +1,96 @@
+// The corpora that the user may read; changed by their owners, global ones by administrators.
+
+import { change, read } from "./api.js";
+import { kindWords } from "./corpora.js";
+import { confirmDialog, formDialog } from "./dialogs.js";
+import { t } from "./i18n.js";
+import { lifetime, lifetimeField, toSeconds } from "./lifetime.js";
+import { chip, day, makeRow } from "./listing.js";
+import { Frame } from "./manage_frame.js";
+import { isAdministrator, mayWrite } from "./session.js";
+
+export function makeList(section, user) {
+  const frame = new Frame(section, {
+    title: t("manage_corpora"),
+    lead: t("corpora_lead"),
+    buttons: [mayWrite(user) && { label: t("corpus_new"), shape: "plus", onclick: create }],
+    listing: { empty: t("corpora_none"), load: (slice) => read("/corpora", slice), row },
+  });
+  const mayChange = (corpus) => mayWrite(user) && (corpus.kind === "personal" || isAdministrator(user));
+  const at = (corpus) => `/corpora/${corpus.id}`;
+
+  function row(corpus) {
+    const { name, active, index, ttlSeconds, createdAt } = corpus;
+    return makeRow({
+      icon: "files",
+      title: name,
+      state: active ? null : chip("warn", t("inactive")),
+      about: [kindWords(corpus), t("corpus_kept", { time: lifetime(ttlSeconds) }), t("corpus_index", { index }), t("created_on", { day: day(createdAt) })],
+      actions: mayChange(corpus)
+        ? [
+            { icon: "edit", label: t("edit"), onclick: () => edit(corpus) },
+            active
+              ? { icon: "pause", label: t("deactivate"), onclick: () => deactivate(corpus) }
+              : { icon: "play", label: t("activate"), onclick: () => frame.trying(() => setActive(corpus, true)) },
+            { icon: "trash", label: t("delete"), onclick: () => remove(corpus) },
+          ]
+        : [],
+    });
+  }
+
+  const nameField = (value) => ({ name: "name", label: t("name"), value, required: true, maxLength: 200 });
+  const keepField = (present) => lifetimeField(t("corpus_lifetime"), present, t("corpus_lifetime_hint"));
+
+  async function create() {
+    const kinds = [["personal", t("kind_personal")], ["global", t("kind_global")]];
+    const saved = await formDialog({
+      title: t("corpus_new"),
+      fields: [
+        nameField(""),
+        isAdministrator(user) && { name: "kind", type: "select", label: t("kind"), hint: t("kind_hint"), value: "global", options: kinds },
+        keepField(null),
+        isAdministrator(user) && { name: "index", label: t("index"), hint: t("index_hint"), maxLength: 200 },
+      ].filter(Boolean),
+      action: t("create"),
+      save: ({ name, kind = "personal", ttlSeconds, index = "" }) =>
+        change("POST", "/corpora", { name, kind, ttlSeconds: toSeconds(ttlSeconds), index: index || null }),
+    });
+    if (saved) await frame.changed(t("saved"));
+  }
+
+  async function edit(corpus) {
+    const saved = await formDialog({
+      title: t("edit_named", { name: corpus.name }),
+      fields: [nameField(corpus.name), keepField(corpus.ttlSeconds)],
+      action: t("save"),
+      save: ({ name, ttlSeconds }) => change("PATCH", at(corpus), { name, ttlSeconds: toSeconds(ttlSeconds) }),
+    });
+    if (saved) await frame.changed(t("saved"));
+  }
+
+  async function setActive(corpus, active) {
+    await change("PATCH", at(corpus), { active });
+    await frame.changed(t("saved"));
+  }
+
+  async function deactivate(corpus) {
+    await confirmDialog({
+      title: t("deactivate_named", { name: corpus.name }),
+      text: t("corpus_deactivate_text"),
+      action: t("deactivate"),
+      act: () => setActive(corpus, false),
+    });
+  }
+
+  async function remove(corpus) {
+    const removed = await confirmDialog({
+      title: t("delete_named", { name: corpus.name }),
+      text: t("corpus_delete_text"),
+      action: t("delete"),
+      act: () => change("DELETE", at(corpus)),
+    });
+    if (removed) await frame.changed(t("deleted", { name: corpus.name }));
+  }
+
+  return frame.show();
+}

@@ -1,0 +1,79 @@
+// The sign-in: a dialog over the whole page, so that whatever was going on below waits unharmed for its end.
+
+import { tryCredential } from "./api.js";
+import { announce, byId, el } from "./dom.js";
+import { forget } from "./history.js";
+import { t } from "./i18n.js";
+import { errorNotice, notice } from "./notice.js";
+import { authorization, drop, hasCredential, isRequired, keep } from "./session.js";
+
+const PRINTABLE = /^[\x21-\x7e]+$/; // what a header may carry
+
+export function startSignIn() {
+  if (!isRequired) return;
+  const dialog = byId("sign-in");
+  const form = byId("sign-in-form");
+  const box = byId("credential");
+  const messages = byId("sign-in-messages");
+  const body = document.body;
+  let needed = true;
+
+  function show(...message) {
+    needed = true;
+    messages.replaceChildren(...message);
+    if (!dialog.open) dialog.showModal();
+    box.focus();
+  }
+
+  /** Try a credential. @param typed whether it was typed just now, and not kept from before a reload */
+  async function tryIt(candidate, typed) {
+    form.setAttribute("aria-busy", "true");
+    try {
+      const user = await tryCredential(candidate);
+      const isAnother = keep(candidate, user);
+      if (isAnother) {
+        forget();
+        location.reload(); // nothing of one user may show to the next
+        return;
+      }
+      needed = false;
+      box.value = "";
+      byId("user-name").textContent = user.name;
+      byId("account").hidden = false;
+      messages.replaceChildren();
+      if (dialog.open) dialog.close();
+      if (typed) announce(t("signed_in", { name: user.name }));
+    } catch (error) {
+      if (!error.problem) throw error;
+      show(refusal(error, typed));
+    } finally {
+      form.setAttribute("aria-busy", "false");
+    }
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const candidate = box.value.trim().replace(/^bearer\s+/i, "");
+    if (!candidate) show(notice("warn", el("p", {}, t("sign_in_empty"))));
+    else if (!PRINTABLE.test(candidate)) show(notice("error", el("p", {}, t("sign_in_malformed"))));
+    else tryIt(candidate, true);
+  });
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  dialog.addEventListener("close", () => needed && dialog.showModal()); // a second Escape closes all the same
+  document.addEventListener("session-expired", () => {
+    if (!needed) show(notice("warn", el("p", {}, t("sign_in_expired"))));
+  });
+  byId("sign-out").addEventListener("click", () => {
+    drop();
+    forget();
+    location.reload();
+  });
+
+  if (hasCredential()) tryIt(authorization().Authorization.replace("Bearer ", ""), false);
+  else show();
+}
+
+function refusal(error, typed) {
+  if (error.code !== "not_authenticated") return errorNotice(error);
+  return notice(typed ? "error" : "warn", el("p", {}, t(typed ? "sign_in_refused" : "sign_in_expired")));
+}
