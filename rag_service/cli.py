@@ -17,6 +17,7 @@ from rag_service.cli_admin import keys, users, worker
 from rag_service.cli_bench import bench_group
 from rag_service.cli_eval import eval_group
 from rag_service.cli_mcp import mcp_command
+from rag_service.cli_settings import settings_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings, load_settings
 
@@ -192,5 +193,5 @@ def check(live: bool) -> None:
         sys.exit(1)
 
 
-for command in (keys, users, worker, eval_group, bench_group, mcp_command):
+for command in (keys, users, worker, eval_group, bench_group, mcp_command, settings_command):
     main.add_command(command)

@@ -60,6 +60,12 @@ def test_unknown_setting_is_refused_with_its_name() -> None:
     assert "RAG_MODLE_NAME" in said
 
 
+def test_settings_shows_what_differs_and_no_secret() -> None:
+    code, said = invoke("settings", RAG_TOPK_DEFAULT="7", RAG_OPENAI_API_KEY="swordfish")
+    assert code == 0
+    assert said.splitlines() == ["RAG_OPENAI_API_KEY=(set)", "RAG_TOPK_DEFAULT=7"]
+
+
 @pytest.mark.parametrize("command", ["quickstart", "ingest", "eval run", "eval calibrate", "bench retrieval", "replay"])
 def test_every_command_explains_itself(command: str) -> None:
     code, said = invoke(*command.split(), "--help")
