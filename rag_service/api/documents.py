@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID
@@ -40,6 +40,7 @@ from rag_service.store.catalogue import (
     remove_document,
     set_expiry,
 )
+from rag_service.store.clock import database_now
 from rag_service.store.corpora import check_ttl, read_corpus
 from rag_service.store.originals import OriginalKey
 
@@ -141,8 +142,8 @@ class DocumentsController(Controller):
     ) -> DocumentBody:
         seconds = (await read_json(request, DocumentUpdate)).ttl_seconds
         check_ttl(seconds)
-        expires_at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
         async with tenancy.transaction(identity) as connection:
+            expires_at = None if seconds is None else await database_now(connection) + timedelta(seconds=seconds)
             document = await read_document(connection, document_id)
             check_corpus_scope(identity, await read_corpus(connection, document.corpus_id))
             await set_expiry(connection, document_id, expires_at)

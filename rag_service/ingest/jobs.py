@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from rag_service.errors import ConflictError, RagError, StoreError
 from rag_service.ingest.parse import clean_file_name
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.ingest.stages import EmbeddingModel, Stages
+from rag_service.store.clock import AT_ONCE, database_now
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
 from rag_service.store.originals import OriginalStore
 from rag_service.store.session import Connection, Database
@@ -47,6 +48,7 @@ log = structlog.get_logger(__name__)
 
 QUEUE = "ingest"
 TASK = "ingest_upload"
+_PAUSE_SECONDS = 1.0  # before a job whose database failed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +71,9 @@ class JobPolicy:
 class RetryLaterError(Exception):
     """Tells the queue when to run the job again; the upload itself says why."""
 
-    def __init__(self, seconds: float):
-        super().__init__(f"again in {seconds:.1f} s")
-        self.seconds = seconds
+    def __init__(self, at: datetime):
+        super().__init__(f"again at {at.isoformat()}")
+        self.at = at  # by the database's clock
 
 
 class UnexpectedFailureError(RagError):
@@ -154,7 +156,7 @@ class Uploads:
         check_ttl(ttl_seconds)
         async with self._database.transaction(identity) as connection:
             corpus = await read_corpus(connection, corpus_id)
-            new = self._describe(source, corpus, ttl_seconds)
+            new = self._describe(source, corpus, ttl_seconds, now=await database_now(connection))
             upload, is_new = await accept_upload(connection, identity, self._originals, new)
             if is_new:
                 await enqueue(connection, upload.id, identity.user_id)
@@ -172,7 +174,7 @@ class Uploads:
             await enqueue(connection, upload.id, upload.user_id or identity.user_id)
         return upload
 
-    def _describe(self, source: DocumentInput, corpus: Corpus, ttl_seconds: int | None) -> NewUpload:
+    def _describe(self, source: DocumentInput, corpus: Corpus, ttl_seconds: int | None, *, now: datetime) -> NewUpload:
         index = self._indices.get(corpus.index_name)
         if index is None:
             raise ConflictError(f"The corpus uses the index {corpus.index_name!r}, which is no longer defined.")
@@ -190,7 +192,7 @@ class Uploads:
             tags=source.tags,
             fields=source.fields,
             metadata=source.metadata,
-            expires_at=source.expires_at if lifetime is None else datetime.now(UTC) + timedelta(seconds=lifetime),
+            expires_at=source.expires_at if lifetime is None else now + timedelta(seconds=lifetime),
         )
 
 
@@ -246,9 +248,11 @@ class UploadJob:
         try:
             async with self._database.transaction(identity) as connection:
                 await postpone_upload(connection, upload, error)
+                now = await database_now(connection)
         except ClaimLostError:
             return
-        raise RetryLaterError(max(self._policy.pause(upload.attempts), error.retry_after or 0))
+        pause = max(self._policy.pause(upload.attempts), error.retry_after or 0)
+        raise RetryLaterError(now + timedelta(seconds=pause))
 
     async def _end(self, upload: Upload, identity: Identity, error: RagError) -> None:
         log.warning("upload_failed", code=error.code, exc_info=error)
@@ -272,9 +276,9 @@ class _Retry(BaseRetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         if isinstance(exception, RetryLaterError):
-            return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=exception.seconds))
-        # Shut down, or the database failed: once more, soon. Attempts are counted with the upload.
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=1.0))
+            return RetryDecision(retry_at=exception.at)
+        # Shut down, or the database failed: once more. Attempts are counted with the upload.
+        return RetryDecision(retry_at=AT_ONCE)
 
 
 def build_queue(connector: PsycopgConnector, job: UploadJob) -> App:
@@ -282,7 +286,11 @@ def build_queue(connector: PsycopgConnector, job: UploadJob) -> App:
     app = App(connector=connector)
 
     async def ingest_upload(**ids: Any) -> None:
-        await job.run(**ids)
+        try:
+            await job.run(**ids)
+        except StoreError:
+            await asyncio.sleep(_PAUSE_SECONDS)  # it is due again at once: not as fast as a full disk can refuse
+            raise
 
     app.task(name=TASK, queue=QUEUE, retry=_Retry())(ingest_upload)
     return app

@@ -8,7 +8,7 @@ deleted content is out of reach before it is purged.
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import structlog
 from procrastinate import App
@@ -16,6 +16,7 @@ from procrastinate.exceptions import ProcrastinateException
 
 from rag_service.errors import RagError
 from rag_service.ingest.jobs import QUEUE, enqueue
+from rag_service.store.clock import AT_ONCE
 from rag_service.store.embedding_cache import purge_embeddings
 from rag_service.store.originals import OriginalStore
 from rag_service.store.session import Connection, Database
@@ -85,7 +86,7 @@ class Upkeep:
         for job in stalled:
             if job.id is not None:
                 log.warning("job_stalled", job_id=job.id, **job.task_kwargs)
-                await manager.retry_job_by_id_async(job.id, retry_at=datetime.now(UTC))
+                await manager.retry_job_by_id_async(job.id, retry_at=AT_ONCE)
 
     async def _requeue_lost(self, connection: Connection) -> int:
         """Uploads that wait, but have no job: the queue was emptied, or a revived worker ended the wrong job."""

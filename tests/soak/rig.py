@@ -192,6 +192,8 @@ async def _read(reader: asyncio.StreamReader, reply: Reply, started: float) -> N
         when = time.perf_counter() - started
         *lines, rest = rest.split(b"\n")
         for line in lines:
+            if not line.startswith(b"{"):
+                continue  # of server-sent events, which nobody here reads
             event = json.loads(line)
             reply.events.append((event["event"], event.get("data"), when))
     await reader.readexactly(2)

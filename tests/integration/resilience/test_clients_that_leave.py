@@ -1,0 +1,59 @@
+"""A client that leaves stops the model within a second and frees its place: in every mode of every door."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.doubles.ollama import CHAT, Hang, OllamaDouble, Say, chat
+from tests.integration.resilience.conftest import QUESTION, Start, add_document
+from tests.integration.resilience.serving import wait_until
+from tests.soak.rig import request
+
+ANSWER, STREAM = "/api/v1/query/answer", "/api/v1/query/answer/stream"
+GOOD = "The limit for travel is 300 euros a day [C1]."
+ASKED: dict[str, Any] = {"query": QUESTION}
+MESSAGES: dict[str, Any] = {"messages": [{"role": "user", "content": QUESTION}]}
+
+MODES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "plain": (ANSWER, ASKED, "application/json"),
+    "server-sent events": (STREAM, ASKED, "text/event-stream"),
+    "NDJSON": (STREAM, ASKED, "application/x-ndjson"),
+    "stream: true": (ANSWER, {**ASKED, "stream": True}, "text/event-stream"),
+    "agent chat": ("chat", MESSAGES, "application/json"),
+    "agent chat, streamed": ("chat", {**MESSAGES, "stream": True}, "text/event-stream"),
+    "OpenAI": ("/v1/chat/completions", {**MESSAGES, "model": "rag-service"}, "application/json"),
+    "OpenAI, streamed": ("/v1/chat/completions", {**MESSAGES, "model": "rag-service", "stream": True}, "*/*"),
+}
+
+
+def chat_address(client: httpx.Client) -> str:
+    """Of an agent over the corpus that holds the document."""
+    (corpus,) = client.get("/api/v1/corpora").json()["items"]
+    agent = client.post("/api/v1/agents", json={"name": "helper"}).json()
+    reply = client.put(f"/api/v1/agents/{agent['id']}/corpora/{corpus['id']}")
+    assert reply.is_success, reply.text
+    return f"/api/v1/agents/{agent['id']}/chat"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_leaving_frees_the_model(start: Start, ollama: OllamaDouble, mode: str) -> None:
+    ollama.answer = GOOD
+    client = start(model_concurrency=1, model_queue=0, first_token_timeout=30, token_timeout=30, answer_timeout=60)
+    add_document(client)
+    url, body, accept = MODES[mode]
+    url = chat_address(client) if url == "chat" else url
+    ollama.script(CHAT, chat(Say("The limit for travel "), Hang()))
+    asking = asyncio.create_task(request(client.base_url.port or 0, "POST", url, body, {"Accept": accept}))
+    await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 1)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    left = time.monotonic()
+    await asyncio.to_thread(wait_until, lambda: ollama.open_streams == 0, 2)
+    assert time.monotonic() - left < 1.0
+    # The only place is free.
+    await asyncio.to_thread(wait_until, lambda: client.post(ANSWER, json=ASKED).status_code == 200, 2)
