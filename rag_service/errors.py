@@ -61,7 +61,7 @@ class ConflictError(RagError):
     """The request does not fit the present state of the object."""
 
     code = "conflict"
-    help = "Read the object again, then decide."
+    help = "Change the request, or what it contradicts, and send it again."
 
 
 class AuthenticationError(RagError):

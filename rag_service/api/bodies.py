@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,6 +32,7 @@ _SHOWN = 80  # characters of an unknown name that are repeated to its sender
 _Kind = TypeVar("_Kind")
 AnyRequest = Request[Any, Any, Any]
 
+_STEPS = re.compile(r"[A-Za-z_]\w*")  # names in msgspec's path; list positions are left out
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
 _TYPES = {
     "int": "a whole number",
@@ -121,7 +122,23 @@ def _explain(message: str, kind: type, name: str) -> FieldError:
     path = _PATH.search(message)
     field, _, index = (path[1] if path else "").partition("[")
     item = f"item {int(index[:-1]) + 1} " if index[:-1].isdigit() else ""
+    if path and (value := re.match(r"Invalid enum value (.*) - at ", message, re.DOTALL)):
+        choices = ", ".join(sorted(_find_choices(msgspec.inspect.type_info(kind), _STEPS.findall(path[1]))))
+        return FieldError(field, f"{item}must be one of {choices}, not {value[1][:_SHOWN]}")
     return FieldError(field or name, item + _phrase(message[: path.start()] if path else message))
+
+
+def _find_choices(kind: msgspec.inspect.Type, steps: Sequence[str]) -> set[str]:
+    """The values that a literal at a path allows; lists and optional types on the way are looked into."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _find_choices(kind.type, steps)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return set().union(*(_find_choices(one, steps) for one in kind.types))
+    if isinstance(kind, msgspec.inspect.CollectionType):
+        return _find_choices(kind.item_type, steps)
+    if isinstance(kind, msgspec.inspect.StructType) and steps:
+        return set().union(*(_find_choices(f.type, steps[1:]) for f in kind.fields if f.encode_name == steps[0]))
+    return {str(value) for value in kind.values} if isinstance(kind, msgspec.inspect.LiteralType) else set()
 
 
 def _phrase(message: str) -> str:

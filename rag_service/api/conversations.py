@@ -72,7 +72,7 @@ class ConversationsController(Controller):
         self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
     ) -> ConversationList:
         """Latest first. Query: `offset`, `limit`, `projectId`."""
-        part = read_slice(request)
+        part = read_slice(request, "projectId")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
         async with tenancy.transaction(identity) as connection:
             page = await list_conversations(connection, part, project_id=project_id)

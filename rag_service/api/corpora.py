@@ -30,7 +30,7 @@ class CorporaController(Controller):
         self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
     ) -> CorpusList:
         """Those that the caller may read, by name. Query: `offset`, `limit`, `kind`."""
-        part = read_slice(request)
+        part = read_slice(request, "kind")
         kind = read_choice(request, "kind", CorpusKind, "global or personal")
         async with tenancy.transaction(identity) as connection:
             page = await list_corpora(connection, part, kind=kind)

@@ -55,7 +55,7 @@ class FeedbackController(Controller):
         self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
     ) -> FeedbackList:
         """One's own, for administrators all, latest first. Query: `offset`, `limit`, `thumbs`."""
-        part = read_slice(request)
+        part = read_slice(request, "thumbs")
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
         async with tenancy.transaction(identity) as connection:
             page = await list_feedback(connection, part, thumbs=thumbs)

@@ -12,7 +12,7 @@ from multipart import (  # type: ignore[import-untyped]  # has no py.typed
 )
 
 from rag_service.api.bodies import AnyRequest, read_chunks
-from rag_service.api.problems import FieldError, InvalidRequestError
+from rag_service.api.problems import FieldError, InvalidRequestError, RequestTooLargeError
 from rag_service.errors import TooLargeError
 
 FORM = "multipart/form-data"
@@ -41,8 +41,7 @@ async def read_form(request: AnyRequest, *, file_field: str, text_fields: frozen
 
     Raises:
         InvalidRequestError: the form is broken, or has unknown, repeated or undecodable fields.
-        TooLargeError: the file is longer than `file_limit`.
-        RequestTooLargeError: the whole body is longer than the route allows.
+        TooLargeError: the file is longer than `file_limit`, or the whole body than the route allows.
         ClientGoneError: the client leaves before its end.
     """
     collector = _Collector(file_field, text_fields, file_limit)
@@ -54,6 +53,8 @@ async def read_form(request: AnyRequest, *, file_field: str, text_fields: frozen
             async for chunk in read_chunks(request):
                 for event in parser.parse(chunk) if not parser.closed else ():
                     collector.take(event)
+    except RequestTooLargeError as error:  # said before the first byte is read
+        raise _too_large(file_field, file_limit) from error
     except (MultipartError, LookupError) as error:  # LookupError: a charset that nobody knows
         raise InvalidRequestError([FieldError("body", "is no valid multipart/form-data")]) from error
     return collector.result()
@@ -97,8 +98,7 @@ class _Collector:
         if self._segment.name != self._file_field and len(self._payload) > _TEXT_LIMIT:
             raise InvalidRequestError([FieldError(self._segment.name, f"must have at most {_TEXT_LIMIT} bytes")])
         if self._segment.name == self._file_field and len(self._payload) > self._file_limit:
-            limit = self._file_limit // MEGABYTE
-            raise TooLargeError(f"The file is larger than {limit} MB.", field=self._file_field)
+            raise _too_large(self._file_field, self._file_limit)
 
     def _finish(self, segment: MultipartSegment) -> None:
         if segment.name == self._file_field:
@@ -115,6 +115,10 @@ class _Collector:
 
     def result(self) -> Form:
         return Form(file=self._file, file_name=self._file_name, texts=self._texts)
+
+
+def _too_large(field: str, limit: int) -> TooLargeError:
+    return TooLargeError(f"The file is larger than {limit // MEGABYTE} MB.", field=field)
 
 
 def split_values(values: list[str]) -> Iterator[str]:

@@ -19,13 +19,23 @@ _Item = TypeVar("_Item")
 _MAX_OFFSET = 2**31
 
 
-def read_slice(request: AnyRequest) -> Slice:
+def read_slice(request: AnyRequest, *others: str) -> Slice:
     """`offset` and `limit` of a list.
 
+    Args:
+        request: whose query string is read.
+        others: names of the route's other parameters, read elsewhere.
+
     Raises:
-        InvalidRequestError: one is no number, or out of bounds.
+        InvalidRequestError: one is no number, or out of bounds; or there is a parameter that the route does not
+            have, such as a mistyped filter, which would otherwise list everything.
     """
-    errors: list[FieldError] = []
+    known = {"offset", "limit", *others}
+    errors = [
+        FieldError(name[:80], f"is not a parameter of this list; it has {', '.join(sorted(known))}")
+        for name in request.query_params
+        if name not in known
+    ]
     offset = _read_number(request, "offset", 0, 0, _MAX_OFFSET, errors)
     limit = _read_number(request, "limit", LIMIT_DEFAULT, 1, LIMIT_MAX, errors)
     if errors:

@@ -54,7 +54,7 @@ class UploadsController(Controller):
             heartbeat_seconds=tenancy.settings.heartbeat_seconds,
         )
 
-    @post("/retry", status_code=202, summary="Try a failed upload again", responses=problems(401, 403, 404, 500))
+    @post("/retry", status_code=202, summary="Try a failed upload again", responses=problems(401, 403, 404, 409, 500))
     async def retry(self, upload_id: UUID, tenancy: TenancyDependency, identity: IdentityDependency) -> UploadBody:
         upload = await _read(tenancy, identity, upload_id)
         async with tenancy.transaction(identity) as connection:

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag_service.domain import Identity
-from rag_service.errors import NotFoundError, PermissionDeniedError, RagError
+from rag_service.errors import ConflictError, NotFoundError, RagError
 from rag_service.store.corpora import require_writable
 from rag_service.store.documents import delete_document
 from rag_service.store.originals import OriginalKey, OriginalStore
@@ -299,8 +299,8 @@ async def retry_upload(connection: Connection, upload_id: UUID) -> Upload:
 
     Raises:
         NotFoundError: as `read_upload`.
-        ConflictError: as `require_writable`.
-        PermissionDeniedError: it has not failed, or was superseded.
+        PermissionDeniedError: as `require_writable`.
+        ConflictError: likewise, or it has not failed, or was superseded.
     """
     upload = await read_upload(connection, upload_id)
     await require_writable(connection, upload.corpus_id)
@@ -312,7 +312,7 @@ async def retry_upload(connection: Connection, upload_id: UUID) -> Upload:
     )
     row = await cursor.fetchone()
     if row is None:
-        raise PermissionDeniedError("Only a failed upload that no newer one replaced can be tried again.")
+        raise ConflictError("Only a failed upload that no newer one replaced can be tried again.")
     return _to_upload(row)
 
 

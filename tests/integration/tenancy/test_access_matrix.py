@@ -115,7 +115,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("DELETE", f"{API}/documents/{{document_id}}"): write(404, 204, 404),
     ("GET", f"{API}/uploads/{{upload_id}}"): read(404, 200, 404),
     ("GET", f"{API}/uploads/{{upload_id}}/events"): read(404, 200, 404),
-    ("POST", f"{API}/uploads/{{upload_id}}/retry"): write(404, 403, 404),
+    ("POST", f"{API}/uploads/{{upload_id}}/retry"): write(404, 409, 404),
     ("GET", f"{API}/agents"): common(200),
     ("POST", f"{API}/agents"): administer(201, {"name": "new"}),
     ("GET", f"{API}/agents/{{agent_id}}"): common(200),

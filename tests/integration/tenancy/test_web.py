@@ -116,6 +116,8 @@ async def test_a_key_is_shown_once(house: House) -> None:
         ("PATCH", "/users/00000000-0000-4000-8000-000000000001", {"role": "king"}, "role"),
         ("GET", "/feedback?thumbs=sideways", None, "thumbs"),
         ("GET", "/conversations?projectId=7", None, "projectId"),
+        ("GET", "/conversations?projectID=00000000-0000-4000-8000-000000000001", None, "projectID"),
+        ("GET", "/corpora?ofset=3", None, "ofset"),
     ],
 )
 async def test_bad_input_names_its_field(house: House, method: str, path: str, body: Any, field: str) -> None:
@@ -124,6 +126,35 @@ async def test_bad_input_names_its_field(house: House, method: str, path: str, b
         reply = await client.request(method, "/api/v1" + path, json=body)
     assert reply.status_code == 400, reply.text
     assert [error["field"] for error in reply.json()["errors"]] == [field]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/users", {"name": "u", "role": "emperor"}, "must be one of admin, user, not 'emperor'"),
+        ("/keys", {"name": "k", "scopes": ["read", "all"]}, "item 2 must be one of admin, read, write, not 'all'"),
+        (
+            "/agents",
+            {"name": "a", "modelProvider": "skynet"},
+            "must be one of extractive, ollama, not 'skynet'",
+        ),
+    ],
+)
+async def test_a_wrong_choice_names_the_right_ones(house: House, path: str, body: Any, message: str) -> None:
+    key = await new_key(house, ADMIN)
+    async with client_of(build_application(house, web_settings()), key) as client:
+        reply = await client.post("/api/v1" + path, json=body)
+    assert [error["message"] for error in reply.json()["errors"]] == [message]
+
+
+async def test_a_file_over_the_limit_is_told_in_the_words_of_the_setting(house: House) -> None:
+    ana, key = await _ana(house)
+    corpus = await house.corpus(ana)
+    async with client_of(build_application(house, web_settings(upload_max_mb=1)), key) as client:
+        for size in (1024 * 1024 + 1, 5 * 1024 * 1024):  # counted while it arrives; announced, and not read at all
+            reply = await client.post(f"/api/v1/corpora/{corpus.id}/documents", files={"file": ("a.txt", b"x" * size)})
+            assert (reply.status_code, reply.json()["code"]) == (413, "too_large")
+            assert reply.json()["detail"] == "The file is larger than 1 MB."
 
 
 async def test_bad_uploads_leave_no_half_state(house: House) -> None:
