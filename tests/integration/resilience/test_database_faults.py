@@ -8,6 +8,7 @@ import time
 import httpx
 import psycopg
 import pytest
+from psycopg import sql
 
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
@@ -105,3 +106,38 @@ def test_a_schema_that_is_too_old_shows_in_ready(start: Start, database_server: 
     ready = client.get("/health/ready")
     assert ready.status_code == 503
     assert ready.json()["dependencies"]["database"]["code"] == "store_unavailable"
+
+
+def test_a_server_without_a_free_connection_is_an_honest_error(start: Start, database_server: EmbeddedServer) -> None:
+    client = start(database_timeout=0.5)
+    add_document(client)
+    with psycopg.connect(database_server.owner_conninfo, autocommit=True) as owner:
+        database = sql.Identifier(str(owner.info.dbname))
+        owner.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 0").format(database))
+        drop_connections(database_server)
+        assert_store_unavailable(client.post(SEARCH, json={"query": QUESTION}))
+        owner.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT -1").format(database))
+    wait_until(lambda: client.post(SEARCH, json={"query": QUESTION}).status_code == 200, 20)
+
+
+def test_a_full_disk_refuses_documents_but_takes_no_answer_away(
+    start: Start, database_server: EmbeddedServer, ollama: OllamaDouble
+) -> None:
+    ollama.answer = "The limit for travel is 300 euros a day [C1]."
+    client = start()
+    add_document(client)
+    with psycopg.connect(database_server.owner_conninfo, autocommit=True) as owner:
+        for table in ("documents", "answers"):
+            owner.execute(
+                sql.SQL(
+                    "CREATE OR REPLACE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS"
+                    " $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$;"
+                    " CREATE TRIGGER full_disk BEFORE INSERT ON rag.{} EXECUTE FUNCTION public.refuse()"
+                ).format(sql.Identifier(table))
+            )
+        assert_store_unavailable(client.post("/api/ingest", json={"text": "The gate opens at six."}))
+        answer = client.post(ANSWER, json={"query": QUESTION})
+        assert answer.json()["citations"][0]["status"] == "verified"
+        assert client.get(f"/api/v1/answers/{answer.json()['answerId']}").status_code == 404  # only its record is lost
+        owner.execute("DROP TRIGGER full_disk ON rag.documents")
+    add_document(client, "The gate opens at six.", "gate.txt")
