@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"app"},
     {"server"},
     {"notebook", "quickstart", "checks"},
-    {"cli_eval", "cli_bench", "cli_admin", "cli_mcp"},
+    {"cli_eval", "cli_settings", "cli_bench", "cli_admin", "cli_mcp"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
