@@ -11,7 +11,8 @@ const SETTLE = 300; // milliseconds; what comes below the answer is made last, a
 const FOLLOWED = 5; // questions of before, with their answers, that an agent is told
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
-export function startAsking({ openSource }) {
+/** @param openSource called with what a badge stands for @param onAsk called when there is something to answer */
+export function startAsking({ openSource, onAsk }) {
   const box = byId("question");
   const send = byId("send");
   const stop = byId("stop");
@@ -22,6 +23,7 @@ export function startAsking({ openSource }) {
   const save = () => saveTurns(turns.filter((one) => one.final || one.text));
 
   function add(turn) {
+    onAsk();
     turns.push(turn);
     byId("turns").append(turn.element);
     showWelcome();

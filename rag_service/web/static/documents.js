@@ -51,12 +51,13 @@ function showNote(words) {
 }
 
 async function choose(index) {
+  const isSame = corpus !== null && corpus.id === corpora[index].id; // opened again: where its reader was
   corpus = corpora[index];
   byId("corpus").selectedIndex = index;
   const writable = isWritable(user, corpus);
   byId("drop-zone").hidden = !writable;
   showNote(writable ? "" : t(corpus.active ? "corpus_read_only" : "corpus_inactive"));
-  await listing.show(0);
+  await (isSame ? listing.refresh() : listing.show(0));
 }
 
 /** Add files to the corpus that is shown. */

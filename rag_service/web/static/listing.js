@@ -45,6 +45,7 @@ export class Listing {
   /** Fetch and show the slice from `offset` on. */
   async show(offset) {
     const request = (this._request += 1);
+    this._offset = offset;
     this.element.setAttribute("aria-busy", "true");
     try {
       const { items, total } = await this._load({ offset, limit: PER_PAGE });
@@ -63,7 +64,6 @@ export class Listing {
   }
 
   _fill(items, total, offset) {
-    this._offset = offset;
     this._list.replaceChildren(...items.map((item) => this._row(item)));
     this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, this._empty)]));
     this._list.hidden = !total;

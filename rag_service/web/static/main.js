@@ -6,7 +6,6 @@ import { startAsking } from "./ask.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
-import { SourcePanel } from "./panel.js";
 import { startSignIn } from "./signin.js";
 import { startTheme } from "./theme.js";
 import { startViews } from "./views.js";
@@ -16,16 +15,25 @@ const PARTS = {
   manage: () => import("./manage.js"),
 };
 
-const panel = new SourcePanel();
+let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
+
 startTheme();
-startAsking({ openSource: (...source) => panel.open(...source) });
-startViews({ onLeave: () => panel.close(), onShow: openPart });
+startAsking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
+startViews({ onLeave: async () => (await panel)?.close(), onShow: openPart });
 takeFiles();
 document.documentElement.classList.add("is-started");
 performance.mark("started"); // from here on the page takes questions; read by the tests
 startSignIn();
 startAgents();
 tellState();
+
+function loadPanel() {
+  panel ??= import("./panel.js").then(
+    ({ SourcePanel }) => new SourcePanel(),
+    () => (panel = null), // the server is away; the next badge tries again
+  );
+  return panel;
+}
 
 async function openPart(section, rest) {
   const load = PARTS[section.dataset.view];

@@ -84,7 +84,7 @@ class _Serving:
     """A server in a thread of its own for the length of a block."""
 
     def __init__(self, conninfo: str):
-        settings = Settings(database_url=conninfo, auth="required", auth_cache_seconds=0)
+        settings = Settings(database_url=conninfo, auth="required", auth_cache_seconds=0, upload_max_mb=1)
         self._application = create_app(settings)
         config = uvicorn.Config(
             self._application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1
