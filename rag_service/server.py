@@ -13,6 +13,7 @@ from litestar import Litestar
 from rag_service.app import create_app
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
+from rag_service.tracing import configure_tracing
 
 _SETTLED_SECONDS = 2.0  # after the start, when nobody waits for it any more
 
@@ -36,7 +37,11 @@ def _keep_what_is_loaded() -> None:
 
 async def serve_app(settings: Settings) -> None:
     """Serve until a signal ends it: no new requests then, and RAG_SHUTDOWN_SECONDS for those that run."""
-    await serve_application(create_app(settings), settings)
+    end_tracing = configure_tracing()
+    try:
+        await serve_application(create_app(settings), settings)
+    finally:
+        await asyncio.to_thread(end_tracing)  # what is left is sent, which takes the time it takes
 
 
 async def serve_application(
@@ -48,7 +53,9 @@ async def serve_application(
         ConfigurationError: the address cannot be bound.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP: asyncio turns Nagle's algorithm off for such sockets only, and with it a reply in two
+    # packets (head, body) waits 40 ms for the client's delayed acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

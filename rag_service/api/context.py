@@ -18,6 +18,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from rag_service.api.problems import ForeignOriginError, problem_response, report
 from rag_service.settings import Settings
 from rag_service.telemetry import correlation
+from rag_service.tracing import request_span
 
 log = structlog.get_logger(__name__)
 
@@ -70,10 +71,11 @@ class RequestContext:
                 _add_headers(message, scope["path"], correlation_id)
             await send(message)
 
-        with correlation(correlation_id):
+        with correlation(correlation_id), request_span(scope["method"], headers, correlation_id) as describe:
             try:
                 await self._serve(scope, receive, send_on, headers)
             finally:
+                describe(http__route=scope.get("path_template") or "", http__response__status_code=status)
                 _log_request(scope, status, time.perf_counter() - started)
 
     async def _serve(self, scope: HTTPScope, receive: Receive, send: Send, headers: Headers) -> None:

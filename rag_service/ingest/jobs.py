@@ -1,6 +1,6 @@
 """The queue: an upload is stored and enqueued in one transaction, and a job takes it from there.
 
-procrastinate keeps the queue in the same PostgreSQL. A job carries two ids and nothing else; what it
+procrastinate keeps the queue in the same PostgreSQL. A job carries ids and nothing else; what it
 means is read under the uploader's identity. Delivery is at least once, so that a job decides by the
 upload's own state whether there is anything left to do.
 """
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import structlog
@@ -43,6 +43,7 @@ from rag_service.store.uploads import (
     postpone_upload,
     retry_upload,
 )
+from rag_service.telemetry import correlation, current_correlation_id
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +106,11 @@ async def enqueue(connection: Connection, upload_id: UUID, user_id: UUID) -> Non
         lock=None,
         queueing_lock=None,
         task_name=TASK,
-        task_kwargs={"upload_id": str(upload_id), "user_id": str(user_id)},
+        task_kwargs={
+            "upload_id": str(upload_id),
+            "user_id": str(user_id),
+            "correlation_id": current_correlation_id() or uuid4().hex,
+        },
     )
     # The manager works on the caller's connection, whose transaction stores the upload; its own stays closed.
     await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
@@ -285,9 +290,10 @@ def build_queue(connector: PsycopgConnector, job: UploadJob) -> App:
     """The queue's application with its one task."""
     app = App(connector=connector)
 
-    async def ingest_upload(**ids: Any) -> None:
+    async def ingest_upload(*, correlation_id: str = "", **ids: Any) -> None:
         try:
-            await job.run(**ids)
+            with correlation(correlation_id or uuid4().hex):
+                await job.run(**ids)
         except StoreError:
             await asyncio.sleep(_PAUSE_SECONDS)  # it is due again at once: not as fast as a full disk can refuse
             raise

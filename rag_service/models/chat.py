@@ -27,6 +27,7 @@ from rag_service.models.chat_call import AnswerEnd, ChatCall, ChatLimits
 from rag_service.models.extras import require_extra
 from rag_service.models.resilience import RetryPolicy, Slots, shielded
 from rag_service.settings import Settings
+from rag_service.tracing import span
 
 log = structlog.get_logger(__name__)
 
@@ -130,7 +131,7 @@ class ChatModel:
         self.breaker.check()  # before anybody waits for a slot
         async with self._slots.take():
             call = ChatCall(llm, messages, options, limits=self._limits, retries=self._retries)
-            with self.breaker.guard():
+            with self.breaker.guard(), span("model", provider=self.provider, model=self.model_name):
                 try:
                     while (chunk := await call.next()) is not None:
                         end.note(chunk)

@@ -42,6 +42,7 @@ from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import terms
+from rag_service.tracing import record_span, span
 
 log = structlog.get_logger(__name__)
 
@@ -102,13 +103,14 @@ class AnswerEngine(BaseQueryEngine):
 
     async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Retrieval, tuple[Hit, ...]]:
         """Passages above the threshold, best first, at most `top_k`; no model is called."""
-        retrieval = await self._retriever.search(
-            query.question,
-            identity=identity,
-            filters=query.filters,
-            limit=max(RERANKED, query.top_k),
-            mode="hybrid" if self._settings.hybrid else "dense",
-        )
+        with span("search"):
+            retrieval = await self._retriever.search(
+                query.question,
+                identity=identity,
+                filters=query.filters,
+                limit=max(RERANKED, query.top_k),
+                mode="hybrid" if self._settings.hybrid else "dense",
+            )
         bundle = QueryBundle(query.question)
         nodes = [to_node(hit) for hit in retrieval.hits]
         for postprocessor in self._postprocessors(query, retrieval):
@@ -206,18 +208,25 @@ class AnswerEngine(BaseQueryEngine):
     async def _answer_from(
         self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...], identity: Identity
     ) -> AsyncGenerator[AnswerEvent]:
-        prompted = self._prompt(query, retrieval, sources)
+        with span("prompt"):
+            prompted = self._prompt(query, retrieval, sources)
         shown = prompted.context.hits
         yield SourcesFound(sources=sources, shown=shown, timings_ms=retrieval.timings_ms)
         checker = self._checker(query, retrieval, prompted)
         last = ChatDelta(text="")
         deltas = self._chat.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        verifying = 0.0  # seconds
         async with aclosing(deltas):
             async for delta in deltas:
                 last = delta
-                for event in checker.feed(delta.text):
+                began = time.perf_counter()
+                checking = list(checker.feed(delta.text))
+                verifying += time.perf_counter() - began
+                for event in checking:
                     yield event
+        began = time.perf_counter()
         events, checked = checker.finish()
+        record_span("verify", verifying + time.perf_counter() - began)
         for event in events:
             yield event
         answer = self._complete(query, retrieval, sources, prompted, checked, last)

@@ -16,6 +16,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from rag_service.domain import Hit
 from rag_service.models.rerankers import Reranker, rerank_or_keep
 from rag_service.query.nodes import to_hit, to_node
+from rag_service.tracing import span
 
 SIMILAR = 0.01  # fused scores that differ by less than this share of the better one count as equal
 SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
@@ -51,7 +52,8 @@ class Rerank(_HitPostprocessor):
         self._analyse = analyse
 
     async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
-        return await rerank_or_keep(self._reranker, question, hits, query_terms=self._analyse(question))
+        with span("rerank"):
+            return await rerank_or_keep(self._reranker, question, hits, query_terms=self._analyse(question))
 
 
 class NewerFirst(_HitPostprocessor):

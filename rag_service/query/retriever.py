@@ -32,6 +32,7 @@ from rag_service.store.search import (
     weigh_terms,
 )
 from rag_service.store.session import Connection, Database
+from rag_service.tracing import span
 
 Mode = Literal["hybrid", "dense", "lexical"]
 
@@ -96,7 +97,7 @@ class Retriever:
             StoreError: the database fails.
         """
         clock = _Clock()
-        embedding = None if mode == "lexical" else asyncio.ensure_future(self._embedding.aget_query_embedding(question))
+        embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(question))
         try:
             async with self._database.transaction(identity) as connection:
                 index, plan, scope = await self._resolve(connection, question, filters)
@@ -129,6 +130,10 @@ class Retriever:
             if candidate.id in chunks
         )
         return Retrieval(plan=plan, index=index, scope=scope, hits=hits, weights=terms.weights, timings_ms=clock.laps)
+
+    async def _embed(self, question: str) -> list[float]:
+        with span("embed"):
+            return await self._embedding.aget_query_embedding(question)
 
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters

@@ -18,7 +18,7 @@ PACKAGE = Path(rag_service.__file__).parent
 LAYERS: list[set[str]] = [
     {"__init__", "errors", "domain", "text"},
     {"settings"},
-    {"definitions", "telemetry", "metrics"},
+    {"definitions", "telemetry", "tracing", "metrics"},
     {"store", "models"},
     {"ingest", "query"},
     {"identity", "components"},

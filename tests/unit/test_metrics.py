@@ -19,8 +19,13 @@ README = Path(__file__).parents[2] / "README.md"
 
 def values(metrics: Metrics) -> dict[str, float]:
     """Every sample as `name{label=value}`; those of the process are left out."""
+    return samples(metrics.render().decode())
+
+
+def samples(text: str) -> dict[str, float]:
+    """The same of what /metrics answers."""
     found: dict[str, float] = {}
-    for family in text_string_to_metric_families(metrics.render().decode()):
+    for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = ",".join(f"{key}={value}" for key, value in sorted(sample.labels.items()))
             if sample.name.startswith("rag_"):
