@@ -9,14 +9,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import psycopg
 import pytest
 import uvicorn
 from litestar import Litestar
-from playwright.sync_api import Browser
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -27,6 +26,9 @@ from rag_service.store.keys import ALL_SCOPES, create_key
 from rag_service.store.session import Database
 from tests.integration.api.conftest import wait_until
 from tests.integration.web.browser import WIDE, Visit, watch_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 START_SECONDS = 60.0  # the embedding model is loaded on a machine that may be busy
 
@@ -73,7 +75,8 @@ def real_service(postgres: EmbeddedServer) -> Iterator[RealService]:
         conninfo = make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE)
         with _Serving(conninfo) as (application, url):
             # In a thread: Playwright keeps an event loop of its own in this one.
-            key = ThreadPoolExecutor().submit(lambda: asyncio.run(_first_key(conninfo))).result()
+            with ThreadPoolExecutor() as pool:
+                key = pool.submit(lambda: asyncio.run(_first_key(conninfo))).result()
             admin = Person(id=str(LOCAL_ADMIN.user_id), name="admin", key=key)
             owner = make_conninfo(postgres.owner_conninfo, dbname=name)
             yield RealService(application=application, url=url, admin=admin, owner_conninfo=owner)
