@@ -22,7 +22,7 @@ from rag_service.api.metrics import metrics_route
 from rag_service.api.openai import openai_routes
 from rag_service.api.services import Probe, Services
 from rag_service.api.tenancy import tenancy_router
-from rag_service.api.tenancy_services import TenancyServices, require_scope
+from rag_service.api.tenancy_services import AgentMemory, TenancyServices, require_scope
 from rag_service.components import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import AnswerQuery, Hit, Identity, Role
 from rag_service.identity import Authenticator
@@ -140,6 +140,7 @@ class _Backend:
         self._given = components
         self._opened = components
         self._authenticator: Authenticator | None = None
+        self._agents = AgentMemory()  # outlives the requests, whose services are made anew
         self.limiter = RateLimiter(lambda: self._components.database, settings)
 
     @property
@@ -253,4 +254,5 @@ class _Backend:
             index_names=frozenset(components.indices),
             chat=self.chat,
             count_feedback=self._metrics.feedback,
+            agents=self._agents,
         )

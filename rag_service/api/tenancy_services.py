@@ -55,7 +55,7 @@ class AgentMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
-    """Everything that these routes can ask for. Built once: it remembers agents."""
+    """Everything that these routes can ask for."""
 
     settings: Settings
     transaction: Callable[[Identity], AbstractAsyncContextManager[Connection]]  # as an identity
