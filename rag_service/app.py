@@ -20,6 +20,7 @@ from rag_service.api.mcp import mcp_installed, mcp_mount
 from rag_service.api.metering import meter_application, metered_answer, metered_search
 from rag_service.api.metrics import metrics_route
 from rag_service.api.openai import openai_routes
+from rag_service.api.openai_agents import agents_as_models
 from rag_service.api.services import Probe, Services
 from rag_service.api.tenancy import tenancy_router
 from rag_service.api.tenancy_services import AgentMemory, TenancyServices, require_scope
@@ -83,7 +84,10 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
         ),
         # A function, not the bound method: Litestar copies dependencies, and a copied backend never starts.
         tenancy_router(settings, lambda: backend.tenancy()),
-        *openai_routes(replace(services, answer=backend.answer_at("openai"))),
+        *openai_routes(
+            replace(services, answer=backend.answer_at("openai")),
+            list_models=agents_as_models(lambda: backend.tenancy()),
+        ),
         *web_routes(WebServices(read_text=backend.read_text), settings=settings),
     ]
     lifespan: list[Lifespan] = [backend.lifespan]

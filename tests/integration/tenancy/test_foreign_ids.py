@@ -134,6 +134,26 @@ async def test_an_agent_is_no_way_into_the_personal_corpora_assigned_to_it(stree
         assert listed.json() == {"items": [], "total": 0}
 
 
+async def test_agents_are_models_that_answer_each_caller_from_his_own(street: Street) -> None:
+    world = await make_world(street.house)
+    agent = (await send(street, world, "owner", ("GET", f"/api/v1/agents/{world.ids['agent_id']}", None))).json()
+    request = ("POST", "/v1/chat/completions", {"model": agent["name"], "messages": MESSAGES})
+    for caller in ("owner", "stranger", "admin"):
+        listed = (await send(street, world, caller, ("GET", "/v1/models", None))).json()["data"]
+        assert {"rag-service", agent["name"]} <= {model["id"] for model in listed}
+        reply = await send(street, world, caller, request)
+        assert reply.status_code == 200
+        assert (CANARY in reply.text) == (caller == "owner"), caller
+
+
+async def test_an_agent_cannot_take_the_place_of_the_default_model(street: Street) -> None:
+    world = await make_world(street.house)
+    async with street.house.database.transaction(ADMIN) as connection:
+        agent = await create_agent(connection, AgentSpec(name="rag-service"))
+    listed = (await send(street, world, "stranger", ("GET", "/v1/models", None))).json()["data"]
+    assert {"rag-service", str(agent.id)} <= {model["id"] for model in listed}
+
+
 async def test_an_inactive_agent_is_not_there(street: Street) -> None:
     world = await make_world(street.house)
     async with street.house.database.transaction(ADMIN) as connection:
@@ -141,6 +161,9 @@ async def test_an_inactive_agent_is_not_there(street: Street) -> None:
     request = ("POST", f"/api/v1/agents/{agent.id}/chat", {"messages": MESSAGES})
     for caller in ("stranger", "owner", "admin"):
         assert (await send(street, world, caller, request)).status_code == 404, caller
+    for caller in ("stranger", "owner", "admin"):
+        unknown = ("POST", "/v1/chat/completions", {"model": agent.spec.name, "messages": MESSAGES})
+        assert (await send(street, world, caller, unknown)).status_code == 404, caller
     path = f"/api/v1/agents/{agent.id}"
     assert (await send(street, world, "owner", ("GET", path, None))).status_code == 404
     assert (await send(street, world, "admin", ("GET", path, None))).status_code == 200
