@@ -40,6 +40,7 @@ from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.originals import OriginalStore
 from rag_service.store.session import Database
+from rag_service.store.turns import Turns
 from rag_service.text.words import terms
 
 log = structlog.get_logger(__name__)
@@ -149,7 +150,8 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
         retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
-        retriever = retrieve(database, embedding, indices, default_index=settings.index)
+        turns = Turns(limit=max(1, settings.database_pool_size // 2), patience=settings.database_timeout)
+        retriever = retrieve(database, embedding, indices, default_index=settings.index, turns=turns)
         recorder = AnswerRecorder(database, prompts, chat, settings)
         engine = AnswerEngine(
             retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
@@ -32,6 +33,7 @@ from rag_service.store.search import (
     weigh_terms,
 )
 from rag_service.store.session import Connection, Database
+from rag_service.store.turns import Turns
 from rag_service.tracing import span
 
 Mode = Literal["hybrid", "dense", "lexical"]
@@ -59,6 +61,7 @@ class Retriever:
         indices: Mapping[str, IndexDefinition],
         *,
         default_index: str,
+        turns: Turns | None = None,
     ):
         """
         Args:
@@ -66,11 +69,13 @@ class Retriever:
             embedding: the model that embedded them.
             indices: definitions by name.
             default_index: rules searches over corpora of several or unknown definitions.
+            turns: who searches when many want to; None: all at once.
         """
         self._database = database
         self._embedding = embedding
         self._indices = indices
         self._default_index = default_index
+        self._turns = turns
 
     async def search(
         self,
@@ -99,7 +104,7 @@ class Retriever:
         clock = _Clock()
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(question))
         try:
-            async with self._database.transaction(identity) as connection:
+            async with self._turn(), self._database.transaction(identity) as connection:
                 index, plan, scope = await self._resolve(connection, question, filters)
                 clock.lap("scope")
                 query = index.query
@@ -117,7 +122,7 @@ class Retriever:
         finally:
             if embedding is not None and not embedding.done():
                 embedding.cancel()
-        async with self._database.transaction(identity) as connection:
+        async with self._turn(), self._database.transaction(identity) as connection:
             candidates = await self._rank(
                 connection, scope, index, plan.language, terms, lexical, vector, mode=mode, alpha=alpha
             )
@@ -130,6 +135,9 @@ class Retriever:
             if candidate.id in chunks
         )
         return Retrieval(plan=plan, index=index, scope=scope, hits=hits, weights=terms.weights, timings_ms=clock.laps)
+
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._turns is None else self._turns.take()
 
     async def _embed(self, question: str) -> list[float]:
         with span("embed"):
