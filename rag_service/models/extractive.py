@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,8 @@ _LEAD_SENTENCES = 2
 _HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence holds it
 _PASSAGE_SHARE = 0.8
 _COSINE_SHARE = 0.5
+_NEXT_BONUS = 0.2  # for the sentence after the best one; XQuAD gold found: en 0.945 → 0.949, es 0.918 → 0.926
+_BEFORE_BONUS = 0.1
 
 _NUMBER = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand|million|billion|half|"
@@ -115,6 +117,7 @@ class Sentence:
     """A candidate sentence of the answer."""
 
     mark: int  # number of its passage
+    position: int  # among the sentences of the passage, from 0
     text: str
     score: float  # the higher the better; about 1.5 for a full match
     share: float  # of the question's idf mass, 0..1
@@ -204,12 +207,26 @@ async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) 
             log.warning("answer_degraded", without="cosine", exc_info=error)
     best = candidates[0].score if candidates else 0.0
     chosen: list[Sentence] = []
-    for candidate in candidates:
+    for candidate in _lift_neighbours(candidates):
         if len(chosen) == MAX_SENTENCES or candidate.score < _LEAST_SHARE * best:
             break
         if all(fold(candidate.text) != fold(other.text) for other in chosen):
             chosen.append(candidate)
     return chosen
+
+
+def _lift_neighbours(candidates: Sequence[Sentence]) -> list[Sentence]:
+    """The best first, and what stands beside it lifted: "It does so in …" shares no word with the question."""
+    if not candidates:
+        return []
+    best, *rest = candidates
+
+    def lifted(candidate: Sentence) -> float:
+        distance = candidate.position - best.position if candidate.mark == best.mark else 0
+        return candidate.score + (_NEXT_BONUS if distance == 1 else _BEFORE_BONUS if distance == -1 else 0.0)
+
+    rest = [replace(candidate, score=min(best.score, lifted(candidate))) for candidate in rest]
+    return [best, *sorted(rest, key=lambda candidate: -candidate.score)]
 
 
 def _weigh(evidence: Evidence) -> dict[str, float]:
@@ -235,7 +252,7 @@ def _candidates(evidence: Evidence, asked: Mapping[str, float], total: float) ->
                 + _kind_bonus(question, sentence)
                 + (lead if number < _LEAD_SENTENCES else 0.0)
             )
-            found.append(Sentence(mark=mark, text=sentence, score=score, share=share))
+            found.append(Sentence(mark=mark, position=number, text=sentence, score=score, share=share))
     return found
 
 
@@ -309,12 +326,7 @@ async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: 
     norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     cosines = (vectors @ query) / np.where(norms > 0, norms, 1.0)
     rated = [
-        Sentence(
-            mark=candidate.mark,
-            text=candidate.text,
-            share=candidate.share,
-            score=candidate.score + _COSINE_SHARE * float(cosine),
-        )
+        replace(candidate, score=candidate.score + _COSINE_SHARE * float(cosine))
         for candidate, cosine in zip(candidates, cosines, strict=True)
     ]
     return sorted(rated, key=lambda candidate: -candidate.score)

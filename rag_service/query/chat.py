@@ -41,15 +41,20 @@ _REWRITE_CHARS = 600
 
 _NOTICES = {
     "no_context": {
-        "en": "The documents hold nothing on this; what follows does not come from them.",
-        "es": "Los documentos no contienen nada sobre esto; lo que sigue no procede de ellos.",
-        "fr": "Les documents ne contiennent rien à ce sujet ; ce qui suit n'en provient pas.",
+        "en": "The documents hold nothing on this",
+        "es": "Los documentos no contienen nada sobre esto",
+        "fr": "Les documents ne contiennent rien à ce sujet",
     },
     "store_unavailable": {
-        "en": "The documents cannot be searched at the moment; what follows does not come from them.",
-        "es": "En este momento no se pueden consultar los documentos; lo que sigue no procede de ellos.",
-        "fr": "Les documents ne peuvent pas être consultés pour le moment ; ce qui suit n'en provient pas.",
+        "en": "The documents cannot be searched at the moment",
+        "es": "En este momento no se pueden consultar los documentos",
+        "fr": "Les documents ne peuvent pas être consultés pour le moment",
     },
+}
+_WHAT_FOLLOWS = {
+    "en": "; what follows does not come from them.",
+    "es": "; lo que sigue no procede de ellos.",
+    "fr": " ; ce qui suit n'en provient pas.",
 }
 
 
@@ -190,11 +195,12 @@ class AgentChat:
         """An answer without documents, which begins by saying so."""
         started = time.perf_counter()
         language = detect_language(query.question) or FALLBACK_LANGUAGE
-        notice = _notice(outcome.context, language)
+        quotes_only = chat.provider == "extractive"  # it has nothing to quote from
+        notice = _notice(outcome.context, language, alone=quotes_only)
         yield SourcesFound(sources=(), shown=(), timings_ms={})
         yield AnswerDelta(text=notice)
         pieces = [notice]
-        if chat.provider != "extractive":  # it has nothing to quote from
+        if not quotes_only:
             written = self._write_plainly(query, chat, history, language)
             async with aclosing(written):
                 async for text in written:
@@ -255,9 +261,10 @@ def _answer_query(query: ChatQuery, question: str, scope: AgentScope, history: s
     )
 
 
-def _notice(context: ContextUse, language: str) -> str:
+def _notice(context: ContextUse, language: str, *, alone: bool) -> str:
     texts = _NOTICES[context.value]
-    return texts.get(language) or texts["en"]
+    known = language if language in texts else "en"
+    return texts[known] + ("." if alone else _WHAT_FOLLOWS[known])
 
 
 def _messages(system: str, user: str) -> list[ChatMessage]:

@@ -105,6 +105,14 @@ async def test_an_answer_holds_few_sentences_and_none_twice() -> None:
     assert len({sentence.text for sentence in sentences}) == MAX_SENTENCES
 
 
+async def test_what_stands_beside_the_best_sentence_comes_with_it() -> None:
+    """It often says what the question asks for with other words: "She", "It"."""
+    hit = make_hit("Bolts are always blue. Coffee costs some money. The engine failed in May. It had lost oil.", 1)
+    sentences = await select_sentences(evidence("Why has the engine failed?", hit), None)
+    assert [sentence.text for sentence in sentences[:2]] == ["The engine failed in May.", "It had lost oil."]
+    assert sentences[0].score >= max(sentence.score for sentence in sentences), "the best one stays the best"
+
+
 async def test_passages_without_a_sentence_give_the_refusal() -> None:
     assert compose(await select_sentences(evidence("Why?", make_hit("12 | 13")), None), REFUSAL) == [REFUSAL]
 
