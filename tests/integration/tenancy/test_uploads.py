@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -49,7 +50,9 @@ async def test_job_arguments_hold_ids_only(house: House) -> None:
     upload = await house.uploads.accept(text_file("secret name.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
     with house.owner() as owner:
         jobs = owner.execute("SELECT args FROM rag.procrastinate_jobs").fetchall()
-    assert jobs == [({"upload_id": str(upload.id), "user_id": str(ana.user_id)},)]
+    ((arguments,),) = jobs
+    assert re.fullmatch(r"[\w.:-]{1,64}", arguments.pop("correlation_id"))  # the request's, for the worker's log
+    assert arguments == {"upload_id": str(upload.id), "user_id": str(ana.user_id)}
 
 
 async def test_two_uploads_of_one_file_at_the_same_moment_are_one(house: House) -> None:
