@@ -142,7 +142,7 @@ class AgentRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
     name: Name
     description: Annotated[str, Meta(max_length=2000)] = ""
     system_prompt: LongText = ""
-    model_provider: Literal["extractive", "ollama"] | None = None
+    model_provider: Literal["extractive", "ollama", "openai_like"] | None = None
     model_name: Name | None = None
     temperature: Annotated[float | None, Meta(description="0 to 2.")] = None
     max_tokens: Annotated[int | None, Meta(description="16 or more.")] = None

@@ -48,8 +48,10 @@ _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 _LEAD_BONUS = 0.5  # for the first sentences under a heading that is what the question asks for
 _LEAD_SENTENCES = 2
+_ASKED_FOR = 0.5  # of the question's idf mass: then a heading is what the question asks for
 _HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence holds it
 _PASSAGE_SHARE = 0.8
+_EQUIVALENT_SHARE = 0.7  # of a word's weight, for its synonyms
 _COSINE_SHARE = 0.5
 _NEXT_BONUS = 0.2  # for the sentence after the best one; XQuAD gold found: en 0.945 → 0.949, es 0.918 → 0.926
 _BEFORE_BONUS = 0.1
@@ -92,6 +94,9 @@ class Evidence:
     language: str
     hits: tuple[Hit, ...]  # [C1] first
     weights: Mapping[str, float] = field(default_factory=dict)  # index term → idf in the searched corpora
+    equivalents: Mapping[str, int] = field(
+        default_factory=dict
+    )  # index term → which word of the question it stands for
     refusal: str = ""  # said when nothing fits
 
 
@@ -121,6 +126,17 @@ class Sentence:
     text: str
     score: float  # the higher the better; about 1.5 for a full match
     share: float  # of the question's idf mass, 0..1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A word of the question in every form that a passage may hold it in."""
+
+    weight: float  # idf
+    terms: Mapping[str, float]  # index term → how well it stands for the word, 0..1
+
+    def held_by(self, held: set[str]) -> float:
+        return self.weight * max((exactness for term, exactness in self.terms.items() if term in held), default=0.0)
 
 
 class ExtractiveLLM(CustomLLM):
@@ -196,9 +212,7 @@ def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
 
 async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) -> list[Sentence]:
     """The best sentences of the shown passages, best first; empty when none fits."""
-    asked = _weigh(evidence)
-    total = sum(asked.values())
-    candidates = _candidates(evidence, asked, total)
+    candidates = _candidates(evidence, _weigh(evidence))
     candidates.sort(key=lambda candidate: -candidate.score)
     if embedding is not None and candidates:
         try:
@@ -210,7 +224,7 @@ async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) 
     for candidate in _lift_neighbours(candidates):
         if len(chosen) == MAX_SENTENCES or candidate.score < _LEAST_SHARE * best:
             break
-        if all(fold(candidate.text) != fold(other.text) for other in chosen):
+        if all(fold(candidate.text) not in fold(other.text) for other in chosen):
             chosen.append(candidate)
     return chosen
 
@@ -229,21 +243,30 @@ def _lift_neighbours(candidates: Sequence[Sentence]) -> list[Sentence]:
     return [best, *sorted(rest, key=lambda candidate: -candidate.score)]
 
 
-def _weigh(evidence: Evidence) -> dict[str, float]:
-    """Terms of the question with their idf; a term that no chunk holds cannot tell sentences apart."""
-    asked = set(terms(evidence.question, evidence.language))
-    for other in LANGUAGES:
-        asked.update(terms(evidence.question, other))
-    return {term: weight for term, weight in evidence.weights.items() if term in asked} or dict(evidence.weights)
+def _weigh(evidence: Evidence) -> list[_Asked]:
+    """What the question asks for; a word that no chunk holds in any form cannot tell sentences apart."""
+    own = {term for language in {evidence.language, *LANGUAGES} for term in terms(evidence.question, language)}
+    grouped: dict[int | str, dict[str, float]] = {}
+    for term in own | evidence.equivalents.keys():
+        if term in evidence.weights:
+            exactness = 1.0 if term in own else _EQUIVALENT_SHARE
+            grouped.setdefault(evidence.equivalents.get(term, term), {})[term] = exactness
+    return [
+        _Asked(weight=max(evidence.weights[term] for term in exactness), terms=exactness)
+        for exactness in grouped.values()
+    ]
 
 
-def _candidates(evidence: Evidence, asked: Mapping[str, float], total: float) -> list[Sentence]:
+def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
+    total = sum(word.weight for word in asked)
     question = fold(evidence.question)
     found = []
     for mark, hit in enumerate(evidence.hits, start=1):
         headed = set(terms(_headings(hit), evidence.language))
-        lead = _LEAD_BONUS * _section_match(hit, asked, evidence.language)
-        for number, sentence in enumerate(_units(hit.chunk.text, evidence.language)):
+        match = _section_match(hit, asked, evidence.language)
+        lead = _LEAD_BONUS * match
+        units = _units(hit.chunk.text, evidence.language, whole_list=match >= _ASKED_FOR)
+        for number, sentence in enumerate(units):
             held = set(terms(sentence, evidence.language))
             share = _share(asked, held, headed) / total if total else 0.0
             score = (
@@ -256,19 +279,18 @@ def _candidates(evidence: Evidence, asked: Mapping[str, float], total: float) ->
     return found
 
 
-def _share(asked: Mapping[str, float], held: set[str], headed: set[str]) -> float:
+def _share(asked: Sequence[_Asked], held: set[str], headed: set[str]) -> float:
     """Idf mass of the question that a sentence holds, what its headings say counting for less."""
-    return sum(
-        weight if term in held else _HEADING_SHARE * weight if term in headed else 0.0 for term, weight in asked.items()
-    )
+    return sum(max(word.held_by(held), _HEADING_SHARE * word.held_by(headed)) for word in asked)
 
 
-def _section_match(hit: Hit, asked: Mapping[str, float], language: str) -> float:
+def _section_match(hit: Hit, asked: Sequence[_Asked], language: str) -> float:
     """Share of the question's idf mass in the heading right above a passage, the document's title aside."""
     path = hit.chunk.spans[0].location.headings if hit.chunk.spans else ()
     if len(path) < 2 or not asked:
         return 0.0
-    return sum(asked.get(term, 0.0) for term in set(terms(path[-1], language))) / sum(asked.values())
+    heading = set(terms(path[-1], language))
+    return sum(word.held_by(heading) for word in asked) / sum(word.weight for word in asked)
 
 
 def _headings(hit: Hit) -> str:
@@ -276,25 +298,37 @@ def _headings(hit: Hit) -> str:
     return " ".join([hit.chunk.document.title, *paths])
 
 
-def _units(text: str, language: str) -> list[str]:
+def _units(text: str, language: str, *, whole_list: bool) -> list[str]:
     """Sentences worth quoting: no headings, no header rows of tables; a sentence that announces a
-    list ("You need:") takes the list with it."""
+    list ("You need:") takes the list with it, and so does the heading that the question asks for."""
     bounds = split_sentences(text, language=language)
-    units = []
+    units: list[str] = []
+    taken = 0  # end of the list that a heading took
     for number, (start, end) in enumerate(bounds):
         sentence = text[start:end].strip()
-        if sentence.endswith(":"):
-            last = end
-            for _, following in bounds[number + 1 :]:
-                if following - start > _LIST_LENGTH or not _LIST_ITEM.match(text[last:].lstrip("\n")):
-                    break
-                last = following
+        if start < taken or sentence.startswith("#"):
+            continue
+        if whole_list and not units and _LIST_ITEM.match(sentence):
+            taken = _end_of_list(text, bounds[number:])
+            sentence = text[start:taken].strip()
+        elif sentence.endswith(":"):
+            last = _end_of_list(text, bounds[number:])
             sentence = text[start:last].strip() if last > end else ""
-        is_header_row = sentence.startswith("|") and text[end:].lstrip().startswith("|-")
+        is_header_row = "\n" not in sentence and sentence.startswith("|") and text[end:].lstrip().startswith("|-")
         cleaned = _clean(sentence)
-        if not sentence.startswith("#") and not is_header_row and len(words(cleaned)) >= _LEAST_WORDS:
+        if not is_header_row and len(words(cleaned)) >= _LEAST_WORDS:
             units.append(cleaned)
     return units
+
+
+def _end_of_list(text: str, bounds: Sequence[tuple[int, int]]) -> int:
+    """Where the list or table ends that begins with, or right after, the first of these sentences."""
+    start, last = bounds[0]
+    for _, following in bounds[1:]:
+        if following - start > _LIST_LENGTH or not _LIST_ITEM.match(text[last:].lstrip("\n")):
+            break
+        last = following
+    return last
 
 
 def _standing(hit: Hit, hits: Sequence[Hit]) -> float:

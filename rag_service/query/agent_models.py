@@ -8,7 +8,7 @@ from rag_service.query.chat import ChatParts
 from rag_service.settings import Settings
 from rag_service.store.agents import Agent, AgentSpec
 
-_KEPT = 64  # combinations; more agents than that share few models
+_KEPT = 64  # combinations held at a time; the one used longest ago makes room
 
 _Key = tuple[str | None, str | None, float | None, int | None]
 
@@ -26,24 +26,27 @@ class AgentModels:
         self._settings = settings
         self._base = base
         self._build = build
-        self._built: dict[_Key, ChatParts] = {}
+        self._built: dict[_Key, ChatParts] = {}  # the one used last stands last
+        self._retired: list[ChatParts] = []  # a stream may still read from them: closed at the end
 
     def parts_for(self, agent: Agent) -> ChatParts:
         """The parts of an agent; built at first use."""
         key = _key_of(agent.spec)
         if not any(value is not None for value in key):
             return self._base
-        if key not in self._built:
-            if len(self._built) >= _KEPT:
-                return self._base
-            self._built[key] = self._build(_adapt(self._settings, agent.spec))
-        return self._built[key]
+        parts = self._built.pop(key, None) or self._build(_adapt(self._settings, agent.spec))
+        self._built[key] = parts
+        if len(self._built) > _KEPT:
+            oldest = next(iter(self._built))
+            self._retired.append(self._built.pop(oldest))
+        return parts
 
     async def aclose(self) -> None:
         """Close the models that were built here."""
-        for parts in self._built.values():
+        for parts in (*self._built.values(), *self._retired):
             await parts.chat.aclose()
         self._built.clear()
+        self._retired.clear()
 
 
 def _key_of(spec: AgentSpec) -> _Key:

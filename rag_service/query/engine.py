@@ -281,6 +281,7 @@ class AnswerEngine(BaseQueryEngine):
             language=language,
             hits=context.hits,
             weights=retrieval.weights,
+            equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
             refusal=refusal,
         )
         return _Prompted(

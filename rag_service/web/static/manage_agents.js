@@ -9,7 +9,7 @@ import { chip, makeRow } from "./listing.js";
 import { Frame } from "./manage_frame.js";
 import { isAdministrator, mayWrite } from "./session.js";
 
-const PROVIDERS = ["extractive", "ollama"];
+const PROVIDERS = ["extractive", "ollama", "openai_like"];
 const NEW = { name: "", description: "", systemPrompt: "", modelProvider: null, modelName: null, temperature: null, maxTokens: null, allowsPersonalCorpus: false, active: true };
 
 export function makeList(section, user) {

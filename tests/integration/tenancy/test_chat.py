@@ -262,6 +262,10 @@ async def test_agents_get_models_of_their_own_only_where_they_differ() -> None:
     parts = models.parts_for(warm)
     assert models.parts_for(warm) is parts
     assert [(settings.temperature, settings.max_tokens) for settings in built] == [(0.9, 4096)]
+    for number in range(70):  # more kinds of agents than are held: the oldest makes room, none gets another's model
+        models.parts_for(_agent(AgentSpec(name="c", model_name=f"model-{number}")))
+        assert built[-1].model_name == f"model-{number}"
+    assert models.parts_for(warm) is not parts
     await models.aclose()
     assert parts.chat.closed  # type: ignore[attr-defined]
 

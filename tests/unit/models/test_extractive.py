@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
@@ -103,6 +105,30 @@ async def test_an_answer_holds_few_sentences_and_none_twice() -> None:
     sentences = await select_sentences(evidence("How is the stock counted?", make_hit(text), make_hit(text, 2)), None)
     assert len(sentences) == MAX_SENTENCES
     assert len({sentence.text for sentence in sentences}) == MAX_SENTENCES
+
+
+async def test_a_synonym_stands_for_the_word_that_was_asked() -> None:
+    hit = make_hit("La renovación del DNI se pide con cita. La tasa del DNI es de 12 euros.", 1)
+    asked = Evidence(
+        question="¿Cuánto cuesta renovar el DNI?",
+        language="es",
+        hits=(hit,),
+        weights={"cuest": 4.0, "tas": 2.0, "renov": 2.0, "dni": 2.0},
+        equivalents={"cuest": 0, "tas": 0, "renov": 1, "dni": 2},
+        refusal=REFUSAL,
+    )
+    sentences = await select_sentences(asked, None)
+    assert sentences[0].text == "La tasa del DNI es de 12 euros."
+
+
+async def test_the_table_under_the_heading_that_is_asked_for_is_quoted_whole() -> None:
+    text = "## Vacation days\n\n| Years | Days |\n|---|---|\n| under 5 | 25 |\n| 5 and more | 30 |\n\nAsk the office."
+    path = Location(headings=("Leave", "Vacation days"))
+    hit = make_hit(text, 1)
+    hit = replace(hit, chunk=replace(hit.chunk, spans=(Span(start=0, end=len(text), location=path),)))
+    sentences = await select_sentences(evidence("How many vacation days?", hit), None)
+    assert sentences[0].text == "| Years | Days |\n|---|---|\n| under 5 | 25 |\n| 5 and more | 30 |"
+    assert not any("| under 5 | 25 |" in sentence.text for sentence in sentences[1:])
 
 
 async def test_what_stands_beside_the_best_sentence_comes_with_it() -> None:
