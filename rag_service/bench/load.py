@@ -121,7 +121,7 @@ async def load_corpus(bench: BenchDatabase, corpus: BenchCorpus, advance: Advanc
     seconds = finish_seconds = None
     if not await _is_loaded(bench, name):
         definition = _drop_vector_index(bench.owner_conninfo)
-        _empty(bench.owner_conninfo)
+        empty_database(bench.owner_conninfo)
         started = time.perf_counter()
         try:
             await _write(bench.database, corpus, name, advance)
@@ -143,7 +143,8 @@ async def _is_loaded(bench: BenchDatabase, name: str) -> bool:
         return await find_corpus(connection, name=f"{name} done", kind=CorpusKind.PERSONAL) is not None
 
 
-def _empty(owner_conninfo: str) -> None:
+def empty_database(owner_conninfo: str) -> None:
+    """Delete what earlier runs of a bench have left."""
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         connection.execute("DELETE FROM rag.corpora WHERE starts_with(name, %s)", [PREFIX])
         connection.execute("VACUUM")
@@ -161,14 +162,15 @@ async def _write(database: Database, corpus: BenchCorpus, name: str, advance: Ad
     for start in range(0, len(documents), _DOCUMENTS_A_TRANSACTION):
         async with database.transaction(BENCH_USER) as connection:
             for tenant, chunks in documents[start : start + _DOCUMENTS_A_TRANSACTION]:
-                document, nodes = _make_document(corpus, chunks, tenants[tenant])
+                document, nodes = make_document(corpus, chunks, tenants[tenant])
                 await store_document(connection, document, nodes)
                 advance(len(chunks))
     async with database.transaction(BENCH_USER) as connection:
         await create_corpus(connection, BENCH_USER, name=f"{name} done", kind=CorpusKind.PERSONAL, index_name="general")
 
 
-def _make_document(corpus: BenchCorpus, chunks: Sequence[int], corpus_id: UUID) -> tuple[NewDocument, list[TextNode]]:
+def make_document(corpus: BenchCorpus, chunks: Sequence[int], corpus_id: UUID) -> tuple[NewDocument, list[TextNode]]:
+    """A document of the chunks with these numbers, and its nodes with their vectors."""
     document_id = uuid4()
     nodes, start = [], 0
     for index, number in enumerate(chunks):

@@ -60,6 +60,17 @@ class StockStore:
 @asynccontextmanager
 async def open_stock(owner_conninfo: str, corpus: BenchCorpus, advance: Advance) -> AsyncIterator[StockStore]:
     """Fill the table unless it holds this corpus, and open the store on it."""
+    async with open_store(owner_conninfo, table=_TABLE, dimension=corpus.vectors.shape[1]) as store:
+        if not _is_filled(owner_conninfo, corpus):
+            _fill(owner_conninfo, store, corpus, advance)
+        else:
+            advance(len(corpus.texts))
+        yield StockStore(store)
+
+
+@asynccontextmanager
+async def open_store(owner_conninfo: str, *, table: str, dimension: int) -> AsyncIterator[PGVectorStore]:
+    """A hybrid PGVectorStore with an HNSW index on a table of its own, which it makes at first use."""
     parts = conninfo_to_dict(owner_conninfo)
     url = URL.create(
         "postgresql+psycopg",
@@ -68,12 +79,11 @@ async def open_stock(owner_conninfo: str, corpus: BenchCorpus, advance: Advance)
         database=str(parts["dbname"]),
         query={key: str(parts[key]) for key in ("host", "port") if parts.get(key)},
     )
-    dimension = corpus.vectors.shape[1]
     engine = create_engine(url, poolclass=NullPool)
     async_engine = create_async_engine(url)
     try:
-        store = PGVectorStore(
-            table_name=_TABLE,
+        yield PGVectorStore(
+            table_name=table,
             schema_name="public",
             hybrid_search=True,
             embed_dim=dimension,
@@ -81,14 +91,24 @@ async def open_stock(owner_conninfo: str, corpus: BenchCorpus, advance: Advance)
             engine=engine,
             async_engine=async_engine,
         )
-        if not _is_filled(owner_conninfo, corpus):
-            _fill(owner_conninfo, store, corpus, advance)
-        else:
-            advance(len(corpus.texts))
-        yield StockStore(store)
     finally:
         await async_engine.dispose()
         engine.dispose()
+
+
+@asynccontextmanager
+async def open_empty_store(owner_conninfo: str, *, table: str, dimension: int) -> AsyncIterator[PGVectorStore]:
+    """The same on an empty table, made now and dropped at the end."""
+    drop = sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier("public", f"data_{table}"))
+    with psycopg.connect(owner_conninfo, autocommit=True) as connection:
+        connection.execute(drop)
+    try:
+        async with open_store(owner_conninfo, table=table, dimension=dimension) as store:
+            store._initialize()
+            yield store
+    finally:
+        with psycopg.connect(owner_conninfo, autocommit=True) as connection:
+            connection.execute(drop)
 
 
 def _is_filled(owner_conninfo: str, corpus: BenchCorpus) -> bool:

@@ -6,8 +6,9 @@ embedded twice. Nothing is deleted before its replacement is ready.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -32,6 +33,8 @@ from rag_service.store.session import Database
 from rag_service.text.words import detect_language, fold
 
 Parser = Callable[[bytes, str], Awaitable[ParsedDocument]]  # (bytes, file name) → parsed
+
+AT_ONCE = 2  # documents of a folder in work: one is parsed, in a process of its own, while one is embedded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,7 @@ class Ingested:
 
 
 class Ingestor:
-    """Brings documents into corpora, one at a time."""
+    """Brings documents into corpora."""
 
     def __init__(self, database: Database, embedding: BaseEmbedding, parser: Parser, *, model: str, dimension: int):
         """
@@ -115,6 +118,44 @@ class Ingestor:
             await store_document(connection, document, nodes)
         outcome = Outcome.ADDED if stored is None else Outcome.REPLACED
         return Ingested(document_id=document.id, outcome=outcome, chunk_count=len(nodes))
+
+    async def ingest_all(
+        self,
+        sources: AsyncIterable[DocumentInput],
+        *,
+        corpus: Corpus,
+        index: IndexDefinition,
+        identity: Identity,
+        at_once: int = AT_ONCE,
+    ) -> AsyncGenerator[tuple[DocumentInput, Ingested | DocumentError]]:
+        """Ingest many documents; each is given back with what became of it as soon as that is known.
+
+        Sources are taken one by one as their turn comes. One that cannot be read does not stop the others.
+
+        Raises:
+            EmbeddingError, StoreError: as `ingest`; documents that are in work then are not stored.
+        """
+
+        async def ingest(source: DocumentInput) -> tuple[DocumentInput, Ingested | DocumentError]:
+            try:
+                return source, await self.ingest(source, corpus=corpus, index=index, identity=identity)
+            except DocumentError as error:
+                return source, error
+
+        running: set[asyncio.Task[tuple[DocumentInput, Ingested | DocumentError]]] = set()
+        try:
+            async for source in sources:
+                if len(running) >= at_once:
+                    done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        yield task.result()
+                running.add(asyncio.create_task(ingest(source)))
+            for finished in asyncio.as_completed(running):
+                yield await finished
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def _embed(
         self,

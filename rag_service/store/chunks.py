@@ -225,14 +225,15 @@ async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence
         for chunk_id, node, length in zip(ids, nodes, lengths, strict=True)
     ]
     # One statement, its values as parallel arrays: PostgreSQL refuses COPY under row-level security.
+    # Binary (%b), because psycopg escapes each text of a textual array with a regular expression.
     await connection.execute(
         """INSERT INTO data_chunks (id, text, metadata_, node_id, embedding, corpus_id, document_id,
                                     chunk_index, chunk_type, char_start, char_end, spans, length)
            OVERRIDING SYSTEM VALUE
-           SELECT id, text, metadata::jsonb, node_id, embedding::halfvec, corpus_id, document_id,
+           SELECT id, text, metadata::jsonb, node_id, embedding::halfvec, corpus_id::uuid, document_id::uuid,
                   chunk_index, chunk_type, char_start, char_end, spans::jsonb, length
-           FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::uuid[], %s::uuid[],
-                       %s::int[], %s::text[], %s::int[], %s::int[], %s::text[], %s::int[])
+           FROM unnest(%b::bigint[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
+                       %b::int[], %b::text[], %b::int[], %b::int[], %b::text[], %b::int[])
                 AS t(id, text, metadata, node_id, embedding, corpus_id, document_id,
                      chunk_index, chunk_type, char_start, char_end, spans, length)""",
         [list(column) for column in zip(*rows, strict=True)],
@@ -250,30 +251,38 @@ def _serialise(node: BaseNode) -> dict[str, Any]:
 async def _insert_postings(
     connection: Connection, ids: list[int], nodes: Sequence[BaseNode], counts: Sequence[dict[str, int]]
 ) -> None:
-    # (corpus, document, term) → its chunks, frequencies and lengths
-    postings: dict[tuple[str, str, str], tuple[list[int], list[int], list[int]]] = {}
+    # (corpus, document) → term → its chunks, frequencies and lengths as PostgreSQL writes arrays
+    documents: dict[tuple[str, str], dict[str, tuple[list[str], list[str], list[str]]]] = {}
     for chunk_id, node, counter in zip(ids, nodes, counts, strict=True):
-        corpus_id, document_id = str(node.metadata[CORPUS_ID]), str(node.metadata[DOCUMENT_ID])
-        length = sum(counter.values())
+        postings = documents.setdefault((str(node.metadata[CORPUS_ID]), str(node.metadata[DOCUMENT_ID])), {})
+        number, length = str(chunk_id), str(sum(counter.values()))
         for term, frequency in counter.items():
-            entry = postings.setdefault((corpus_id, term, document_id), ([], [], []))
-            entry[0].append(chunk_id)
-            entry[1].append(min(frequency, _MAX_FREQUENCY))
+            entry = postings.get(term)
+            if entry is None:
+                entry = postings[term] = ([], [], [])
+            entry[0].append(number)
+            entry[1].append(str(min(frequency, _MAX_FREQUENCY)))
             entry[2].append(length)
-    keys = sorted(postings)
-    # Arrays of arrays must be rectangular in SQL, so the inner ones travel as their text form.
-    await connection.execute(
-        """INSERT INTO postings (corpus_id, document_id, term, chunk_ids, frequencies, lengths)
-           SELECT corpus_id, document_id, term, chunk_ids::bigint[], frequencies::smallint[], lengths::int[]
-           FROM unnest(%s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[])
-                AS t(corpus_id, document_id, term, chunk_ids, frequencies, lengths)""",
-        [
-            [key[0] for key in keys],
-            [key[2] for key in keys],
-            [key[1] for key in keys],
-            *(["{" + ",".join(map(str, postings[key][part])) + "}" for key in keys] for part in range(3)),
-        ],
-    )
+    for (corpus_id, document_id), postings in documents.items():
+        if not postings:
+            continue
+        terms = sorted(postings)
+        held = [postings[term] for term in terms]
+        # A document has thousands of terms. Arrays of arrays must be rectangular in SQL, so the inner ones
+        # travel as text; the outer ones as lines, which cost psycopg nothing. No term holds a line's end.
+        await connection.execute(
+            """INSERT INTO postings (corpus_id, document_id, term, chunk_ids, frequencies, lengths)
+               SELECT %s::uuid, %s::uuid, term, chunk_ids::bigint[], frequencies::smallint[], lengths::int[]
+               FROM unnest(string_to_array(%s, E'\n'), string_to_array(%s, E'\n'),
+                           string_to_array(%s, E'\n'), string_to_array(%s, E'\n'))
+                    AS t(term, chunk_ids, frequencies, lengths)""",
+            [
+                corpus_id,
+                document_id,
+                "\n".join(terms),
+                *("\n".join(["{" + ",".join(entry[part]) + "}" for entry in held]) for part in range(3)),
+            ],
+        )
 
 
 async def _read_nodes(connection: Connection, chunk_ids: list[int]) -> dict[int, BaseNode]:
