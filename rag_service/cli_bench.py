@@ -1,4 +1,4 @@
-"""`rag-service bench`: retrieval."""
+"""`rag-service bench`: retrieval, ingest."""
 
 from __future__ import annotations
 
@@ -40,6 +40,17 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         raise click.Abort() from None
 
 
+def _settings() -> Settings:
+    from rag_service.telemetry import configure_logging
+
+    try:
+        settings = load_settings(log_level="WARNING", log_format="console")
+    except RagError as error:
+        raise _Failure(error) from error
+    configure_logging(settings)
+    return settings
+
+
 @bench_group.command()
 @click.option("--chunks", type=click.IntRange(1_000, 5_000_000), default=72_000, show_default=True)
 @click.option("--documents", type=click.Path(exists=True, path_type=Path), help="Real documents instead of made ones.")
@@ -52,13 +63,8 @@ def retrieval(as_json: bool, **chosen: Any) -> None:
     """Hybrid search by tenant size: ours under row-level security, stock PGVectorStore, and bare SQL."""
     from rag_service.bench.report import describe_bench, print_bench
     from rag_service.evaluation.report import wide_console
-    from rag_service.telemetry import configure_logging
 
-    try:
-        settings = load_settings(log_level="WARNING", log_format="console")
-    except RagError as error:
-        raise _Failure(error) from error
-    configure_logging(settings)
+    settings = _settings()
     bench, found, embedding_ms = _run(_retrieval(settings, **chosen))
     described = describe_bench(bench, found, embedding_ms=embedding_ms)
     if as_json:
@@ -154,6 +160,72 @@ async def _embedding_time(settings: Settings) -> float | None:
         spent.append((time.perf_counter() - started) * 1000)
     await close_embedding(embedding)
     return round(statistics.median(spent), 1)
+
+
+@bench_group.command()
+@click.option(
+    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
+)
+@click.option("--limit", type=click.IntRange(1), help="Most documents, in the order of their names.")
+@click.option(
+    "--storage-chunks", type=click.IntRange(100, 1_000_000), default=2_000, show_default=True,
+    help="Generated chunks for the storage leg alone.",
+)  # fmt: skip
+@click.option("--stock/--no-stock", default=True, show_default=True, help="Also measure stock LlamaIndex.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def ingest(as_json: bool, **chosen: Any) -> None:
+    """Documents from their bytes to the store: ours, the embedder alone, stock IngestionPipeline; storage alone."""
+    from rag_service.bench.report import print_ingest
+    from rag_service.evaluation.report import wide_console
+
+    described = _run(_ingest(_settings(), **chosen))
+    if as_json:
+        click.echo(json.dumps(described))
+    else:
+        print_ingest(wide_console(), described)
+
+
+async def _ingest(
+    settings: Settings, *, documents: Path | None, limit: int | None, storage_chunks: int, stock: bool
+) -> dict[str, Any]:
+    from contextlib import AsyncExitStack
+
+    from rich.console import Console
+
+    from rag_service.bench.corpus import generate_corpus
+    from rag_service.bench.ingest import RUNS, IngestBench, measure_ingest, prepare
+    from rag_service.bench.load import empty_database, open_bench_database
+    from rag_service.bench.report import describe_ingest
+    from rag_service.bench.storage import measure_storage
+    from rag_service.definitions import load_index
+    from rag_service.evaluation.report import ProgressSteps, progress_bar
+    from rag_service.ingest.sandbox import parse_in_sandbox
+    from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
+
+    async with AsyncExitStack() as stack:
+        database = await open_bench_database(settings, chunks=storage_chunks)
+        stack.push_async_callback(database.database.close)
+        embedding = build_embedding(settings)
+        stack.push_async_callback(close_embedding, embedding)
+        await warm_up(embedding)
+        bench = IngestBench(
+            database=database,
+            settings=settings,
+            embedding=embedding,
+            parser=lambda data, name: parse_in_sandbox(data, file_name=name),
+            index=load_index(settings.index, indices_path=settings.indices_path),
+        )
+        steps = ProgressSteps(stack.enter_context(progress_bar(Console(stderr=True))))
+        steps.begin("reading documents", 1)
+        prepared = await prepare(bench, documents or bench.index.documents_path, limit=limit, advance=steps.advance)
+        steps.begin("ingesting", RUNS)
+        found = await measure_ingest(bench, prepared, stock=stock, advance=steps.advance)
+        steps.begin("making the corpus", 1)
+        corpus = await asyncio.to_thread(generate_corpus, storage_chunks, dimension=settings.embedding_dimension)
+        steps.begin("storing", 1)
+        storage = await measure_storage(database, corpus, stock=stock)
+        empty_database(database.owner_conninfo)
+        return describe_ingest(found, storage)
 
 
 if __name__ == "__main__":  # pragma: no cover - for work on this module alone

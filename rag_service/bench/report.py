@@ -10,8 +10,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from rag_service.bench.ingest import IngestMeasurement
 from rag_service.bench.load import Loaded
 from rag_service.bench.retrieval import Bench, Measurement, Times
+from rag_service.bench.storage import Rate
 
 
 def describe_bench(bench: Bench, found: Sequence[Measurement], *, embedding_ms: float | None) -> dict[str, Any]:
@@ -84,3 +86,52 @@ def print_bench(console: Console, described: Mapping[str, Any], found: Sequence[
 
 def _times(times: Times | None) -> str:
     return "" if times is None else f"{times.p50:.1f} / {times.p95:.1f}"
+
+
+def describe_ingest(found: IngestMeasurement, storage: tuple[Rate, Rate | None]) -> dict[str, Any]:
+    """Everything about `bench ingest` as `--json` prints it; rates are chunks per second."""
+    ours, stock = storage
+    return {
+        "documents": found.documents,
+        "chunks": found.chunks,
+        "tokens": found.tokens,
+        "end_to_end": _describe_rate(found.ours),
+        "embedder_alone": _describe_rate(found.floor),
+        "stock": _describe_rate(found.stock),
+        "share_of_embedder": round(found.share_of_floor, 3),
+        "parse_seconds": _rounded(found.parse_seconds),
+        "storage": {"ours": _describe_rate(ours), "stock": _describe_rate(stock)},
+    }
+
+
+def _describe_rate(rate: Rate | None) -> dict[str, float] | None:
+    if rate is None:
+        return None
+    return {"chunks": rate.count, "seconds": round(rate.seconds, 2), "per_second": round(rate.per_second, 1)}
+
+
+def print_ingest(console: Console, described: Mapping[str, Any]) -> None:
+    """One row per way into the store; rates are chunks per second."""
+    title = f"{described['documents']} documents, {described['chunks']:,} chunks, {described['tokens']:,} tokens"
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("ingest")
+    for column in ("chunks", "seconds", "chunks/s", "of ours"):
+        table.add_column(column, justify="right")
+    storage = described["storage"]
+    rows = (
+        ("ours, bytes to store", described["end_to_end"], described["end_to_end"]),
+        ("embedder alone", described["embedder_alone"], described["end_to_end"]),
+        ("stock, chunks to store", described["stock"], described["end_to_end"]),
+        ("storage alone, ours", storage["ours"], storage["ours"]),
+        ("storage alone, stock", storage["stock"], storage["ours"]),
+    )
+    for name, rate, ours in rows:
+        if rate is not None:
+            share = f"{rate['per_second'] / ours['per_second']:.2f}×"
+            table.add_row(name, f"{rate['chunks']:,}", f"{rate['seconds']:.1f}", f"{rate['per_second']:.1f}", share)
+    console.print(table)
+    console.print(
+        f"End to end {described['share_of_embedder']:.0%} of the embedder's own rate; "
+        f"parsing and chunking alone, one document after the other: {described['parse_seconds']:.1f} s.",
+        style="dim",
+    )
