@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import click
@@ -17,41 +15,13 @@ from rag_service.cli_admin import keys, users, worker
 from rag_service.cli_bench import bench_group
 from rag_service.cli_eval import eval_group
 from rag_service.cli_mcp import mcp_command
+from rag_service.cli_running import read_quiet_settings, read_settings, run_command
 from rag_service.cli_settings import settings_command
 from rag_service.errors import RagError
-from rag_service.settings import Settings, load_settings
+from rag_service.settings import Settings
 
 if TYPE_CHECKING:
     from rag_service.definitions import IndexDefinition
-
-T = TypeVar("T")
-
-
-class _Failure(click.ClickException):
-    """An error of ours on the terminal: what is wrong, then what to do."""
-
-    def __init__(self, error: RagError):
-        super().__init__(f"{error.message}\n{error.help}")
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return asyncio.run(work)
-    except RagError as error:
-        raise _Failure(error) from error
-    except KeyboardInterrupt:
-        raise click.Abort() from None
-
-
-def _settings(**overrides: object) -> Settings:
-    from rag_service.telemetry import configure_logging
-
-    try:
-        settings = load_settings(**{key: value for key, value in overrides.items() if value is not None})
-    except RagError as error:
-        raise _Failure(error) from error
-    configure_logging(settings)
-    return settings
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,8 +41,8 @@ def quickstart(documents: Path | None, question: str | None, once: bool, port: i
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
     from rag_service.quickstart import run_quickstart
 
-    settings = _settings(port=port, log_level="WARNING", log_format="console")
-    _run(run_quickstart(settings, documents=documents, question=question, serve=not once))
+    settings = read_settings(port=port, log_level="WARNING", log_format="console")
+    run_command(run_quickstart(settings, documents=documents, question=question, serve=not once))
 
 
 @main.command()
@@ -83,7 +53,7 @@ def serve(host: str | None, port: int | None) -> None:
     gc.disable()  # until the server is up: an eighth of its start would go into searching what is there to stay
     from rag_service.server import serve_app
 
-    _run(serve_app(_settings(host=host, port=port)))
+    run_command(serve_app(read_settings(host=host, port=port)))
 
 
 @main.command()
@@ -92,7 +62,7 @@ def ingest(paths: tuple[Path, ...]) -> None:
     """Ingest files or folders into the default corpus."""
     from rag_service.quickstart import ingest_paths
 
-    failed = _run(ingest_paths(_settings(log_level="WARNING", log_format="console"), paths))
+    failed = run_command(ingest_paths(read_quiet_settings(), paths))
     if failed:
         sys.exit(1)
 
@@ -103,7 +73,7 @@ def ask(question: str) -> None:
     """Ask a question and print the answer with its citations."""
     from rag_service.quickstart import ask_once
 
-    _run(ask_once(_settings(log_level="WARNING", log_format="console"), question))
+    run_command(ask_once(read_quiet_settings(), question))
 
 
 @main.command()
@@ -112,7 +82,7 @@ def replay(answer_id: UUID) -> None:
     """Ask a recorded question again and show what changed."""
     from rag_service.app import LOCAL_ADMIN, open_components
 
-    settings = _settings(log_level="WARNING", log_format="console")
+    settings = read_quiet_settings()
 
     async def work() -> int:
         async with open_components(settings) as components:
@@ -121,7 +91,7 @@ def replay(answer_id: UUID) -> None:
             click.echo(f"{difference.what}: {difference.detail}")
         return len(differences)
 
-    if not _run(work()):
+    if not run_command(work()):
         click.echo("Identical: nothing that decides the answer has changed.")
 
 
@@ -131,7 +101,7 @@ def migrate() -> None:
     from rag_service.store.embedded import start_embedded_server
     from rag_service.store.migrate import migrate as migrate_database
 
-    settings = _settings()
+    settings = read_settings()
 
     async def work() -> bool:
         if settings.database_url is None:
@@ -144,7 +114,7 @@ def migrate() -> None:
             owner = settings.database_owner_url.get_secret_value()
         return await migrate_database(owner, service, dimension=settings.embedding_dimension)
 
-    click.echo("The database was brought up to date." if _run(work()) else "The database is up to date.")
+    click.echo("The database was brought up to date." if run_command(work()) else "The database is up to date.")
 
 
 def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
@@ -167,7 +137,7 @@ def check(live: bool) -> None:
     from rag_service.definitions import list_indices, load_index
     from rag_service.query.prompt import load_prompts
 
-    settings = _settings()
+    settings = read_settings()
     failed = 0
     click.echo("settings: ok")
     for name in list_indices(indices_path=settings.indices_path):
@@ -186,7 +156,7 @@ def check(live: bool) -> None:
     if live:
         from rag_service.checks import check_live
 
-        for result in _run(check_live(settings)):
+        for result in run_command(check_live(settings)):
             click.echo(result.line, err=not result.ok)
             failed += not result.ok
     if failed:

@@ -8,41 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
 from uuid import UUID
 
 import click
 
+from rag_service.cli_running import read_quiet_settings, read_settings, run_command
 from rag_service.domain import Identity, Role
-from rag_service.errors import InputError, RagError
-from rag_service.settings import Settings, load_settings
+from rag_service.errors import InputError
+from rag_service.settings import Settings
 from rag_service.store.keys import Scope, create_key, list_keys, revoke_key
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.paging import LIMIT_MAX, Slice
 from rag_service.store.session import Connection, Database
 from rag_service.store.users import create_user, find_user, list_users, update_user
 
-T = TypeVar("T")
-
 _ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
 _ALL = Slice(limit=LIMIT_MAX)
-
-
-class _Failure(click.ClickException):
-    def __init__(self, error: RagError):
-        super().__init__(f"{error.message}\n{error.help}")
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return asyncio.run(work)
-    except RagError as error:
-        raise _Failure(error) from error
-    except KeyboardInterrupt:
-        raise click.Abort() from None
 
 
 async def service_conninfo(settings: Settings) -> str:
@@ -59,10 +43,7 @@ async def service_conninfo(settings: Settings) -> str:
 @asynccontextmanager
 async def _transaction() -> AsyncIterator[Connection]:
     """A transaction as the local administrator."""
-    from rag_service.telemetry import configure_logging
-
-    settings = load_settings(log_level="WARNING", log_format="console")
-    configure_logging(settings)
+    settings = read_quiet_settings()
     database = Database(await service_conninfo(settings), pool_size=1, timeout=settings.database_timeout)
     await database.open()
     try:
@@ -108,7 +89,7 @@ def create_key_command(user_name: str, name: str, scopes: tuple[str, ...], days:
             )
             return secret
 
-    click.echo(_run(work()))
+    click.echo(run_command(work()))
     click.echo("Keep it now: only its hash is stored.", err=True)
 
 
@@ -135,7 +116,7 @@ def list_keys_command(user_name: str | None) -> None:
                 for key in found.items
             ]
 
-    _print_table(("ID", "USER", "NAME", "KEY", "SCOPES", "STATE", "LAST USED"), _run(work()))
+    _print_table(("ID", "USER", "NAME", "KEY", "SCOPES", "STATE", "LAST USED"), run_command(work()))
 
 
 @keys.command("revoke")
@@ -147,7 +128,7 @@ def revoke_key_command(key_id: UUID) -> None:
         async with _transaction() as connection:
             await revoke_key(connection, key_id)
 
-    _run(work())
+    run_command(work())
     click.echo("The key is revoked.")
 
 
@@ -170,7 +151,7 @@ def create_user_command(name: str, admin: bool, subject: str | None) -> None:
             role = Role.ADMIN if admin else Role.USER
             return (await create_user(connection, name=name.strip(), role=role, subject=subject)).id
 
-    click.echo(_run(work()))
+    click.echo(run_command(work()))
 
 
 @users.command("list")
@@ -184,7 +165,7 @@ def list_users_command() -> None:
                 for user in (await list_users(connection, _ALL)).items
             ]
 
-    _print_table(("ID", "NAME", "ROLE", "STATE", "SUBJECT"), _run(work()))
+    _print_table(("ID", "NAME", "ROLE", "STATE", "SUBJECT"), run_command(work()))
 
 
 @users.command("deactivate")
@@ -196,7 +177,7 @@ def deactivate_user_command(name: str) -> None:
         async with _transaction() as connection:
             await update_user(connection, _ADMIN, (await find_user(connection, name)).id, active=False)
 
-    _run(work())
+    run_command(work())
     click.echo(f"{name} is deactivated.")
 
 
@@ -204,15 +185,7 @@ def deactivate_user_command(name: str) -> None:
 @click.option("--concurrency", type=click.IntRange(1, 64), help="Documents at a time (RAG_WORKER_CONCURRENCY).")
 def worker(concurrency: int | None) -> None:
     """Process uploads until stopped; start as many as you like, on any machine."""
-    from rag_service.telemetry import configure_logging
-
-    overrides = {} if concurrency is None else {"worker_concurrency": concurrency}
-    try:
-        settings = load_settings(**overrides)
-    except RagError as error:
-        raise _Failure(error) from error
-    configure_logging(settings)
-    _run(_work(settings))
+    run_command(_work(read_settings(worker_concurrency=concurrency)))
 
 
 async def _work(settings: Settings) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from rag_service.cli_running import Failure, read_quiet_settings, run_command
 from rag_service.errors import RagError
-from rag_service.settings import Settings, load_settings
-
-T = TypeVar("T")
+from rag_service.settings import Settings
 
 _SETS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 
@@ -27,31 +25,6 @@ def eval_group() -> None:
     A set is a .jsonl file of ours, a SQuAD-format .json file, or a BEIR folder. With the embedded
     database everything happens in RAG_DATA_DIR/eval; documents that were ingested are not touched.
     """
-
-
-class _Failure(click.ClickException):
-    def __init__(self, error: RagError):
-        super().__init__(f"{error.message}\n{error.help}")
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return asyncio.run(work)
-    except RagError as error:
-        raise _Failure(error) from error
-    except KeyboardInterrupt:
-        raise click.Abort() from None
-
-
-def _settings() -> Settings:
-    from rag_service.telemetry import configure_logging
-
-    try:
-        settings = load_settings(log_level="WARNING", log_format="console")
-    except RagError as error:
-        raise _Failure(error) from error
-    configure_logging(settings)
-    return settings
 
 
 def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
@@ -86,13 +59,13 @@ def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any)
     from rag_service.evaluation.run import RunOptions
     from rag_service.evaluation.saved import describe_run, save_run
 
-    settings = _settings()
+    settings = read_quiet_settings()
     try:
         options = RunOptions(**chosen)
         settings = options.applied_to(settings)
     except RagError as error:
-        raise _Failure(error) from error
-    results = _run(_run_sets(paths, settings, options))
+        raise Failure(error) from error
+    results = run_command(_run_sets(paths, settings, options))
     moment = datetime.now(UTC)
     described = describe_run(save or f"{moment:%Y%m%d-%H%M%S}", results, options, settings, moment=moment)
     if as_json:
@@ -104,7 +77,7 @@ def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any)
         try:
             file = save_run(described)
         except RagError as error:
-            raise _Failure(error) from error
+            raise Failure(error) from error
         click.echo(f"Saved as {file}.", err=True)
 
 
@@ -142,7 +115,7 @@ def compare(before: str, after: str, as_json: bool) -> None:
         first, second = read_run(before), read_run(after)
         differences = compare_runs(first, second)
     except RagError as error:
-        raise _Failure(error) from error
+        raise Failure(error) from error
     if as_json:
         click.echo(json.dumps([asdict(row) | {"difference": row.difference} for row in differences]))
     else:
@@ -194,7 +167,7 @@ def calibrate(paths: tuple[Path, ...], as_json: bool, **chosen: Any) -> None:
     from rag_service.evaluation.calibration_run import CalibrateOptions, print_calibration
     from rag_service.evaluation.report import wide_console
 
-    report = _run(_calibrate(paths, _settings(), CalibrateOptions(**chosen)))
+    report = run_command(_calibrate(paths, read_quiet_settings(), CalibrateOptions(**chosen)))
     if as_json:
         click.echo(json.dumps(report.as_json()))
     else:
@@ -227,7 +200,7 @@ def plot(runs: tuple[str, ...], output: Path, measures: tuple[str, ...]) -> None
     try:
         write_plot(plot_runs([read_run(name) for name in runs], measures=measures), output)
     except RagError as error:
-        raise _Failure(error) from error
+        raise Failure(error) from error
     click.echo(f"Wrote {output}.")
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 
 import click
 
+from rag_service.cli_running import read_settings, run_command
 from rag_service.domain import Identity
-from rag_service.errors import ConfigurationError, RagError
-from rag_service.settings import Settings, load_settings
+from rag_service.errors import ConfigurationError
+from rag_service.settings import Settings
 
 KEY_VARIABLE = "MCP_API_KEY"  # not RAG_…: those are settings, and an unknown one is an error
 
@@ -22,16 +22,8 @@ def mcp_command() -> None:
     With RAG_AUTH=required the client's own key is read from the environment variable MCP_API_KEY, and
     decides what can be found. Over HTTP, `rag-service serve` offers the same at /mcp.
     """
-    from rag_service.telemetry import configure_logging
-
-    try:
-        settings = load_settings()
-        configure_logging(settings)  # to standard error: standard output is the protocol's
-        asyncio.run(serve(settings, os.environ.get(KEY_VARIABLE)))
-    except RagError as error:
-        raise click.ClickException(f"{error.message}\n{error.help}") from error
-    except KeyboardInterrupt:
-        raise click.Abort() from None
+    settings = read_settings()  # logs go to standard error: standard output is the protocol's
+    run_command(serve(settings, os.environ.get(KEY_VARIABLE)))
 
 
 async def serve(settings: Settings, key: str | None) -> None:

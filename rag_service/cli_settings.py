@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import click
 from pydantic import SecretStr
 
-from rag_service.errors import RagError
-from rag_service.settings import Settings, load_settings, setting_name
+from rag_service.cli_running import read_settings
+from rag_service.settings import Settings, setting_name
 
 
 @click.command(name="settings")
@@ -18,10 +18,7 @@ def settings_command(markdown: bool) -> None:
     if markdown:
         click.echo("\n".join(table_lines()))
         return
-    try:
-        settings = load_settings()
-    except RagError as error:
-        raise click.ClickException(f"{error.message}\n{error.help}") from error
+    settings = read_settings()
     changed = [
         (setting_name(name), getattr(settings, name))
         for name, field in Settings.model_fields.items()

@@ -27,6 +27,7 @@ LAYERS: list[set[str]] = [
     {"app"},
     {"server"},
     {"notebook", "quickstart", "checks"},
+    {"cli_running"},
     {"cli_eval", "cli_settings", "cli_bench", "cli_admin", "cli_mcp"},
     {"cli"},
 ]
