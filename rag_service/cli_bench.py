@@ -1,11 +1,12 @@
-"""`rag-service bench`: retrieval, ingest."""
+"""`rag-service bench`: retrieval, ingest, answer."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ from rag_service.settings import Settings, load_settings
 if TYPE_CHECKING:
     from rag_service.bench.corpus import BenchCorpus
     from rag_service.bench.retrieval import Bench, Measurement
+    from rag_service.evaluation.report import ProgressSteps
 
 T = TypeVar("T")
 
@@ -188,44 +190,76 @@ def ingest(as_json: bool, **chosen: Any) -> None:
 async def _ingest(
     settings: Settings, *, documents: Path | None, limit: int | None, storage_chunks: int, stock: bool
 ) -> dict[str, Any]:
-    from contextlib import AsyncExitStack
-
-    from rich.console import Console
-
     from rag_service.bench.corpus import generate_corpus
-    from rag_service.bench.ingest import RUNS, IngestBench, measure_ingest, prepare
-    from rag_service.bench.load import empty_database, open_bench_database
+    from rag_service.bench.ingest import RUNS, measure_ingest, open_ingest_bench, prepare
+    from rag_service.bench.load import empty_database
     from rag_service.bench.report import describe_ingest
     from rag_service.bench.storage import measure_storage
-    from rag_service.definitions import load_index
-    from rag_service.evaluation.report import ProgressSteps, progress_bar
-    from rag_service.ingest.sandbox import parse_in_sandbox
-    from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
 
-    async with AsyncExitStack() as stack:
-        database = await open_bench_database(settings, chunks=storage_chunks)
-        stack.push_async_callback(database.database.close)
-        embedding = build_embedding(settings)
-        stack.push_async_callback(close_embedding, embedding)
-        await warm_up(embedding)
-        bench = IngestBench(
-            database=database,
-            settings=settings,
-            embedding=embedding,
-            parser=lambda data, name: parse_in_sandbox(data, file_name=name),
-            index=load_index(settings.index, indices_path=settings.indices_path),
-        )
-        steps = ProgressSteps(stack.enter_context(progress_bar(Console(stderr=True))))
-        steps.begin("reading documents", 1)
-        prepared = await prepare(bench, documents or bench.index.documents_path, limit=limit, advance=steps.advance)
-        steps.begin("ingesting", RUNS)
-        found = await measure_ingest(bench, prepared, stock=stock, advance=steps.advance)
-        steps.begin("making the corpus", 1)
-        corpus = await asyncio.to_thread(generate_corpus, storage_chunks, dimension=settings.embedding_dimension)
-        steps.begin("storing", 1)
-        storage = await measure_storage(database, corpus, stock=stock)
-        empty_database(database.owner_conninfo)
-        return describe_ingest(found, storage)
+    async with open_ingest_bench(settings, chunks=storage_chunks) as bench:
+        with _progress() as steps:
+            steps.begin("reading documents", 1)
+            prepared = await prepare(bench, documents or bench.index.documents_path, limit=limit, advance=steps.advance)
+            steps.begin("ingesting", RUNS)
+            found = await measure_ingest(bench, prepared, stock=stock, advance=steps.advance)
+            steps.begin("storing", 1)
+            corpus = await asyncio.to_thread(generate_corpus, storage_chunks, dimension=settings.embedding_dimension)
+            storage = await measure_storage(bench.database, corpus, stock=stock)
+            empty_database(bench.database.owner_conninfo)
+            return describe_ingest(found, storage)
+
+
+@bench_group.command()
+@click.option(
+    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
+)
+@click.option("--limit", type=click.IntRange(1), help="Most documents, in the order of their names.")
+@click.option("--questions", type=click.IntRange(10, 100_000), default=300, show_default=True)
+@click.option(
+    "--connections", type=click.IntRange(1, 200), default=8, show_default=True, help="At once, for the rates."
+)
+@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="For each rate.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def answer(as_json: bool, **chosen: Any) -> None:
+    """Requests from socket to socket with a model of zero latency, beside the search that they contain."""
+    from rag_service.bench.report import print_answers
+    from rag_service.evaluation.report import wide_console
+
+    described = _run(_answer(_settings(), **chosen))
+    if as_json:
+        click.echo(json.dumps(described))
+    else:
+        print_answers(wide_console(), described)
+
+
+async def _answer(
+    settings: Settings, *, documents: Path | None, limit: int | None, questions: int, connections: int, seconds: float
+) -> dict[str, Any]:
+    from rag_service.bench.answer import STEPS, measure_answers
+    from rag_service.bench.ingest import open_ingest_bench, prepare
+    from rag_service.bench.load import empty_database
+    from rag_service.bench.report import describe_answers
+
+    async with open_ingest_bench(settings, chunks=1_000) as bench:
+        with _progress() as steps:
+            steps.begin("reading documents", 1)
+            prepared = await prepare(bench, documents or bench.index.documents_path, limit=limit, advance=steps.advance)
+            steps.begin("asking", STEPS)
+            found = await measure_answers(
+                bench, prepared, questions=questions, connections=connections, seconds=seconds, advance=steps.advance
+            )
+            empty_database(bench.database.owner_conninfo)
+            return describe_answers(found)
+
+
+@contextmanager
+def _progress() -> Iterator[ProgressSteps]:
+    from rich.console import Console
+
+    from rag_service.evaluation.report import ProgressSteps, progress_bar
+
+    with progress_bar(Console(stderr=True)) as bar:
+        yield ProgressSteps(bar)
 
 
 if __name__ == "__main__":  # pragma: no cover - for work on this module alone

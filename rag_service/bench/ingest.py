@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -21,15 +22,17 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from rag_service.bench.load import BENCH_USER, PREFIX, Advance, BenchDatabase, empty_database
+from rag_service.bench.load import BENCH_USER, PREFIX, Advance, BenchDatabase, empty_database, open_bench_database
 from rag_service.bench.stock import open_empty_store
 from rag_service.bench.storage import Rate
-from rag_service.definitions import IndexDefinition
+from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import CorpusKind
 from rag_service.errors import DocumentError, InputError
 from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.pipeline import DocumentInput, Ingestor, Parser
+from rag_service.ingest.sandbox import parse_in_sandbox
+from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
 from rag_service.settings import Settings
 from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus, create_corpus
@@ -81,6 +84,30 @@ class IngestMeasurement:
     def share_of_floor(self) -> float:
         """Of the embedder's own rate that ours reaches end to end; 1 would be nothing lost."""
         return self.ours.per_second / self.floor.per_second
+
+
+@asynccontextmanager
+async def open_ingest_bench(settings: Settings, *, chunks: int) -> AsyncIterator[IngestBench]:
+    """The bench's own database and the parts that the settings name, the model loaded.
+
+    Raises:
+        InputError: the disk cannot hold so many chunks, or the database holds real data.
+        ConfigurationError: a setting is wrong.
+        EmbeddingError: the model cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        database = await open_bench_database(settings, chunks=chunks)
+        stack.push_async_callback(database.database.close)
+        embedding = build_embedding(settings)
+        stack.push_async_callback(close_embedding, embedding)
+        await warm_up(embedding)
+        yield IngestBench(
+            database=database,
+            settings=settings,
+            embedding=embedding,
+            parser=lambda data, name: parse_in_sandbox(data, file_name=name),
+            index=load_index(settings.index, indices_path=settings.indices_path),
+        )
 
 
 async def prepare(bench: IngestBench, path: Path, *, limit: int | None, advance: Advance) -> Prepared:
@@ -158,6 +185,13 @@ async def measure_ingest(bench: IngestBench, prepared: Prepared, *, stock: bool,
         stock=None if stock_seconds is None else Rate(count=len(texts), seconds=stock_seconds),
         parse_seconds=prepared.parse_seconds,
     )
+
+
+async def ingest_prepared(bench: IngestBench, prepared: Prepared) -> Corpus:
+    """Empty the bench's database and ingest the documents as the product does; they stay for searching."""
+    corpus = await _empty_corpus(bench)
+    await _ingest(bench, prepared.documents, corpus)
+    return corpus
 
 
 async def _seconds(work: Awaitable[object]) -> float:

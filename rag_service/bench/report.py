@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from rag_service.bench.answer import AnswerMeasurement
 from rag_service.bench.ingest import IngestMeasurement
 from rag_service.bench.load import Loaded
 from rag_service.bench.retrieval import Bench, Measurement, Times
@@ -135,3 +136,44 @@ def print_ingest(console: Console, described: Mapping[str, Any]) -> None:
         f"parsing and chunking alone, one document after the other: {described['parse_seconds']:.1f} s.",
         style="dim",
     )
+
+
+def describe_answers(found: AnswerMeasurement) -> dict[str, Any]:
+    """Everything about `bench answer` as `--json` prints it; milliseconds, and requests per second."""
+    return {
+        "chunks": found.chunks,
+        "questions": found.questions,
+        "connections": found.connections,
+        "embedding_ms": asdict(found.embedding),
+        "search_ms": asdict(found.search),
+        "retrieval_ms": asdict(found.retrieval),
+        "answer_ms": asdict(found.answer),
+        "retrieval_overhead_ms": round(found.retrieval_overhead, 2),
+        "answer_overhead_ms": round(found.answer_overhead, 2),
+        "retrieval_requests_per_second": round(found.retrieval_rate.per_second, 1),
+        "answer_requests_per_second": round(found.answer_rate.per_second, 1),
+        "answers_verified": found.verified,
+    }
+
+
+def print_answers(console: Console, described: Mapping[str, Any]) -> None:
+    """One row per kind of request, and what it contains."""
+    title = f"{described['chunks']:,} chunks, {described['questions']} questions, milliseconds"
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("from socket to socket, embeddings cached")
+    for column in ("p50", "p95", "beside search", f"requests/s, {described['connections']} at once"):
+        table.add_column(column, justify="right")
+    for name, key in (("POST /api/v1/query", "retrieval"), ("POST /api/v1/query/answer, model of 0 ms", "answer")):
+        times = described[f"{key}_ms"]
+        table.add_row(
+            name, f"{times['p50']:.1f}", f"{times['p95']:.1f}", f"{described[f'{key}_overhead_ms']:.1f}",
+            f"{described[f'{key}_requests_per_second']:.0f}",
+        )  # fmt: skip
+    table.add_section()
+    for name, key in (
+        ("hybrid search, in process", "search_ms"),
+        ("embedding of a question, in process", "embedding_ms"),
+    ):
+        table.add_row(name, f"{described[key]['p50']:.1f}", f"{described[key]['p95']:.1f}", "", "")
+    console.print(table)
+    console.print(f"Answers with a verified citation: {described['answers_verified']}.", style="dim")

@@ -151,10 +151,11 @@ async def _time(search: Callable[[BenchQuery], Awaitable[object]], queries: Sequ
         started = time.perf_counter()
         await search(query)
         spent.append((time.perf_counter() - started) * 1000)
-    return _summarise(spent)
+    return summarise(spent)
 
 
-def _summarise(spent: Sequence[float]) -> Times:
+def summarise(spent: Sequence[float]) -> Times:
+    """Median and 95th percentile of milliseconds."""
     p50, p95 = np.percentile(spent, [50, 95])
     return Times(p50=round(float(p50), 2), p95=round(float(p95), 2), searches=len(spent))
 
@@ -182,7 +183,7 @@ async def _legs(
         recalls.append(overlap([rows[chunk_id] for chunk_id, _ in dense[:TOP]], right))
         best = exact.best(members, {term.term: term.weight for term in plan.terms}, TOP)
         overlaps.append(overlap([rows[chunk_id] for chunk_id in list(lexical)[:TOP]], best))
-    return _summarise(spent), round(float(np.mean(recalls)), 4), round(float(np.mean(overlaps)), 4)
+    return summarise(spent), round(float(np.mean(recalls)), 4), round(float(np.mean(overlaps)), 4)
 
 
 async def _stock(bench: Bench, selectivity: str, queries: Sequence[BenchQuery]) -> Times | None:
@@ -196,7 +197,7 @@ async def _stock(bench: Bench, selectivity: str, queries: Sequence[BenchQuery]) 
         await stock.search(query, tenant=tenant, limit=TOP)
         if number:  # the first warms up
             spent.append((time.perf_counter() - started) * 1000)
-    return _summarise(spent)
+    return summarise(spent)
 
 
 async def _explain(bench: Bench, embedding: BaseEmbedding, query: BenchQuery, filters: Filters) -> list[str]:

@@ -1,0 +1,67 @@
+"""A model server that takes no time: speaks Ollama's chat protocol and repeats a passage of the prompt.
+
+The bench does not use the extractive answerer, because that one works for its answers (it embeds
+sentences), which would hide what the service adds around a model. Here the service's real client speaks
+over a real socket; each word comes as a line of its own, as tokens do, and the answer ends with a mark,
+so that a citation is looked up and checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+MODEL = "bench-double"
+WORDS = 30  # of an answer
+
+
+def answer_from(prompt: str) -> list[str]:
+    """Words of the longest line of a prompt, which is a passage, and the mark of the first."""
+    words = max(prompt.splitlines(), key=len, default="").split()[:WORDS]
+    return [*(word + " " for word in words), "[C1]."]
+
+
+@asynccontextmanager
+async def running_double() -> AsyncIterator[str]:
+    """Serve on a free loopback port; its base URL."""
+    server = await asyncio.start_server(_talk, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+            body = await reader.readexactly(length)
+            reply = _chat(msgspec.json.decode(body)) if head.startswith(b"post /api/chat ") else b'{"version": "0"}\n'
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%b"
+                % (len(reply), reply)
+            )
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass  # the client has left
+    finally:
+        writer.close()
+
+
+def _chat(request: dict[str, Any]) -> bytes:
+    prompt = request["messages"][-1]["content"]
+    words = answer_from(prompt)
+    common = {"model": MODEL, "created_at": "2026-01-01T00:00:00Z"}
+    lines = [{**common, "message": {"role": "assistant", "content": word}, "done": False} for word in words]
+    end = {
+        **common,
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": sum(len(message["content"]) for message in request["messages"]) // 4,
+        "eval_count": len(words),
+    }
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in [*lines, end])
