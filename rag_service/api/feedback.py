@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -18,6 +20,11 @@ from rag_service.store.feedback import Feedback, Thumbs, give_feedback, list_fee
 from rag_service.store.paging import Slice
 
 _EXPORTED = 100_000  # most lines of an export
+
+
+class ExportFormat(StrEnum):
+    FEEDBACK = "feedback"
+    EVAL = "eval"
 
 
 class FeedbackController(Controller):
@@ -65,13 +72,24 @@ class FeedbackController(Controller):
     async def export(
         self, request: AnyRequest, tenancy: TenancyDependency, identity: IdentityDependency
     ) -> Response[bytes]:
-        """As NDJSON, latest first. Query: `thumbs`."""
+        """As NDJSON, latest first. Query: `thumbs`; `format` is `feedback`, or `eval` for the questions as an eval
+        set: whoever reviews it fills in `documents` and `answers`, or sets `answerable` to false."""
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
+        shape = read_choice(request, "format", ExportFormat, "feedback or eval")
         async with tenancy.transaction(identity) as connection:
             page = await list_feedback(connection, Slice(limit=_EXPORTED), thumbs=thumbs)
-        lines = b"".join(msgspec.json.encode(_present(item)) + b"\n" for item in page.items)
+        write = _as_eval_question if shape is ExportFormat.EVAL else _present
+        lines = b"".join(msgspec.json.encode(write(item)) + b"\n" for item in page.items)
         headers = {"Content-Disposition": "attachment; filename=feedback.ndjson"}
         return Response(lines, media_type=NDJSON, headers=headers)
+
+
+def _as_eval_question(item: Feedback) -> dict[str, Any]:
+    """A line of an eval set that `rag-service eval run` asks to be completed."""
+    return {
+        "id": str(item.answer_id), "category": f"feedback {item.thumbs.value}", "question": item.question,
+        "answerable": True, "documents": [], "answers": [], "comment": item.comment, "answered": item.answer,
+    }  # fmt: skip
 
 
 def _present(item: Feedback) -> FeedbackBody:
