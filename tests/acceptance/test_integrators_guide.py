@@ -19,7 +19,7 @@ from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.keys import Scope, create_key
 from tests.conftest import FakeEmbedding
 from tests.documents import GUIDES, ROOT, code_blocks
-from tests.integration.interfaces.conftest import serving
+from tests.serving import served
 
 GUIDE = (GUIDES / "integrators.md").read_text(encoding="utf-8")
 SHOWN = "http://127.0.0.1:8000"
@@ -33,7 +33,7 @@ def service(
     monkeypatch.setattr(components, "build_embedding", lambda _: fake_embedding)
     settings = Settings(database_url=database_server.service_conninfo, auth="required", similarity_threshold=0.2)  # type: ignore[arg-type]
     key = asyncio.run(prepare(settings))
-    with serving(create_app(settings)) as url:
+    with served(create_app(settings)) as url:
         yield url, key
 
 

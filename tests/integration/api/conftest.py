@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-import uvicorn
 
 from rag_service.api.application import create_litestar
 from rag_service.settings import Settings
 from rag_service.telemetry import configure_logging
+from tests.serving import serving
 from tests.unit.api.samples import Script
 
 Serve = Callable[..., httpx.Client]
@@ -28,20 +26,8 @@ Serve = Callable[..., httpx.Client]
 @contextmanager
 def running(script: Script, settings: Settings) -> Iterator[httpx.Client]:
     application = create_litestar(script.services(settings))
-    config = uvicorn.Config(
-        application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        wait_until(lambda: server.started)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    with serving(application, grace_seconds=2) as client:
+        yield client
 
 
 @pytest.fixture
@@ -88,15 +74,6 @@ def log_lines() -> Iterator[Callable[[], list[dict[str, Any]]]]:
     root.setLevel(level)
     logging.getLogger("rag_service").setLevel(logging.NOTSET)
     structlog.reset_defaults()
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 5) -> float:
-    """Wait for a condition; how long it took."""
-    started = time.monotonic()
-    while not condition():
-        assert time.monotonic() - started < seconds, "waited in vain"
-        time.sleep(0.005)
-    return time.monotonic() - started
 
 
 def read_sse(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,8 @@ import pytest
 from rag_service.domain import CitationStatus, Confidence, Decision
 from rag_service.errors import ModelError, StoreError
 from rag_service.query.events import AnswerComplete, AnswerDelta, SourcesFound
-from tests.integration.api.conftest import Serve, read_ndjson, read_sse, wait_until
+from tests.integration.api.conftest import Serve, read_ndjson, read_sse
+from tests.serving import wait_until
 from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, QUESTION, Pause, Script
 
 ANSWER_URL, STREAM_URL = "/api/v1/query/answer", "/api/v1/query/answer/stream"

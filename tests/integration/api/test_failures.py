@@ -21,8 +21,9 @@ from rag_service.errors import (
     RerankError,
     StoreError,
 )
-from tests.integration.api.conftest import Serve, wait_until
+from tests.integration.api.conftest import Serve
 from tests.integration.api.test_bad_input import ANSWER_URL, QUERY_URL, STREAM_URL, assert_problem
+from tests.serving import wait_until
 from tests.unit.api.samples import QUESTION, Script
 
 SECRET = "postgresql://rag:hunter2@10.0.0.3/rag"

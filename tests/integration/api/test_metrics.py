@@ -18,8 +18,8 @@ from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelError, StoreError
 from rag_service.metrics import Metrics
 from rag_service.settings import Settings
-from tests.integration.api.conftest import wait_until
 from tests.integration.api.test_bad_input import ANSWER_URL, QUERY_URL, STREAM_URL, assert_problem
+from tests.serving import wait_until
 from tests.unit.api.samples import ADMIN, EVENTS, QUESTION, Script
 from tests.unit.test_metrics import values
 

@@ -21,8 +21,8 @@ from rag_service.api.application import create_litestar
 from rag_service.api.mcp import mcp_mount
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.settings import Settings
-from tests.integration.interfaces.conftest import serving
 from tests.integration.interfaces.people import OTHER, only_for_admin
+from tests.serving import served
 from tests.unit.api.samples import ADMIN, ANSWER, CITATION, DOCUMENT, EVENTS, HIT, QUESTION, Pause, Script
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +41,7 @@ def serve() -> Iterator[Callable[[Script], str]]:
             services = only_for_admin(script.services(Settings()))
             mount = mcp_mount(services)
             return stack.enter_context(
-                serving(create_litestar(services, more_routes=[mount.route], lifespan=[mount.lifespan]))
+                served(create_litestar(services, more_routes=[mount.route], lifespan=[mount.lifespan]))
             )
 
         yield start

@@ -23,7 +23,7 @@ from rag_service.notebook.backend import ServiceUnreachableError
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
-from tests.integration.interfaces.conftest import serving
+from tests.serving import served
 from tests.unit.api.samples import ANSWER, DOCUMENT, HIT, QUESTION, Script
 
 LOANS = "# Loans\n\nThe maximum loan is 50,000 dollars.\n\n## Fees\n\nThe origination fee is 75 dollars."
@@ -152,7 +152,7 @@ def connect() -> Iterator[Callable[..., Service]]:
                 return {"items": [corpus | {"createdAt": "…"}][offset : offset + limit], "total": 1}
 
             application = create_litestar(script.services(Settings()), more_routes=[corpora])
-            return stack.enter_context(open_service(url=stack.enter_context(serving(application)), api_key=KEY))
+            return stack.enter_context(open_service(url=stack.enter_context(served(application)), api_key=KEY))
 
         yield start
 

@@ -20,7 +20,7 @@ from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
 from rag_service.query.events import AnswerDelta, AnswerEvent
 from rag_service.settings import Settings
-from tests.integration.interfaces.conftest import serving
+from tests.serving import served
 from tests.unit.api.samples import ANSWER, CITATION, DOCUMENT, EVENTS, QUESTION, Pause, Script
 
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
@@ -50,9 +50,9 @@ class Serve:
         script = script or Script()
         services = script.services(Settings(**settings))
         application = create_litestar(services, more_routes=openai_routes(services, list_models=list_models))
-        served = Served(script, self._stack.enter_context(serving(application)))
-        self._stack.callback(served.client.close)
-        return served
+        opened = Served(script, self._stack.enter_context(served(application)))
+        self._stack.callback(opened.client.close)
+        return opened
 
 
 @pytest.fixture

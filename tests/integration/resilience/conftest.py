@@ -22,7 +22,7 @@ from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.telemetry import configure_logging
 from tests.doubles.ollama import OllamaDouble, ollama
-from tests.integration.resilience.serving import serving
+from tests.serving import serving
 
 __all__ = ["ollama"]
 

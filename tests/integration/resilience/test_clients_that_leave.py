@@ -11,7 +11,7 @@ import pytest
 
 from tests.doubles.ollama import CHAT, Hang, OllamaDouble, Say, chat
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
-from tests.integration.resilience.serving import wait_until
+from tests.serving import wait_until
 from tests.soak.rig import request
 
 ANSWER, STREAM = "/api/v1/query/answer", "/api/v1/query/answer/stream"

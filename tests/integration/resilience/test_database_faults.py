@@ -13,7 +13,7 @@ from psycopg import sql
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document, drop_connections
-from tests.integration.resilience.serving import wait_until
+from tests.serving import wait_until
 
 ANSWER, SEARCH = "/api/v1/query/answer", "/api/v1/query"
 

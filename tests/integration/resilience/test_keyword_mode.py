@@ -14,7 +14,7 @@ from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, DefinitionError
 from rag_service.keyword_app import create_keyword_app
 from rag_service.settings import Settings
-from tests.integration.resilience.serving import serving
+from tests.serving import serving
 from tests.unit.query.test_keyword import ENTRIES, SOMEBODY
 
 CALLER: Identity = SOMEBODY

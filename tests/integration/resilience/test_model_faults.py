@@ -30,7 +30,7 @@ from tests.doubles.ollama import (
     refused,
 )
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
-from tests.integration.resilience.serving import wait_until
+from tests.serving import wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
 pytestmark = pytest.mark.usefixtures("quick_retries")

@@ -7,7 +7,7 @@ import json
 
 from tests.doubles.ollama import CHAT, Hang, OllamaDouble, chat
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
-from tests.integration.resilience.serving import wait_until
+from tests.serving import wait_until
 from tests.soak.rig import Reply, request
 
 STREAM, SEARCH = "/api/v1/query/answer/stream", "/api/v1/query"

@@ -24,7 +24,7 @@ from rag_service.store.session import Database
 from rag_service.store.users import create_user
 from tests.doubles.ollama import CHAT, OllamaDouble
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document
-from tests.integration.resilience.serving import wait_until
+from tests.serving import wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
 ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)

@@ -15,7 +15,7 @@ from rag_service import tracing
 from rag_service.tracing import configure_tracing, record_span, span
 from tests.doubles.ollama import CHAT, ErrorLine, OllamaDouble, Say, chat
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
-from tests.integration.resilience.serving import wait_until
+from tests.serving import wait_until
 
 ANSWER, STREAM = "/api/v1/query/answer", "/api/v1/query/answer/stream"
 STEPS = ["embed", "model", "prompt", "rerank", "search", "verify"]

@@ -19,9 +19,9 @@ import pytest
 from rag_service.api import bodies
 from rag_service.app import create_app
 from rag_service.domain import ParsedDocument
-from tests.integration.resilience.serving import serving, wait_until
 from tests.integration.tenancy.conftest import House, parse_here
 from tests.integration.tenancy.web import new_key, web_settings
+from tests.serving import serving, wait_until
 
 MEGABYTE = 2**20
 BOUNDARY = b"a-boundary"

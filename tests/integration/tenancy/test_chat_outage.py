@@ -9,7 +9,7 @@ from rag_service.app import create_app
 from rag_service.settings import Settings
 from tests.conftest import FakeEmbedding
 from tests.integration.resilience.conftest import StoppableServer, stoppable
-from tests.integration.resilience.serving import serving
+from tests.serving import serving
 
 __all__ = ["stoppable"]
 

@@ -18,7 +18,7 @@ from rag_service.app import create_app
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import EMBED, OllamaDouble, embed, ollama
-from tests.integration.resilience.serving import serving, wait_until
+from tests.serving import serving, wait_until
 
 __all__ = ["ollama"]
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from rag_service.api.application import create_litestar
 from rag_service.settings import Settings
 from rag_service.web.pages import web_routes
 from rag_service.web.texts import WebServices
-from tests.integration.api.conftest import wait_until
 from tests.integration.web.scenes import Scene
+from tests.serving import serving
 
 ServePage = Callable[..., httpx.Client]
 
@@ -25,20 +23,8 @@ ServePage = Callable[..., httpx.Client]
 def running_page(scene: Scene, settings: Settings, *, with_texts: bool = True) -> Iterator[httpx.Client]:
     services = WebServices(read_text=scene.read_text) if with_texts else None
     application = create_litestar(scene.services(settings), more_routes=web_routes(services, settings=settings))
-    config = uvicorn.Config(
-        application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        wait_until(lambda: server.started)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    with serving(application, grace_seconds=1) as client:
+        yield client
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from rag_service.settings import Settings
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
 from rag_service.store.keys import ALL_SCOPES, create_key
 from rag_service.store.session import Database
-from tests.integration.api.conftest import wait_until
 from tests.integration.web.browser import WIDE, Visit, watch_page
+from tests.serving import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -23,20 +23,33 @@ def wait_until(condition: Callable[[], Any], seconds: float = 10) -> float:
 
 
 @contextmanager
-def serving(application: Litestar) -> Iterator[httpx.Client]:
-    """A client of the running application; it is shut down at the end."""
+def served(application: Litestar, *, grace_seconds: int = 2) -> Iterator[str]:
+    """Base URL of the running application; it is shut down at the end, streams after the grace."""
     config = uvicorn.Config(
-        application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=2
+        application,
+        host="127.0.0.1",
+        port=0,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=grace_seconds,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        wait_until(lambda: server.started or not thread.is_alive(), 30)
+        wait_until(lambda: server.started or not thread.is_alive(), 60)
         assert server.started, "the application did not start"
-        port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
-            yield client
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(20)
+
+
+@contextmanager
+def serving(application: Litestar, *, grace_seconds: int = 2) -> Iterator[httpx.Client]:
+    """A client of the running application."""
+    with (
+        served(application, grace_seconds=grace_seconds) as url,
+        httpx.Client(base_url=url, timeout=20, trust_env=False) as client,
+    ):
+        yield client
