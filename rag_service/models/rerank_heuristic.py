@@ -109,8 +109,9 @@ def _rarities(asked: Sequence[str], passages: Sequence[Sequence[str]]) -> dict[s
 
 def _share(found: Sequence[str], weights: dict[str, float]) -> float:
     """Weight of the terms found as a share of all, 0..1."""
-    total, held = sum(weights.values()), set(found)
-    return sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
+    if weights.keys().isdisjoint(found):  # most sentences
+        return 0.0
+    return sum(weight for term, weight in weights.items() if term in found) / sum(weights.values())
 
 
 def _phrase_share(asked: Sequence[str], passage: Sequence[str], weights: dict[str, float]) -> float:

@@ -32,7 +32,10 @@ class _HitPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         question = "" if query_bundle is None else query_bundle.query_str
-        return [to_node(hit) for hit in await self.process([to_hit(node) for node in nodes], question)]
+        of_hit = {id(to_hit(node)): node for node in nodes}
+        hits = await self.process([to_hit(node) for node in nodes], question)
+        # A node takes as long to make as a hit takes to be judged: hits that are the same keep theirs.
+        return [of_hit.get(id(hit)) or to_node(hit) for hit in hits]
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None

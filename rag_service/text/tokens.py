@@ -14,6 +14,7 @@ def _encode() -> Callable[[str], list[int]]:
     return tokenizer
 
 
+@lru_cache(maxsize=256)  # a request counts its passages for the budget, the prompt and the metrics
 def count_tokens(text: str) -> int:
     """Tokens of a text under the counting tokenizer."""
     return len(_encode()(text))

@@ -46,8 +46,18 @@ def fold(text: str) -> str:
     """Case-folded text without accents: "Año" and "ANO" both give "ano"."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+    return unicodedata.normalize("NFKD", text.casefold()).translate(_without_marks)
+
+
+class _WithoutMarks(dict[int, int | None]):
+    """For `str.translate`: drops combining characters. Each character is looked up once in a process."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = kept = None if unicodedata.combining(chr(code)) else code
+        return kept
+
+
+_without_marks = _WithoutMarks()
 
 
 def words(text: str) -> list[str]:
