@@ -1,4 +1,4 @@
-"""`rag-service bench`: retrieval, ingest, answer."""
+"""`rag-service bench`: ingest, answer, retrieval, all."""
 
 from __future__ import annotations
 
@@ -250,6 +250,46 @@ async def _answer(
             )
             empty_database(bench.database.owner_conninfo)
             return describe_answers(found)
+
+
+@bench_group.command(name="all")
+@click.option(
+    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
+)
+@click.option("--limit", type=click.IntRange(1), help="Most documents, in the order of their names.")
+@click.option(
+    "--chunks", type=click.IntRange(1_000, 5_000_000), default=10_000, show_default=True,
+    help="Generated chunks for the searches.",
+)  # fmt: skip
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write the rates as an SVG file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def everything(documents: Path | None, limit: int | None, chunks: int, plot: Path | None, as_json: bool) -> None:
+    """Ingest, answer and retrieval, one after the other, each with its usual options."""
+    from rag_service.bench.plot import plot_rates
+    from rag_service.bench.report import describe_bench, describe_machine, print_answers, print_bench, print_ingest
+    from rag_service.evaluation.plot import write_plot
+    from rag_service.evaluation.report import wide_console
+
+    settings, console = _settings(), wide_console()
+    ingested = _run(_ingest(settings, documents=documents, limit=limit, storage_chunks=2_000, stock=True))
+    answered = _run(_answer(settings, documents=documents, limit=limit, questions=300, connections=8, seconds=10.0))
+    bench, found, embedding_ms = _run(
+        _retrieval(settings, chunks=chunks, documents=None, queries=100, words=12, stock=True, stock_queries=15)
+    )
+    retrieved = describe_bench(bench, found, embedding_ms=embedding_ms)
+    described = {"machine": describe_machine(), "ingest": ingested, "answer": answered, "retrieval": retrieved}
+    if plot is not None:
+        try:
+            write_plot(plot_rates(described), plot)
+        except RagError as error:
+            raise _Failure(error) from error
+    if as_json:
+        click.echo(json.dumps(described))
+        return
+    console.print("{cores} cores, {memory_gb} GB, Python {python}".format(**described["machine"]), style="dim")
+    print_ingest(console, ingested)
+    print_answers(console, answered)
+    print_bench(console, retrieved, found, bench.loaded)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ so that a citation is looked up and checked.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,10 +20,16 @@ MODEL = "bench-double"
 WORDS = 30  # of an answer
 
 
+_MARK = re.compile(r"\[C\d+\]")
+
+
 def answer_from(prompt: str) -> list[str]:
-    """Words of the longest line of a prompt, which is a passage, and the mark of the first."""
-    words = max(prompt.splitlines(), key=len, default="").split()[:WORDS]
-    return [*(word + " " for word in words), "[C1]."]
+    """Words of the longest line of a prompt, which stands in a passage, and the mark of that passage."""
+    lines = prompt.splitlines()
+    longest = max(range(len(lines)), key=lambda number: len(lines[number]), default=0)
+    marks = _MARK.findall("\n".join(lines[:longest]))
+    words = lines[longest].split()[:WORDS] if lines else []
+    return [*(word + " " for word in words), f"{marks[-1] if marks else '[C1]'}."]
 
 
 @asynccontextmanager

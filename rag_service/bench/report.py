@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +17,13 @@ from rag_service.bench.ingest import IngestMeasurement
 from rag_service.bench.load import Loaded
 from rag_service.bench.retrieval import Bench, Measurement, Times
 from rag_service.bench.storage import Rate
+
+
+def describe_machine() -> dict[str, Any]:
+    """What figures depend on: cores that this process may use, gigabytes of memory, the interpreter."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cores": cores, "memory_gb": round(memory / 1e9), "python": platform.python_version()}
 
 
 def describe_bench(bench: Bench, found: Sequence[Measurement], *, embedding_ms: float | None) -> dict[str, Any]:
