@@ -190,6 +190,7 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
                 lambda data, name: parse_in_sandbox(data, file_name=name),
                 model=settings.embedding_model,
                 dimension=settings.embedding_dimension,
+                originals=originals,
             ),
             advisor=Advisor(database, retriever, chat, reranker, prompts, indices, settings),
             agent_chat=AgentChat(parts_for=agent_models.parts_for, resolve=resolve, prompts=prompts),

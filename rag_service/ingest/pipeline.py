@@ -29,6 +29,7 @@ from rag_service.ingest.parse import clean_file_name
 from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus
 from rag_service.store.documents import DocumentState, NewDocument, find_document, store_document
+from rag_service.store.originals import OriginalKey, OriginalStore, forget_earlier_originals
 from rag_service.store.session import Database
 from rag_service.text.words import detect_language, fold
 
@@ -70,7 +71,16 @@ class Ingested:
 class Ingestor:
     """Brings documents into corpora."""
 
-    def __init__(self, database: Database, embedding: BaseEmbedding, parser: Parser, *, model: str, dimension: int):
+    def __init__(
+        self,
+        database: Database,
+        embedding: BaseEmbedding,
+        parser: Parser,
+        *,
+        model: str,
+        dimension: int,
+        originals: OriginalStore | None = None,
+    ):
         """
         Args:
             database: where to.
@@ -78,12 +88,14 @@ class Ingestor:
             parser: turns bytes into text and places; the sandbox in production.
             model: name of the embedding model, part of the fingerprint.
             dimension: length of its vectors, likewise.
+            originals: where the bytes are kept; None keeps the text alone.
         """
         self._database = database
         self._embedding = embedding
         self._parser = parser
         self._model = model
         self._dimension = dimension
+        self._originals = originals
 
     def fingerprint(self, index: IndexDefinition) -> str:
         """What the chunks of this index depend on, as stored with every document."""
@@ -116,6 +128,10 @@ class Ingestor:
             raise DocumentError(f"{document.file_name} holds no text that could be searched.")
         async with self._database.transaction(identity) as connection:
             await store_document(connection, document, nodes)
+            if self._originals is not None:
+                key = OriginalKey(document_id=document.id, content_hash=content_hash)
+                await self._originals.write(connection, key, corpus_id=corpus.id, data=source.data)
+                await forget_earlier_originals(connection, key)
         outcome = Outcome.ADDED if stored is None else Outcome.REPLACED
         return Ingested(document_id=document.id, outcome=outcome, chunk_count=len(nodes))
 

@@ -47,6 +47,13 @@ class OriginalStore(Protocol):
         """Remove files whose documents are gone; returns how many. Needs no identity."""
 
 
+async def forget_earlier_originals(connection: Connection, key: OriginalKey) -> None:
+    """Let go of the earlier versions of a document."""
+    await connection.execute(
+        "DELETE FROM originals WHERE document_id = %s AND content_hash <> %s", [key.document_id, key.content_hash]
+    )
+
+
 class DatabaseOriginals:
     """Bytes in PostgreSQL: one backup holds everything."""
 

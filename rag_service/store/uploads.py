@@ -18,7 +18,7 @@ from rag_service.domain import Identity
 from rag_service.errors import ConflictError, NotFoundError, RagError
 from rag_service.store.corpora import require_writable
 from rag_service.store.documents import delete_document
-from rag_service.store.originals import OriginalKey, OriginalStore
+from rag_service.store.originals import OriginalKey, OriginalStore, forget_earlier_originals
 from rag_service.store.session import Connection
 
 _SUPERSEDED = "A newer version of this file was uploaded."
@@ -288,9 +288,8 @@ async def finish_upload(connection: Connection, upload: Upload, *, chunk_count: 
         ClaimLostError: the claim no longer holds.
     """
     await _write(connection, upload, "status = 'indexed', done = %s, total = %s", [chunk_count, chunk_count])
-    await connection.execute(
-        "DELETE FROM originals WHERE document_id = %s AND content_hash <> %s",
-        [upload.document_id, upload.content_hash],
+    await forget_earlier_originals(
+        connection, OriginalKey(document_id=upload.document_id, content_hash=upload.content_hash)
     )
 
 

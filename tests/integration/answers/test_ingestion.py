@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import AnswerQuery
 from rag_service.errors import DocumentError, EmbeddingError
 from rag_service.ingest.pipeline import Outcome
+from rag_service.store.originals import OriginalKey
 from tests.integration.answers.conftest import Ingest
 
 
@@ -32,6 +35,16 @@ async def test_the_same_content_twice_does_nothing_twice(service: Components, in
     assert [first.outcome, again.outcome, copied.outcome] == [Outcome.ADDED, Outcome.UNCHANGED, Outcome.UNCHANGED]
     assert first.document_id == again.document_id == copied.document_id
     assert await count(service, "data_chunks") == 1
+
+
+async def test_the_file_itself_is_kept_in_its_present_version_alone(service: Components, ingest: Ingest) -> None:
+    await ingest("Pallets are stacked four high.", "rules.txt")
+    changed = await ingest("Pallets are stacked five high.", "rules.txt")
+    assert await count(service, "originals") == 1
+    hash_of_it = hashlib.sha256(b"Pallets are stacked five high.").hexdigest()
+    key = OriginalKey(document_id=changed.document_id, content_hash=hash_of_it)
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        assert await service.originals.read(connection, key) == b"Pallets are stacked five high."
 
 
 async def test_a_changed_file_replaces_its_old_chunks(service: Components, ingest: Ingest) -> None:
