@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +100,21 @@ async def _ingest(components: Components, paths: Sequence[Path], console: Consol
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(files))
-        for name, file in files:
-            progress.update(task, description=escape(name))
-            try:
-                data = await asyncio.to_thread(file.read_bytes)
-                ingested = await components.ingest(
-                    DocumentInput(data=data, file_name=file.name, name=name), LOCAL_ADMIN
-                )
-                outcomes.append(ingested.outcome)
-            except DocumentError as error:
-                failures.append(f"{name}: {error.message}")
+
+        async def read_files() -> AsyncIterator[DocumentInput]:
+            for name, file in files:
+                progress.update(task, description=escape(name))
+                yield DocumentInput(data=await asyncio.to_thread(file.read_bytes), file_name=file.name, name=name)
+
+        corpus = await components.default_corpus(LOCAL_ADMIN)
+        ingesting = components.ingestor.ingest_all(
+            read_files(), corpus=corpus, index=components.indices[corpus.index_name], identity=LOCAL_ADMIN
+        )
+        async for source, outcome in ingesting:
+            if isinstance(outcome, DocumentError):
+                failures.append(f"{source.name}: {outcome.message}")
+            else:
+                outcomes.append(outcome.outcome)
             progress.advance(task)
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
     console.print(f"Documents: {counts or 'none ingested'}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -152,9 +153,15 @@ class Ingestor:
             EmbeddingError, StoreError: as `ingest`; documents that are in work then are not stored.
         """
 
+        # What replaces or repeats another document comes after it, as it would one by one.
+        by_name: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        by_content: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
+
         async def ingest(source: DocumentInput) -> tuple[DocumentInput, Ingested | DocumentError]:
             try:
-                return source, await self.ingest(source, corpus=corpus, index=index, identity=identity)
+                name = source.name or clean_file_name(source.file_name)
+                async with by_name[name], by_content[hashlib.sha256(source.data).digest()]:
+                    return source, await self.ingest(source, corpus=corpus, index=index, identity=identity)
             except DocumentError as error:
                 return source, error
 

@@ -19,7 +19,7 @@ from rag_service.definitions import load_index
 from rag_service.domain import CorpusKind, ParsedDocument
 from rag_service.errors import DocumentError, InputError
 from rag_service.ingest.parse import parse
-from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
+from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor, Outcome
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, create_corpus
 from rag_service.store.embedded import EmbeddedServer
@@ -195,3 +195,30 @@ async def test_the_next_document_is_parsed_while_one_is_in_work_and_no_more(
     ]
     assert sorted(found) == names
     assert most == 2
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"one.txt": b"The same text.", "other.txt": b"The same text."}, [Outcome.ADDED, Outcome.UNCHANGED]),
+        ({"a/same.txt": b"One text.", "b/same.txt": b"Another text."}, [Outcome.ADDED, Outcome.REPLACED]),
+    ],
+    ids=["copies", "versions"],
+)
+async def test_documents_that_belong_together_take_turns(
+    database: Database, fake_embedding: BaseEmbedding, files: dict[str, bytes], expected: list[Outcome]
+) -> None:
+    async def found_files() -> AsyncIterator[DocumentInput]:
+        for path, data in files.items():
+            name = Path(path).name
+            yield DocumentInput(data=data, file_name=name, name=name)
+
+    async def parse_slowly(data: bytes, file_name: str) -> ParsedDocument:
+        await asyncio.sleep(0.05)
+        return parse(data, file_name=file_name)
+
+    ingestor = Ingestor(database, fake_embedding, parse_slowly, model="fake", dimension=384)
+    found = ingestor.ingest_all(
+        found_files(), corpus=await corpus_of(database), index=load_index("general"), identity=BENCH_USER
+    )
+    assert [outcome.outcome async for _, outcome in found if isinstance(outcome, Ingested)] == expected
