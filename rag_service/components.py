@@ -209,7 +209,12 @@ async def _find_database(settings: Settings) -> str:
 
 
 async def _open_database(conninfo: str, settings: Settings) -> Database:
-    database = Database(conninfo, pool_size=settings.database_pool_size, timeout=settings.database_timeout)
+    database = Database(
+        conninfo,
+        pool_size=settings.database_pool_size,
+        timeout=settings.database_timeout,
+        idle_timeout=settings.job_stalled_seconds,
+    )
     await database.open()
     try:
         await database.check()

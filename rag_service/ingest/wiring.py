@@ -108,7 +108,12 @@ async def open_worker(settings: Settings, conninfo: str) -> AsyncIterator[Worker
         for name in list_indices(indices_path=settings.indices_path)
     }
     originals = build_originals(settings)
-    database = Database(conninfo, pool_size=settings.database_pool_size, timeout=settings.database_timeout)
+    database = Database(
+        conninfo,
+        pool_size=settings.database_pool_size,
+        timeout=settings.database_timeout,
+        idle_timeout=settings.job_stalled_seconds,
+    )
     embedding = wrap_embedding(build_embedding(settings), settings, database)
     await database.open()
     try:

@@ -1,9 +1,8 @@
 """Retrieval that goes on by words alone while the embedding model is down.
 
 What was left out is told: the timings carry `degraded_dense`, the milliseconds lost on the attempt,
-which reaches `SourcesFound` and the metrics. Relevances are lower without the cosine, so that some
-questions are answered with "nothing found" that would be answered otherwise; none is answered worse
-than its relevance says.
+which reaches `SourcesFound` and the metrics. Relevances then rest on the words alone, and tell what the
+documents answer a little worse.
 """
 
 from __future__ import annotations

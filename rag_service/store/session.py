@@ -19,14 +19,17 @@ Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain 
 class Database:
     """A pool of connections as the unprivileged role."""
 
-    def __init__(self, conninfo: str, *, pool_size: int, timeout: float):
+    def __init__(self, conninfo: str, *, pool_size: int, timeout: float, idle_timeout: float = 60.0):
         """Nothing is opened here; `open()` does it.
 
         Args:
             conninfo: connection string of the unprivileged role.
             pool_size: most connections held.
             timeout: seconds to wait for a connection before StoreError.
+            idle_timeout: seconds after which the server ends a transaction in which nothing happens: a
+                process that was frozen (a paused virtual machine, swapping) must not keep its locks.
         """
+        options = f"-c search_path=rag,public -c idle_in_transaction_session_timeout={int(idle_timeout * 1000)}"
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo,
             min_size=1,
@@ -36,7 +39,7 @@ class Database:
             # A connection that died while it lay idle (server restart, fail-over) is replaced
             # here, one round trip before a request would trip over it.
             check=AsyncConnectionPool.check_connection,
-            kwargs={"options": "-c search_path=rag,public", "connect_timeout": max(1, int(timeout))},
+            kwargs={"options": options, "connect_timeout": max(1, int(timeout))},
         )
         self._role_is_safe = False  # until the server was asked; it may not have been there at the start
 
@@ -65,7 +68,11 @@ class Database:
                 yield connection
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise StoreError("The database cannot be reached.", retry_after=5) from error
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        except (
+            psycopg.OperationalError,
+            psycopg.InterfaceError,
+            psycopg.errors.IdleInTransactionSessionTimeout,
+        ) as error:
             raise StoreError("The database failed during the request.", retry_after=5) from error
 
     async def check(self) -> None:

@@ -30,6 +30,16 @@ from tests.unit.parse import samples
 LIMITS = ParseLimits()
 
 
+NewChildren = Callable[[], set[int]]
+
+
+@pytest.fixture
+def new_children() -> NewChildren:
+    """Processes that this one started since the test began; other tests may have left helpers running."""
+    before = children()
+    return lambda: children() - before
+
+
 def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Let the child run this in place of the parser, behind the same doors and limits."""
     monkeypatch.setattr(
@@ -111,25 +121,27 @@ async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
         await parse_in_sandbox(b"x", file_name="a.txt")
 
 
-async def test_processor_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_processor_time_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
     inside(monkeypatch, "while True: pass\nresult = 0")
     with pytest.raises(DocumentError, match="too long"):
         await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(cpu_seconds=1))
-    assert not children()
+    assert not new_children()
 
 
-async def test_wall_clock_limit_kills_a_sleeping_child(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wall_clock_limit_kills_a_sleeping_child(
+    monkeypatch: pytest.MonkeyPatch, new_children: NewChildren
+) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     with pytest.raises(DocumentError, match="too long"):
         await parse_in_sandbox(b"x" * 10**6, file_name="a.txt", limits=ParseLimits(wall_seconds=0.5))
-    assert not children()
+    assert not new_children()
 
 
-async def test_output_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_output_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
     inside(monkeypatch, "result = 'x' * 20_000_000")
     with pytest.raises(TooLargeError, match="too much text"):
         await parse_in_sandbox(b"x", file_name="a.txt", limits=ParseLimits(output_bytes=1_000_000))
-    assert not children()
+    assert not new_children()
 
 
 @pytest.mark.parametrize(
@@ -156,15 +168,15 @@ async def test_underlying_error_reaches_the_log_without_the_text_of_the_document
     assert "classified" not in cause
 
 
-async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
     inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
     task = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))
     await asyncio.sleep(0.3)
-    assert children()
+    assert new_children()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not children()
+    assert not new_children()
 
 
 async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.errors import UnsafeRoleError
+from rag_service.errors import StoreError, UnsafeRoleError
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
 from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN
@@ -52,3 +54,23 @@ async def test_role_of_the_migrations_passes(database: Database) -> None:
     async with database.transaction(ADMIN) as connection:
         cursor = await connection.execute("SELECT current_user")
         assert await cursor.fetchone() == (SERVICE_ROLE,)
+
+
+async def test_a_transaction_in_which_nothing_happens_lets_go_of_its_locks(database_server: EmbeddedServer) -> None:
+    """A frozen process holds no lock for longer than it may be silent."""
+    frozen = Database(database_server.service_conninfo, pool_size=1, timeout=5, idle_timeout=0.2)
+    other = Database(database_server.service_conninfo, pool_size=1, timeout=5)
+    await frozen.open()
+    await other.open()
+    try:
+        with pytest.raises(StoreError):
+            async with frozen.transaction(ADMIN) as connection:
+                await connection.execute("SELECT pg_advisory_xact_lock(1)")
+                async with asyncio.timeout(5), other.transaction(ADMIN) as waiting:
+                    await waiting.execute("SELECT pg_advisory_xact_lock(1)")
+                await connection.execute("SELECT 1")
+        async with frozen.transaction(ADMIN) as connection:
+            await connection.execute("SELECT 1")
+    finally:
+        await frozen.close()
+        await other.close()

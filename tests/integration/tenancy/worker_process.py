@@ -70,7 +70,7 @@ def run(conninfo: str, ready: Connection) -> None:
 
 
 async def _work(conninfo: str, ready: Connection) -> None:
-    database = Database(conninfo, pool_size=4, timeout=5)
+    database = Database(conninfo, pool_size=4, timeout=5, idle_timeout=OPTIONS.stalled_seconds)
     await database.open()
     ready.send(True)
     await build_worker(conninfo, database).run()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.definitions import Calibration
-from rag_service.query.fusion import fuse, relevance
+from rag_service.query.fusion import BY_WORDS, fuse, relevance
 
 CALIBRATION = Calibration(intercept=-5, cosine=5, coverage=10, run="test")
 
@@ -51,6 +51,13 @@ def test_every_candidate_comes_back_once_with_scores_in_range(
     assert all(candidate.coverage is None or 0 <= candidate.coverage <= 1 for candidate in candidates)
     fused = [candidate.fused for candidate in candidates]
     assert fused == sorted(fused, reverse=True)
+
+
+def test_without_the_dense_leg_the_words_alone_decide_the_relevance() -> None:
+    (alone,) = fuse({}, {1: 20.0}, alpha=0.5, ceiling=40.0, calibration=CALIBRATION)
+    assert alone.relevance == relevance(0.0, 0.5, BY_WORDS) > 0.99
+    (little,) = fuse({}, {1: 2.0}, alpha=0.5, ceiling=40.0, calibration=CALIBRATION)
+    assert little.relevance < 0.05
 
 
 @given(st.floats(-1, 1), st.floats(0, 1))
