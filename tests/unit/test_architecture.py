@@ -27,8 +27,6 @@ LAYERS: list[set[str]] = [
     {"app"},
     {"server"},
     {"notebook", "quickstart", "checks"},
-    {"cli_running"},
-    {"cli_eval", "cli_settings", "cli_bench", "cli_admin", "cli_mcp"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_service.cli_settings import table_lines
+from rag_service.cli.settings import table_lines
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings, load_settings
 

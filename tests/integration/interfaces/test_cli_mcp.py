@@ -23,7 +23,7 @@ from tests.doubles.ollama import OllamaDouble, ollama
 
 __all__ = ["ollama"]
 
-COMMAND = [sys.executable, "-m", "rag_service.cli_mcp"]
+COMMAND = [sys.executable, "-m", "rag_service.cli.mcp"]
 
 
 async def settle(components: Components, name: str, secret: str) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_service.cli_admin import keys, users
+from rag_service.cli.admin import keys, users
 from rag_service.errors import AuthenticationError
 from rag_service.identity import Authenticator, Principal
 from rag_service.settings import Settings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import click
 
-from rag_service.cli_running import read_settings, run_command
+from rag_service.cli.running import read_settings, run_command
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings

@@ -11,12 +11,12 @@ from uuid import UUID
 import click
 
 from rag_service import __version__
-from rag_service.cli_admin import keys, users, worker
-from rag_service.cli_bench import bench_group
-from rag_service.cli_eval import eval_group
-from rag_service.cli_mcp import mcp_command
-from rag_service.cli_running import read_quiet_settings, read_settings, run_command
-from rag_service.cli_settings import settings_command
+from rag_service.cli.admin import keys, users, worker
+from rag_service.cli.bench import bench_group
+from rag_service.cli.eval import eval_group
+from rag_service.cli.mcp import mcp_command
+from rag_service.cli.running import read_quiet_settings, read_settings, run_command
+from rag_service.cli.settings import settings_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 

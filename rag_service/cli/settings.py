@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 from pydantic import SecretStr
 
-from rag_service.cli_running import read_settings
+from rag_service.cli.running import read_settings
 from rag_service.settings import Settings, setting_name
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rag_service.cli_running import Failure, read_quiet_settings, run_command
+from rag_service.cli.running import Failure, read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rag_service.cli.running import Failure, read_quiet_settings, run_command
 from rag_service.errors import RagError
-from rag_service.settings import Settings, load_settings
+from rag_service.settings import Settings
 
 if TYPE_CHECKING:
     from rag_service.bench.corpus import BenchCorpus
@@ -26,31 +27,6 @@ T = TypeVar("T")
 @click.group(name="bench")
 def bench_group() -> None:
     """Measure speed on a corpus that the bench makes, in a database of its own (RAG_DATA_DIR/bench)."""
-
-
-class _Failure(click.ClickException):
-    def __init__(self, error: RagError):
-        super().__init__(f"{error.message}\n{error.help}")
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        return asyncio.run(work)
-    except RagError as error:
-        raise _Failure(error) from error
-    except KeyboardInterrupt:
-        raise click.Abort() from None
-
-
-def _settings() -> Settings:
-    from rag_service.telemetry import configure_logging
-
-    try:
-        settings = load_settings(log_level="WARNING", log_format="console")
-    except RagError as error:
-        raise _Failure(error) from error
-    configure_logging(settings)
-    return settings
 
 
 @bench_group.command()
@@ -66,8 +42,8 @@ def retrieval(as_json: bool, **chosen: Any) -> None:
     from rag_service.bench.report import describe_bench, print_bench
     from rag_service.evaluation.report import wide_console
 
-    settings = _settings()
-    bench, found, embedding_ms = _run(_retrieval(settings, **chosen))
+    settings = read_quiet_settings()
+    bench, found, embedding_ms = run_command(_retrieval(settings, **chosen))
     described = describe_bench(bench, found, embedding_ms=embedding_ms)
     if as_json:
         click.echo(json.dumps(described))
@@ -180,7 +156,7 @@ def ingest(as_json: bool, **chosen: Any) -> None:
     from rag_service.bench.report import print_ingest
     from rag_service.evaluation.report import wide_console
 
-    described = _run(_ingest(_settings(), **chosen))
+    described = run_command(_ingest(read_quiet_settings(), **chosen))
     if as_json:
         click.echo(json.dumps(described))
     else:
@@ -225,7 +201,7 @@ def answer(as_json: bool, **chosen: Any) -> None:
     from rag_service.bench.report import print_answers
     from rag_service.evaluation.report import wide_console
 
-    described = _run(_answer(_settings(), **chosen))
+    described = run_command(_answer(read_quiet_settings(), **chosen))
     if as_json:
         click.echo(json.dumps(described))
     else:
@@ -270,10 +246,12 @@ def everything(documents: Path | None, limit: int | None, chunks: int, plot: Pat
     from rag_service.evaluation.plot import write_plot
     from rag_service.evaluation.report import wide_console
 
-    settings, console = _settings(), wide_console()
-    ingested = _run(_ingest(settings, documents=documents, limit=limit, storage_chunks=2_000, stock=True))
-    answered = _run(_answer(settings, documents=documents, limit=limit, questions=300, connections=8, seconds=10.0))
-    bench, found, embedding_ms = _run(
+    settings, console = read_quiet_settings(), wide_console()
+    ingested = run_command(_ingest(settings, documents=documents, limit=limit, storage_chunks=2_000, stock=True))
+    answered = run_command(
+        _answer(settings, documents=documents, limit=limit, questions=300, connections=8, seconds=10.0)
+    )
+    bench, found, embedding_ms = run_command(
         _retrieval(settings, chunks=chunks, documents=None, queries=100, words=12, stock=True, stock_queries=15)
     )
     retrieved = describe_bench(bench, found, embedding_ms=embedding_ms)
@@ -282,7 +260,7 @@ def everything(documents: Path | None, limit: int | None, chunks: int, plot: Pat
         try:
             write_plot(plot_rates(described), plot)
         except RagError as error:
-            raise _Failure(error) from error
+            raise Failure(error) from error
     if as_json:
         click.echo(json.dumps(described))
         return

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import click
 
-from rag_service.cli_running import read_quiet_settings, read_settings, run_command
+from rag_service.cli.running import read_quiet_settings, read_settings, run_command
 from rag_service.domain import Identity, Role
 from rag_service.errors import InputError
 from rag_service.settings import Settings
