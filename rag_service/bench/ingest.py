@@ -36,6 +36,7 @@ from rag_service.models.embeddings import build_embedding, close_embedding, warm
 from rag_service.settings import Settings
 from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.originals import DatabaseOriginals
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import detect_language
 
@@ -221,6 +222,7 @@ async def _ingest(bench: IngestBench, documents: Sequence[DocumentInput], corpus
         bench.parser,
         model=settings.embedding_model,
         dimension=settings.embedding_dimension,
+        originals=DatabaseOriginals(),  # never where RAG_ORIGINALS_URL keeps real ones
     )
 
     async def sources() -> AsyncIterator[DocumentInput]:
