@@ -27,9 +27,9 @@ unit: $(VENV)/.dev
 # What takes too long for every change: kill, load and growth tests, heavy hostile files.
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
-	$(BIN)/python -m tests.soak.stream_load $(ARGS)
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
+	$(BIN)/python -m tests.soak.stream_load $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
