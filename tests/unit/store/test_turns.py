@@ -67,5 +67,6 @@ async def test_who_gives_up_waiting_leaves_its_place() -> None:
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.cancelled()
     async with asyncio.timeout(1), turns.take():
         pass
