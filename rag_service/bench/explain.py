@@ -28,9 +28,9 @@ class _Watched:
         self._connection = connection
         self._seen = seen
 
-    async def execute(self, query: str, parameters: Any = None) -> Any:
+    async def execute(self, query: str, parameters: Any = None, **options: Any) -> Any:
         self._seen.append(Statement(query=query, parameters=parameters))
-        return await self._connection.execute(query, parameters)
+        return await self._connection.execute(query, parameters, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)

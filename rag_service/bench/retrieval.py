@@ -22,7 +22,9 @@ from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters
 from rag_service.query.plan import make_plan
 from rag_service.query.retriever import Retriever
-from rag_service.store.search import resolve_scope, search_dense, search_lexical, weigh_terms
+from rag_service.store.dense import search_dense
+from rag_service.store.lexical import LexicalLeg, weigh_terms
+from rag_service.store.scope import resolve_scope
 from rag_service.text.words import terms
 
 TOP = 10
@@ -173,9 +175,8 @@ async def _legs(
             plan = make_plan(query.text, filters=filters, index=bench.index)
             weighed = await weigh_terms(connection, scope, plan.terms, k1=settings.bm25_k1)
             started = time.perf_counter()
-            lexical = await search_lexical(
-                connection, scope, weighed, k1=settings.bm25_k1, b=settings.bm25_b, limit=settings.candidates
-            )
+            leg = LexicalLeg(scope, weighed, k1=settings.bm25_k1, b=settings.bm25_b)
+            lexical = await leg.search(connection, limit=settings.candidates)
             dense = await search_dense(connection, query.vector.tolist(), scope=scope, limit=settings.candidates)
             spent.append((time.perf_counter() - started) * 1000)
         rows = bench.loaded.rows

@@ -17,7 +17,8 @@ from rag_service.query.fusion import fuse
 from rag_service.query.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.query.retriever import Mode, Retrieval, Retriever
-from rag_service.store.search import WILDCARD, SearchScope, inverse_document_frequency
+from rag_service.store.lexical import inverse_document_frequency
+from rag_service.store.scope import WILDCARD, SearchScope
 from rag_service.text.words import detect_language, frequencies
 
 
@@ -90,7 +91,7 @@ class KeywordRetriever(Retriever):
         )
 
     def _weigh(self, plan: QueryPlan) -> tuple[dict[str, float], float]:
-        """Weights of the question's terms and their ceiling, as `store.search.weigh_terms` has them."""
+        """Weights of the question's terms and their ceiling, as `store.lexical.weigh_terms` has them."""
         weights: dict[str, float] = {}
         own: dict[int, float] = {}  # group → rarity of the word itself
         stand_in: dict[int, float] = {}

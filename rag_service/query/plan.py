@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rag_service.definitions import IndexDefinition, Territory
 from rag_service.domain import Filters
-from rag_service.store.search import QueryTerm
+from rag_service.store.lexical import QueryTerm
 from rag_service.text.words import LANGUAGES, detect_language, terms, words
 
 FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages: names match across languages

@@ -1,7 +1,9 @@
 """Retrieval: question in, ranked hits out, under the caller's identity.
 
 The lexical leg runs while the question is embedded; the dense leg follows, candidates of both legs
-get the score of the other, and only the best of the fused ranking are read with their text.
+get the score of the other, and only the best of the fused ranking are read with their text. No
+connection is held while a slow embedding is awaited; one that is there in time (a cached question's)
+spares the second transaction.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
-from uuid import UUID
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -20,18 +21,10 @@ from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters, Hit, Identity, Scores
 from rag_service.query.fusion import Candidate, fuse
 from rag_service.query.plan import QueryPlan, make_plan
-from rag_service.store.search import (
-    SearchScope,
-    WeightedTerms,
-    find_documents_by_name,
-    read_candidates,
-    read_chunks,
-    resolve_scope,
-    score_lexical,
-    search_dense,
-    search_lexical,
-    weigh_terms,
-)
+from rag_service.store.dense import read_cosines, search_dense
+from rag_service.store.hits import read_chunks
+from rag_service.store.lexical import LexicalLeg, WeightedTerms, weigh_terms
+from rag_service.store.scope import SearchScope, find_documents_by_name, resolve_scope
 from rag_service.store.session import Connection, Database
 from rag_service.store.turns import Turns
 from rag_service.tracing import span
@@ -103,38 +96,29 @@ class Retriever:
         """
         clock = _Clock()
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(question))
+        ranked: list[Hit] | None = None
         try:
             async with self._turn(), self._database.transaction(identity) as connection:
-                index, plan, scope = await self._resolve(connection, question, filters)
-                clock.lap("scope")
-                query = index.query
-                terms = await weigh_terms(connection, scope, plan.terms, k1=query.bm25_k1)
-                lexical = (
-                    {}
-                    if mode == "dense"
-                    else await search_lexical(
-                        connection, scope, terms, k1=query.bm25_k1, b=query.bm25_b, limit=query.candidates
-                    )
-                )
-                clock.lap("lexical")
-            vector = None if embedding is None else await embedding
-            clock.lap("embedding")
+                begun = await self._begin(connection, question, filters, clock, mode=mode)
+                if embedding is None or embedding.done():
+                    vector = None if embedding is None else embedding.result()
+                    ranked = await self._rank(connection, begun, vector, clock, limit=limit, mode=mode, alpha=alpha)
+            if embedding is not None and ranked is None:
+                vector = await embedding
+                clock.lap("embedding")
+                async with self._turn(), self._database.transaction(identity) as connection:
+                    ranked = await self._rank(connection, begun, vector, clock, limit=limit, mode=mode, alpha=alpha)
         finally:
             if embedding is not None and not embedding.done():
                 embedding.cancel()
-        async with self._turn(), self._database.transaction(identity) as connection:
-            candidates = await self._rank(
-                connection, scope, index, plan.language, terms, lexical, vector, mode=mode, alpha=alpha
-            )
-            clock.lap("dense")
-            chunks = await read_chunks(connection, [candidate.id for candidate in candidates[:limit]])
-            clock.lap("read")
-        hits = tuple(
-            Hit(chunk=chunks[candidate.id], scores=_scores(candidate))
-            for candidate in candidates[:limit]
-            if candidate.id in chunks
+        return Retrieval(
+            plan=begun.plan,
+            index=begun.index,
+            scope=begun.scope,
+            hits=tuple(ranked or ()),
+            weights=begun.terms.weights,
+            timings_ms=clock.laps,
         )
-        return Retrieval(plan=plan, index=index, scope=scope, hits=hits, weights=terms.weights, timings_ms=clock.laps)
 
     def _turn(self) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._turns is None else self._turns.take()
@@ -142,6 +126,19 @@ class Retriever:
     async def _embed(self, question: str) -> list[float]:
         with span("embed"):
             return await self._embedding.aget_query_embedding(question)
+
+    async def _begin(
+        self, connection: Connection, question: str, filters: Filters, clock: _Clock, *, mode: Mode
+    ) -> _Begun:
+        """All of a search that needs no vector."""
+        index, plan, scope = await self._resolve(connection, question, filters)
+        clock.lap("scope")
+        query = index.query
+        terms = await weigh_terms(connection, scope, plan.terms, k1=query.bm25_k1)
+        leg = LexicalLeg(scope, terms, k1=query.bm25_k1, b=query.bm25_b)
+        lexical = {} if mode == "dense" else await leg.search(connection, limit=query.candidates)
+        clock.lap("lexical")
+        return _Begun(index=index, plan=plan, scope=scope, terms=terms, leg=leg, lexical=lexical)
 
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters
@@ -161,37 +158,50 @@ class Retriever:
     async def _rank(
         self,
         connection: Connection,
-        scope: SearchScope,
-        index: IndexDefinition,
-        language: str,
-        terms: WeightedTerms,
-        lexical: dict[int, float],
+        begun: _Begun,
         vector: list[float] | None,
+        clock: _Clock,
         *,
+        limit: int,
         mode: Mode,
         alpha: float | None,
-    ) -> list[Candidate]:
-        query = index.query
-        nearest = [] if vector is None else await search_dense(connection, vector, scope=scope, limit=query.candidates)
-        dense = dict(nearest)
-        ids = list(dense.keys() | lexical.keys())
-        documents, cosines = await read_candidates(connection, ids, vector)
-        if mode != "lexical":
-            dense |= {chunk_id: cosine for chunk_id, cosine in cosines.items() if chunk_id not in dense}
-        unscored: dict[int, UUID] = {
-            chunk_id: documents[chunk_id] for chunk_id in dense if chunk_id not in lexical and chunk_id in documents
-        }
-        lexical = lexical | await score_lexical(
-            connection, scope, terms.weights, chunks=unscored, k1=query.bm25_k1, b=query.bm25_b
-        )
+    ) -> list[Hit]:
+        """The dense leg, both scores for every candidate, and the best with their text."""
+        query = begun.index.query
+        dense: dict[int, float] = {}
+        lexical = dict(begun.lexical)
+        if vector is not None:
+            dense = dict(await search_dense(connection, vector, scope=begun.scope, limit=query.candidates))
+            lexical |= await begun.leg.score(connection, dense.keys() - lexical.keys())
+            dense |= await read_cosines(connection, list(lexical.keys() - dense.keys()), vector)
         share = query.alpha if alpha is None else alpha
-        return fuse(
+        candidates = fuse(
             dense,
             lexical,
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
-            ceiling=terms.ceiling,
-            calibration=query.fit_for(language),
-        )
+            ceiling=begun.terms.ceiling,
+            calibration=query.fit_for(begun.plan.language),
+        )[:limit]
+        clock.lap("dense")
+        chunks = await read_chunks(connection, [candidate.id for candidate in candidates])
+        clock.lap("read")
+        return [
+            Hit(chunk=chunks[candidate.id], scores=_scores(candidate))
+            for candidate in candidates
+            if candidate.id in chunks
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Begun:
+    """A search half done: all but what needs the question's vector."""
+
+    index: IndexDefinition
+    plan: QueryPlan
+    scope: SearchScope
+    terms: WeightedTerms
+    leg: LexicalLeg
+    lexical: Mapping[int, float]  # the best of the lexical leg
 
 
 class _Clock:

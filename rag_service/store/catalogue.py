@@ -11,8 +11,8 @@ from uuid import UUID
 from rag_service.domain import Span
 from rag_service.errors import NotFoundError, PermissionDeniedError
 from rag_service.store.documents import delete_document
+from rag_service.store.hits import read_span
 from rag_service.store.paging import Page, Slice, read_page
-from rag_service.store.search import read_span
 from rag_service.store.session import Connection
 from rag_service.store.uploads import UploadStatus
 

@@ -9,7 +9,7 @@ one INSERT per node, DDL at first use, session-wide settings, and connections wi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -21,7 +21,8 @@ from llama_index.vector_stores.postgres import PGVectorStore
 
 from rag_service.domain import Filters, Identity
 from rag_service.errors import InputError
-from rag_service.store.search import search_dense, vector_literal
+from rag_service.store.dense import search_dense, vector_literal
+from rag_service.store.postings import insert_postings, pack
 from rag_service.store.session import Connection, Database
 from rag_service.text.words import frequencies
 
@@ -38,8 +39,6 @@ CHAR_END = "char_end"
 LANGUAGE = "language"
 SPANS = "spans"  # [[start, end, {location}], ...] in document offsets
 REQUIRED_KEYS = (CORPUS_ID, DOCUMENT_ID, CHUNK_INDEX, CHAR_START, CHAR_END)
-
-_MAX_FREQUENCY = 32_767  # of smallint
 
 
 class ChunkStore(PGVectorStore):
@@ -249,40 +248,14 @@ def _serialise(node: BaseNode) -> dict[str, Any]:
 
 
 async def _insert_postings(
-    connection: Connection, ids: list[int], nodes: Sequence[BaseNode], counts: Sequence[dict[str, int]]
+    connection: Connection, ids: list[int], nodes: Sequence[BaseNode], counts: Sequence[Mapping[str, int]]
 ) -> None:
-    # (corpus, document) → term → its chunks, frequencies and lengths as PostgreSQL writes arrays
-    documents: dict[tuple[str, str], dict[str, tuple[list[str], list[str], list[str]]]] = {}
-    for chunk_id, node, counter in zip(ids, nodes, counts, strict=True):
-        postings = documents.setdefault((str(node.metadata[CORPUS_ID]), str(node.metadata[DOCUMENT_ID])), {})
-        number, length = str(chunk_id), str(sum(counter.values()))
-        for term, frequency in counter.items():
-            entry = postings.get(term)
-            if entry is None:
-                entry = postings[term] = ([], [], [])
-            entry[0].append(number)
-            entry[1].append(str(min(frequency, _MAX_FREQUENCY)))
-            entry[2].append(length)
-    for (corpus_id, document_id), postings in documents.items():
-        if not postings:
-            continue
-        terms = sorted(postings)
-        held = [postings[term] for term in terms]
-        # A document has thousands of terms. Arrays of arrays must be rectangular in SQL, so the inner ones
-        # travel as text; the outer ones as lines, which cost psycopg nothing. No term holds a line's end.
-        await connection.execute(
-            """INSERT INTO postings (corpus_id, document_id, term, chunk_ids, frequencies, lengths)
-               SELECT %s::uuid, %s::uuid, term, chunk_ids::bigint[], frequencies::smallint[], lengths::int[]
-               FROM unnest(string_to_array(%s, E'\n'), string_to_array(%s, E'\n'),
-                           string_to_array(%s, E'\n'), string_to_array(%s, E'\n'))
-                    AS t(term, chunk_ids, frequencies, lengths)""",
-            [
-                corpus_id,
-                document_id,
-                "\n".join(terms),
-                *("\n".join(["{" + ",".join(entry[part]) + "}" for entry in held]) for part in range(3)),
-            ],
-        )
+    documents: dict[tuple[str, str], list[int]] = {}  # (corpus, document) → places of its nodes
+    for place, node in enumerate(nodes):
+        documents.setdefault((str(node.metadata[CORPUS_ID]), str(node.metadata[DOCUMENT_ID])), []).append(place)
+    for (corpus_id, document_id), places in documents.items():
+        packed = pack([ids[place] for place in places], [counts[place] for place in places])
+        await insert_postings(connection, UUID(corpus_id), UUID(document_id), packed)
 
 
 async def _read_nodes(connection: Connection, chunk_ids: list[int]) -> dict[int, BaseNode]:

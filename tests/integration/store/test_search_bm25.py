@@ -12,9 +12,10 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.bench.exact import ExactBM25
 from rag_service.domain import Filters
-from rag_service.store import search
+from rag_service.store import lexical
 from rag_service.store.documents import delete_document
-from rag_service.store.search import QueryTerm, resolve_scope, score_lexical, search_lexical, weigh_terms
+from rag_service.store.lexical import LexicalLeg, QueryTerm, weigh_terms
+from rag_service.store.scope import resolve_scope
 from rag_service.store.session import Database
 from rag_service.text.words import terms
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
@@ -61,14 +62,12 @@ class Texts:
         async with self.database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters(corpus_ids=tuple(corpora)))
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=20)
+            found = await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=20)
             cursor = await connection.execute(
                 "SELECT id, text, document_id FROM data_chunks WHERE corpus_id = ANY(%s)", [list(corpora)]
             )
             rows = await cursor.fetchall()
-            again = await score_lexical(
-                connection, scope, weighed.weights, chunks={row[0]: row[2] for row in rows}, k1=K1, b=B
-            )
+            again = await LexicalLeg(scope, weighed, k1=K1, b=B).score(connection, [row[0] for row in rows])
         held = [text for corpus_id, chunks in self.documents.values() if corpus_id in corpora for text in chunks]
         assert sorted(row[1] for row in rows) == sorted(held)
         exact = ExactBM25([terms(row[1], "en") for row in rows], k1=K1, b=B)
@@ -105,17 +104,18 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
     texts = Texts(database, fake_embedding, seed=99)
     for _ in range(25):
         await texts.add(corpus)
-    monkeypatch.setattr(search, "POSTINGS_BUDGET", 10)
+    monkeypatch.setattr(lexical, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10)
     shared = []
     for _ in range(20):
         asked = texts.question()
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=3)
-            monkeypatch.setattr(search, "POSTINGS_BUDGET", 10_000)
-            exact = await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=3)
-            monkeypatch.setattr(search, "POSTINGS_BUDGET", 10)
+            found = await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3)
+            monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10_000)
+            exact = await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3)
+            monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10)
         assert all(score == pytest.approx(exact[key]) for key, score in found.items() if key in exact)
         shared.append(len(found.keys() & exact.keys()) / max(1, len(exact)))
     assert sum(shared) / len(shared) > 0.6
@@ -130,7 +130,7 @@ async def test_statistics_of_other_corpora_move_no_score(database: Database, fak
             scope = await resolve_scope(connection, Filters(corpus_ids=(mine,)))
             asked = [QueryTerm(term="delivery", group=0), QueryTerm(term="penalti", group=1)]
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            return await search_lexical(connection, scope, weighed, k1=K1, b=B, limit=5)
+            return await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=5)
 
     before = await score()
     await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)

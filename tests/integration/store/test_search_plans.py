@@ -16,6 +16,7 @@ from rag_service.definitions import load_index
 from rag_service.domain import Filters
 from rag_service.query.retriever import Mode, Retriever
 from rag_service.store.embedded import EmbeddedServer
+from rag_service.store.postings import pack
 from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, make_corpus
 
@@ -62,12 +63,11 @@ def load_generated(owner_conninfo: str, corpora: list[UUID]) -> None:
                     (chunk + 1, text, f"n{chunk}", vectors[chunk % len(vectors)], owner, document,
                      chunk % PER_DOCUMENT, 0, len(text), 120, "{}")
                 )  # fmt: skip
-        with cursor.copy(
-            "COPY rag.postings (corpus_id, term, document_id, chunk_ids, frequencies, lengths) FROM STDIN"
-        ) as copy:
+        with cursor.copy("COPY rag.postings (corpus_id, term, document_id, entries) FROM STDIN") as copy:
             for number, (document, owner) in enumerate(documents):
                 for term, chunks in _postings_of(generator, number):
-                    copy.write_row((owner, term, document, chunks, [1] * len(chunks), [120] * len(chunks)))
+                    entries = pack(chunks, [{term: 1, "": 119}] * len(chunks))[term]
+                    copy.write_row((owner, term, document, entries))
         cursor.execute(
             "CREATE INDEX data_chunks_embedding ON rag.data_chunks USING hnsw (embedding public.halfvec_cosine_ops)"
             " WITH (m = 4, ef_construction = 8)"

@@ -25,9 +25,10 @@ from rag_service.ingest.pipeline import DocumentInput
 from rag_service.ingest.stages import EmbeddingModel, Stages
 from rag_service.ingest.worker import Worker, WorkerOptions
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.dense import search_dense
 from rag_service.store.embedded import EmbeddedServer
+from rag_service.store.hits import read_chunks
 from rag_service.store.originals import DatabaseOriginals, OriginalStore
-from rag_service.store.search import read_chunks, search_dense
 from rag_service.store.session import Connection, Database
 from rag_service.store.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.users import create_user

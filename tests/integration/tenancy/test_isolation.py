@@ -26,10 +26,11 @@ from rag_service.store.agents import (
 )
 from rag_service.store.conversations import add_message, create_conversation, create_project, read_conversation
 from rag_service.store.corpora import list_corpora, read_corpus, update_corpus
+from rag_service.store.dense import vector_literal
 from rag_service.store.feedback import Thumbs, give_feedback, list_feedback
 from rag_service.store.keys import ALL_SCOPES, create_key, list_keys, revoke_key
 from rag_service.store.paging import Slice
-from rag_service.store.search import resolve_scope, vector_literal
+from rag_service.store.scope import resolve_scope
 from rag_service.store.session import Database
 from rag_service.store.users import update_user
 from tests.integration.tenancy.conftest import ADMIN, House, text_file
@@ -64,7 +65,15 @@ async def test_every_table_has_row_level_security(house: House) -> None:
 
 
 async def test_functions_that_see_past_row_level_security_are_not_public(house: House) -> None:
-    known = {"is_admin", "is_user", "count_postings", "count_chunks", "check_assignment", "discard_original"}
+    known = {
+        "is_admin",
+        "is_user",
+        "count_postings",
+        "delete_postings",
+        "count_chunks",
+        "check_assignment",
+        "discard_original",
+    }
     with house.owner() as owner:
         public = owner.execute(
             "SELECT proname FROM pg_proc WHERE pronamespace = 'rag'::regnamespace AND prosecdef"

@@ -1,0 +1,131 @@
+"""What a search may look at: corpora and documents, as filters and row-level security leave them.
+
+Filters restrict before anything is ranked, every value is a bound parameter, and expired documents are
+excluded by the queries themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rag_service.domain import Filters
+from rag_service.store.session import Connection
+
+WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
+_LISTED_DOCUMENTS = 2_000  # up to here a filter's documents are passed by id: the planner then knows their number
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchScope:
+    """What a search may look at, resolved against the database."""
+
+    corpus_ids: tuple[UUID, ...]  # active corpora that the identity may read and the request names
+    index_names: tuple[str, ...]  # definitions that rule them
+    chunk_count: int  # N of BM25: chunks of these corpora
+    mean_length: float  # mean chunk length of these corpora, in index terms
+    reachable: int  # chunks left after the document filters
+    document_ids: tuple[UUID, ...] | None  # the documents left, when a filter names few; None: not listed
+    expired: tuple[UUID, ...]  # documents to leave out
+    filters: Filters
+
+
+def document_conditions(filters: Filters) -> tuple[list[str], dict[str, Any]]:
+    """Conditions on `documents d` for the filters, with their parameters."""
+    conditions: list[str] = []
+    parameters: dict[str, Any] = {}
+
+    def add(condition: str, **values: Any) -> None:
+        conditions.append(condition)
+        parameters.update(values)
+
+    if filters.document_ids:
+        add("d.id = ANY(%(document_ids)s)", document_ids=list(filters.document_ids))
+    if filters.file_name is not None:
+        add("d.file_key = %(file_key)s", file_key=filters.file_name.lower())
+    if filters.source is not None:
+        add("d.source = %(source)s", source=filters.source)
+    if filters.tags:
+        add("d.tags @> %(tags)s::text[]", tags=list(filters.tags))
+    if filters.territory is not None:
+        add("(d.territory IS NULL OR d.territory = %(territory)s)", territory=filters.territory)
+    for number, (key, value) in enumerate(filters.fields.items()):
+        add(
+            f"coalesce(d.fields ->> %(key{number})s, %(wildcard)s) IN (%(value{number})s, %(wildcard)s)",
+            **{f"key{number}": key, f"value{number}": value, "wildcard": WILDCARD},
+        )
+    return conditions, parameters
+
+
+async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope:
+    """Find out which corpora and documents a search may look at."""
+    cursor = await connection.execute(
+        """SELECT c.id, c.index_name, coalesce(s.chunk_count, 0), coalesce(s.term_count, 0),
+                  ARRAY(SELECT d.id FROM documents d WHERE d.corpus_id = c.id AND d.expires_at <= now())
+           FROM corpora c LEFT JOIN corpus_statistics s ON s.corpus_id = c.id
+           WHERE c.active AND (%(all)s OR c.id = ANY(%(corpora)s))""",
+        {"all": not filters.corpus_ids, "corpora": list(filters.corpus_ids)},
+    )
+    rows = await cursor.fetchall()
+    corpora = [row[0] for row in rows]
+    chunk_count = int(sum(row[2] for row in rows))
+    term_count = int(sum(row[3] for row in rows))
+    expired = [document_id for row in rows for document_id in row[4]]
+    reachable, listed = chunk_count, None
+    conditions, parameters = document_conditions(filters)
+    if conditions:
+        cursor = await connection.execute(
+            f"""SELECT count(*), coalesce(sum(d.chunk_count), 0),
+                       (array_agg(d.id))[1:{_LISTED_DOCUMENTS + 1}]
+                FROM documents d WHERE d.corpus_id = ANY(%(corpora)s) AND {" AND ".join(conditions)}""",  # noqa: S608 - fixed text
+            {**parameters, "corpora": corpora},
+        )
+        row = await cursor.fetchone()
+        documents, reachable, ids = row if row is not None else (0, 0, None)
+        listed = tuple(ids or ()) if documents <= _LISTED_DOCUMENTS else None
+    return SearchScope(
+        corpus_ids=tuple(corpora),
+        index_names=tuple(sorted({row[1] for row in rows})),
+        chunk_count=chunk_count,
+        mean_length=term_count / chunk_count if chunk_count else 0.0,
+        reachable=int(reachable),
+        document_ids=listed,
+        expired=tuple(expired),
+        filters=filters,
+    )
+
+
+async def find_documents_by_name(connection: Connection, scope: SearchScope, names: Sequence[str]) -> tuple[UUID, ...]:
+    """Documents in scope whose file is called one of the names (lower case, with or without extension)."""
+    cursor = await connection.execute(
+        "SELECT id FROM documents WHERE corpus_id = ANY(%(corpora)s) AND file_key = ANY(%(names)s)"
+        " UNION SELECT id FROM documents WHERE corpus_id = ANY(%(corpora)s) AND file_stem = ANY(%(names)s)",
+        {"corpora": list(scope.corpus_ids), "names": list(names)},
+    )
+    return tuple(row[0] for row in await cursor.fetchall())
+
+
+def chunk_conditions(scope: SearchScope, alias: str, *, with_type: bool) -> tuple[str, dict[str, Any]]:
+    """Conditions on a table with corpus_id and document_id that keep a search inside its scope."""
+    conditions = [f"{alias}.corpus_id = ANY(%(corpora)s)"]
+    parameters: dict[str, Any] = {"corpora": list(scope.corpus_ids)}
+    if scope.document_ids is not None:
+        conditions.append(f"{alias}.document_id = ANY(%(documents)s)")
+        parameters["documents"] = list(scope.document_ids)
+    else:
+        document, values = document_conditions(scope.filters)
+        if document:
+            parameters.update(values)
+            conditions.append(
+                f"{alias}.document_id IN (SELECT d.id FROM documents d"  # noqa: S608 - fixed text
+                f" WHERE d.corpus_id = ANY(%(corpora)s) AND {' AND '.join(document)})"
+            )
+    if scope.expired:
+        conditions.append(f"{alias}.document_id <> ALL(%(expired)s)")
+        parameters["expired"] = list(scope.expired)
+    if with_type and scope.filters.chunk_types:
+        conditions.append(f"{alias}.chunk_type = ANY(%(chunk_types)s)")
+        parameters["chunk_types"] = list(scope.filters.chunk_types)
+    return " AND ".join(conditions), parameters
