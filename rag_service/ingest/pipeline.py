@@ -29,7 +29,7 @@ from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.parse import clean_file_name
 from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus
-from rag_service.store.documents import DocumentState, NewDocument, find_document, store_document
+from rag_service.store.documents import NewDocument, find_document, store_document
 from rag_service.store.originals import OriginalKey, OriginalStore, forget_earlier_originals
 from rag_service.store.session import Database
 from rag_service.text.words import detect_language, fold
@@ -67,6 +67,19 @@ class Ingested:
     document_id: UUID
     outcome: Outcome
     chunk_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """A document that is to be ingested: its place is known, its text not yet."""
+
+    source: DocumentInput
+    corpus_id: UUID
+    document_id: UUID  # kept when a document of the same name is replaced
+    name: str  # in the corpus
+    content_hash: str  # SHA-256 of the bytes, hex
+    fingerprint: str  # of the ingest settings
+    replaces: bool  # a document of this name is stored
 
 
 class Ingestor:
@@ -112,28 +125,54 @@ class Ingestor:
             EmbeddingError: the model fails; nothing was changed.
             StoreError: the database fails; nothing was changed.
         """
-        name = source.name or clean_file_name(source.file_name)
+        admitted = await self.admit(source, corpus=corpus, index=index, identity=identity)
+        if isinstance(admitted, Ingested):
+            return admitted
+        parsed = await self._parser(source.data, source.file_name)
+        document = describe_document(admitted, parsed, index)
+        nodes = await self._embed(document, parsed, index, corpus=corpus, identity=identity)
+        return await self.store(admitted, document, nodes, identity=identity)
+
+    async def admit(
+        self, source: DocumentInput, *, corpus: Corpus, index: IndexDefinition, identity: Identity
+    ) -> Admitted | Ingested:
+        """What there is to do for a document: nothing, where its content is stored already; else where it belongs."""
+        name = document_name(source)
         content_hash = hashlib.sha256(source.data).hexdigest()
         fingerprint = self.fingerprint(index)
         async with self._database.transaction(identity) as connection:
             stored = await find_document(connection, corpus.id, name=name, content_hash=content_hash)
         if stored is not None and (stored.content_hash, stored.fingerprint) == (content_hash, fingerprint):
             return Ingested(document_id=stored.id, outcome=Outcome.UNCHANGED, chunk_count=stored.chunk_count)
-        parsed = await self._parser(source.data, source.file_name)
-        document = _describe(
-            source, parsed, index, corpus=corpus, name=name, content_hash=content_hash, fingerprint=fingerprint,
-            stored=stored,
-        )  # fmt: skip
-        nodes = await self._embed(document, parsed, index, corpus=corpus, identity=identity)
+        replaced = stored if stored is not None and stored.name == name else None
+        return Admitted(
+            source=source,
+            corpus_id=corpus.id,
+            document_id=uuid4() if replaced is None else replaced.id,
+            name=name,
+            content_hash=content_hash,
+            fingerprint=fingerprint,
+            replaces=replaced is not None,
+        )
+
+    async def store(
+        self, admitted: Admitted, document: NewDocument, nodes: Sequence[BaseNode], *, identity: Identity
+    ) -> Ingested:
+        """Store an admitted document with its embedded chunks and its original, in one transaction.
+
+        Raises:
+            DocumentError: it has no chunks.
+            StoreError: the database fails; nothing was changed.
+        """
         if not nodes:
             raise DocumentError(f"{document.file_name} holds no text that could be searched.")
         async with self._database.transaction(identity) as connection:
             await store_document(connection, document, nodes)
             if self._originals is not None:
-                key = OriginalKey(document_id=document.id, content_hash=content_hash)
-                await self._originals.write(connection, key, corpus_id=corpus.id, data=source.data)
+                key = OriginalKey(document_id=document.id, content_hash=document.content_hash)
+                await self._originals.write(connection, key, corpus_id=document.corpus_id, data=admitted.source.data)
                 await forget_earlier_originals(connection, key)
-        outcome = Outcome.ADDED if stored is None else Outcome.REPLACED
+        outcome = Outcome.REPLACED if admitted.replaces else Outcome.ADDED
         return Ingested(document_id=document.id, outcome=outcome, chunk_count=len(nodes))
 
     async def ingest_all(
@@ -159,8 +198,7 @@ class Ingestor:
 
         async def ingest(source: DocumentInput) -> tuple[DocumentInput, Ingested | DocumentError]:
             try:
-                name = source.name or clean_file_name(source.file_name)
-                async with by_name[name], by_content[hashlib.sha256(source.data).digest()]:
+                async with by_name[document_name(source)], by_content[hashlib.sha256(source.data).digest()]:
                     return source, await self.ingest(source, corpus=corpus, index=index, identity=identity)
             except DocumentError as error:
                 return source, error
@@ -194,45 +232,44 @@ class Ingestor:
         if isinstance(embedding, CachedEmbedding):
             embedding = embedding.for_corpus(corpus, identity)
         pipeline = IngestionPipeline(transformations=[Chunker(index.ingest), embedding], disable_cache=True)
-        metadata = {
-            CORPUS_ID: str(document.corpus_id),
-            DOCUMENT_ID: str(document.id),
-            LANGUAGE: document.language,
-            TITLE: document.title,
-        }
-        nodes: Sequence[BaseNode] = await pipeline.arun(
-            documents=[as_llama_document(parsed.text, parsed.spans, metadata)]
-        )
+        nodes: Sequence[BaseNode] = await pipeline.arun(documents=[as_uncut_node(document, parsed)])
         return nodes
 
 
-def _describe(
-    source: DocumentInput,
-    parsed: ParsedDocument,
-    index: IndexDefinition,
-    *,
-    corpus: Corpus,
-    name: str,
-    content_hash: str,
-    fingerprint: str,
-    stored: DocumentState | None,
-) -> NewDocument:
+def document_name(source: DocumentInput) -> str:
+    """Under which name a document is known in its corpus."""
+    return source.name or clean_file_name(source.file_name)
+
+
+def as_uncut_node(document: NewDocument, parsed: ParsedDocument) -> BaseNode:
+    """A document as the chunker takes it, with the metadata that the store asks of every chunk."""
+    metadata = {
+        CORPUS_ID: str(document.corpus_id),
+        DOCUMENT_ID: str(document.id),
+        LANGUAGE: document.language,
+        TITLE: document.title,
+    }
+    return as_llama_document(parsed.text, parsed.spans, metadata)
+
+
+def describe_document(admitted: Admitted, parsed: ParsedDocument, index: IndexDefinition) -> NewDocument:
+    """An admitted document as it is stored; what its uploader said wins over what it says of itself."""
+    source = admitted.source
     declared = {key: str(value) for key, value in parsed.metadata.items() if key in index.ingest.filter_fields}
     tags = source.tags or tuple(str(tag) for tag in parsed.metadata.get("tags") or ())
     origin = source.source or parsed.metadata.get("source")
-    replaces = stored is not None and stored.name == name
     return NewDocument(
-        id=stored.id if stored is not None and replaces else uuid4(),
-        corpus_id=corpus.id,
-        name=name,
+        id=admitted.document_id,
+        corpus_id=admitted.corpus_id,
+        name=admitted.name,
         title=source.title or parsed.title,
         file_name=PurePosixPath(clean_file_name(source.file_name)).name,
         source=None if origin is None else str(origin),
         tags=tags,
         language=_language(parsed, index),
         media_type=parsed.media_type,
-        content_hash=content_hash,
-        fingerprint=fingerprint,
+        content_hash=admitted.content_hash,
+        fingerprint=admitted.fingerprint,
         text=parsed.text,
         fields={**declared, **source.fields},
         metadata={**parsed.metadata, **source.metadata},

@@ -20,12 +20,12 @@ from llama_index.core.schema import BaseNode
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import ConfigurationError, DocumentError, NotFoundError
-from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
+from rag_service.ingest.chunking import Chunker
 from rag_service.ingest.embedding_cache import CachedEmbedding
-from rag_service.ingest.pipeline import DocumentInput, Parser, _describe
-from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE, lock_corpora
+from rag_service.ingest.pipeline import Admitted, DocumentInput, Parser, as_uncut_node, describe_document
+from rag_service.store.chunks import lock_corpora
 from rag_service.store.corpora import Corpus, require_writable
-from rag_service.store.documents import DocumentState, NewDocument, store_document
+from rag_service.store.documents import NewDocument, store_document
 from rag_service.store.originals import OriginalKey, OriginalStore
 from rag_service.store.session import Connection, Database
 from rag_service.store.uploads import (
@@ -134,8 +134,8 @@ class Stages:
         name: str,
         data: bytes,
     ) -> NewDocument:
-        return _describe(
-            DocumentInput(
+        admitted = Admitted(
+            source=DocumentInput(
                 data=data,
                 file_name=upload.file_name,
                 name=name,
@@ -146,14 +146,14 @@ class Stages:
                 metadata=upload.metadata,
                 expires_at=upload.expires_at,
             ),
-            parsed,
-            index,
-            corpus=corpus,
+            corpus_id=corpus.id,
+            document_id=upload.document_id,
             name=name,
             content_hash=upload.content_hash,
             fingerprint=self._model.fingerprint(index),
-            stored=DocumentState(id=upload.document_id, name=name, content_hash="", fingerprint="", chunk_count=0),
+            replaces=True,
         )
+        return describe_document(admitted, parsed, index)
 
     async def _embed(
         self, upload: Upload, identity: Identity, corpus: Corpus, nodes: Sequence[BaseNode]
@@ -197,10 +197,4 @@ async def _begin_writing(connection: Connection, upload: Upload) -> datetime | N
 
 def _cut(document: NewDocument, parsed: ParsedDocument, index: IndexDefinition) -> list[BaseNode]:
     """Chunks of a document with the metadata that the store asks for. Seconds for a long one: use a thread."""
-    metadata = {
-        CORPUS_ID: str(document.corpus_id),
-        DOCUMENT_ID: str(document.id),
-        LANGUAGE: document.language,
-        TITLE: document.title,
-    }
-    return Chunker(index.ingest)([as_llama_document(parsed.text, parsed.spans, metadata)])
+    return Chunker(index.ingest)([as_uncut_node(document, parsed)])
