@@ -49,6 +49,7 @@ def fuse(
     alpha: float,
     ceiling: float,
     calibration: RelevanceFit | None,
+    limit: int | None = None,
 ) -> list[Candidate]:
     """Rank the union of both legs, best first.
 
@@ -59,6 +60,7 @@ def fuse(
         ceiling: the most BM25 that the question's words could give; 0 when the leg did not run.
         calibration: logistic from cosine and coverage to relevance; None takes a rough default. Where the
             dense leg did not run, `BY_WORDS` takes its place.
+        limit: most candidates returned; None returns all.
     """
     best_bm25 = max(lexical.values(), default=0.0)
     scale = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
@@ -67,22 +69,27 @@ def fuse(
         alpha, trust = 1.0, 1.0
     elif not dense:
         alpha, calibration = 0.0, BY_WORDS
+    lexical_share = (1 - alpha) / scale if scale else 0.0
+    fused = {
+        chunk_id: alpha * trust * (dense.get(chunk_id) or 0.0) + lexical_share * (lexical.get(chunk_id) or 0.0)
+        for chunk_id in dense.keys() | lexical.keys()
+    }
+    best = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))[:limit]
     candidates = []
-    for chunk_id in dense.keys() | lexical.keys():
+    for chunk_id in best:
         cosine, bm25 = dense.get(chunk_id), lexical.get(chunk_id)
         coverage = min(1.0, (bm25 or 0.0) / ceiling) if ceiling > 0 else None
-        fused = alpha * trust * (cosine or 0.0) + ((1 - alpha) * (bm25 or 0.0) / scale if scale else 0.0)
         candidates.append(
             Candidate(
                 id=chunk_id,
                 dense=cosine,
                 bm25=bm25,
                 coverage=coverage,
-                fused=fused,
+                fused=fused[chunk_id],
                 relevance=relevance(cosine or 0.0, coverage or 0.0, calibration),
             )
         )
-    return sorted(candidates, key=lambda candidate: (-candidate.fused, candidate.id))
+    return candidates
 
 
 def _trust_in_dense(

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from rag_service.definitions import IndexDefinition, Territory
 from rag_service.domain import Filters
@@ -97,13 +98,19 @@ def _synonym_terms(
 
 
 def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str], language: str) -> int | None:
-    wanted = words(expression)
-    stemmed = [(terms(word, language) or [word])[0] for word in wanted]
+    wanted, stemmed = _cut(expression, language)
     for start in range(len(asked) - len(wanted) + 1):
         end = start + len(wanted)
-        if list(asked[start:end]) == wanted or list(stems[start:end]) == stemmed:
+        if tuple(asked[start:end]) == wanted or tuple(stems[start:end]) == stemmed:
             return start
     return None
+
+
+@lru_cache(maxsize=20_000)
+def _cut(expression: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(words, stems) of an expression of a definition: the same for every question."""
+    wanted = tuple(words(expression))
+    return wanted, tuple((terms(word, language) or [word])[0] for word in wanted)
 
 
 def find_territory(question: str, territories: Sequence[Territory]) -> str | None:
@@ -112,7 +119,7 @@ def find_territory(question: str, territories: Sequence[Territory]) -> str | Non
     Cities stand for the territory they lie in. Returns the territory's name, or None.
     """
     names = {
-        tuple(words(name)): territory.name
+        _cut(name, "")[0]: territory.name
         for territory in territories
         for name in (*territory.cities, *territory.aliases, territory.name)
     }

@@ -181,7 +181,8 @@ class Retriever:
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ceiling,
             calibration=query.fit_for(begun.plan.language),
-        )[:limit]
+            limit=limit,
+        )
         clock.lap("dense")
         chunks = await read_chunks(connection, [candidate.id for candidate in candidates])
         clock.lap("read")

@@ -217,6 +217,8 @@ def _split_by_rarity(terms: WeightedTerms) -> tuple[list[str], list[str]]:
     no more than `NEGLIGIBLE` of what all could, chunks that hold none but those are not looked for.
     """
     ordered = sorted(terms.weights, key=lambda term: (terms.chunk_frequencies[term], term))
+    if sum(terms.chunk_frequencies[term] for term in ordered) <= POSTINGS_BUDGET:
+        return ordered, []
     left = total = sum(terms.weights.values())
     read = 0
     for number, term in enumerate(ordered):

@@ -77,7 +77,7 @@ def _create_role(connection: psycopg.Connection, role: str, password: str | None
         ) from error
 
 
-def _upgrade(owner_conninfo: str, role: str, dimension: int) -> None:
+def _upgrade(owner_conninfo: str, role: str, dimension: int, *, revision: str = "head") -> None:
     # Alembic and SQLAlchemy are imported only where there is something to migrate: 0.2 s saved at start.
     from alembic import command
     from alembic.config import Config
@@ -93,7 +93,7 @@ def _upgrade(owner_conninfo: str, role: str, dimension: int) -> None:
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(owner_conninfo), poolclass=NullPool)
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
 
 def _check_dimension(connection: psycopg.Connection, dimension: int) -> None:

@@ -29,7 +29,9 @@ class Database:
             idle_timeout: seconds after which the server ends a transaction in which nothing happens: a
                 process that was frozen (a paused virtual machine, swapping) must not keep its locks.
         """
-        options = f"-c search_path=rag,public -c idle_in_transaction_session_timeout={int(idle_timeout * 1000)}"
+        # Compiling a search's plan (jit) would take longer than running it.
+        options = "-c search_path=rag,public -c jit=off"
+        options += f" -c idle_in_transaction_session_timeout={int(idle_timeout * 1000)}"
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo,
             min_size=1,

@@ -8,7 +8,7 @@
 ALTER TABLE rag.postings RENAME TO postings_before;
 
 -- The entries of a term in a document, 8 bytes for each chunk as int8send() writes them:
--- id << 24 | frequency (at most 255) << 16 | length of the chunk in index terms (at most 65,535).
+-- (id << 24) | (frequency, at most 255, << 16) | length of the chunk in index terms, at most 65,535.
 -- A row holds at most 200 entries, since an index entry must stay below 2,700 bytes; then there are several.
 CREATE TABLE rag.postings (
     corpus_id   uuid NOT NULL,
@@ -22,7 +22,7 @@ ALTER TABLE rag.postings SET (autovacuum_vacuum_insert_scale_factor = 0.05, auto
 
 INSERT INTO rag.postings (corpus_id, term, document_id, entries)
 SELECT p.corpus_id, p.term, p.document_id,
-       string_agg(int8send(u.id << 24 | least(u.frequency, 255)::bigint << 16 | least(u.length, 65535)), ''
+       string_agg(int8send((u.id << 24) | (least(u.frequency, 255)::bigint << 16) | least(u.length, 65535)), ''
                   ORDER BY u.number)
 FROM rag.postings_before p,
      unnest(p.chunk_ids, p.frequencies, p.lengths) WITH ORDINALITY AS u(id, frequency, length, number)
