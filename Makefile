@@ -29,6 +29,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
+	$(BIN)/python -m tests.soak.cold_start
 	$(BIN)/python -m tests.soak.stream_load $(ARGS)
 
 format: $(VENV)/.dev

@@ -7,33 +7,22 @@ decided by the database in each transaction; deactivating a user works at once, 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import jwt
-import structlog
-
 from rag_service.domain import Identity, Role
-from rag_service.errors import AuthenticationError, InputError, StoreError
+from rag_service.errors import AuthenticationError, InputError
 from rag_service.settings import Settings
 from rag_service.store.keys import ALL_SCOPES, Scope, identify_key, is_key
 from rag_service.store.session import Database
 
-log = structlog.get_logger(__name__)
+if TYPE_CHECKING:
+    from rag_service.bearer_tokens import JwksFetcher, TokenChecker
 
-JwksFetcher = Callable[[str], Awaitable[Mapping[str, Any]]]  # URL → the issuer's key set (RFC 7517)
-
-# Signatures with public keys only: an issuer's token never proves itself with a shared secret (RFC 8725, 3.1).
-_PUBLIC_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-_OWN_ALGORITHMS = ("HS256",)
-_LEEWAY_SECONDS = 10  # for clocks that differ
-_JWKS_SECONDS = 300.0  # a key set is fetched again after
-_JWKS_PAUSE_SECONDS = 5.0  # least time between two fetches: unknown key ids must not make us flood the issuer
 _REMEMBERED = 10_000  # credentials
 _MAX_CREDENTIAL = 16_384  # characters
 _SCOPE_PREFIX = "rag:"  # of our scopes in a token's `scope`
@@ -52,13 +41,6 @@ def scopes_of(identity: Identity) -> frozenset[Scope]:
     return identity.scopes if isinstance(identity, Principal) else ALL_SCOPES
 
 
-class IssuerUnreachableError(StoreError):
-    """The keys of the token's issuer cannot be fetched."""
-
-    code = "issuer_unavailable"
-    help = "Try again shortly; RAG_JWT_JWKS_URL must be reachable from the service."
-
-
 class Authenticator:
     """Turns request headers into an identity; holds nothing but a short memory."""
 
@@ -72,7 +54,7 @@ class Authenticator:
         self._database = database
         self._seconds = settings.auth_cache_seconds
         self._memory = _Memory(self._seconds)
-        self._tokens = _TokenChecker(settings, fetch_jwks or fetch_jwks_over_http)
+        self._tokens = _token_checker(settings, fetch_jwks)
 
     async def authenticate(self, headers: Mapping[str, str]) -> Principal:
         """The identity that the headers prove.
@@ -105,6 +87,8 @@ class Authenticator:
         return principal, until
 
     async def _from_token(self, token: str) -> tuple[Principal, float | None]:
+        if self._tokens is None:
+            raise AuthenticationError("Bearer tokens are not set up here; use an API key.")
         claims = await self._tokens.check(token)
         subject = str(claims["sub"]).replace("\0", "\ufffd")  # PostgreSQL's text holds no NUL
         async with self._database.transaction(None) as connection:
@@ -117,7 +101,16 @@ class Authenticator:
         if row is None:
             raise AuthenticationError("The token is valid, but there is no active user with its subject.")
         principal = Principal(user_id=row[0], role=Role(row[1]), scopes=_token_scopes(claims))
-        return principal, float(claims["exp"]) + _LEEWAY_SECONDS
+        return principal, self._tokens.end_of(claims)
+
+
+def _token_checker(settings: Settings, fetch: JwksFetcher | None) -> TokenChecker | None:
+    """None where bearer tokens are not set up, which spares the start the libraries of cryptography."""
+    if settings.jwt_secret is None and settings.jwt_jwks_url is None:
+        return None
+    from rag_service.bearer_tokens import TokenChecker
+
+    return TokenChecker(settings, fetch)
 
 
 def _find_credential(headers: Mapping[str, str]) -> str:
@@ -189,116 +182,3 @@ class _Memory:
 
 def _digest(credential: str) -> bytes:
     return hashlib.sha256(credential.encode(errors="surrogatepass")).digest()
-
-
-class _TokenChecker:
-    """Checks signature, issuer, audience and times of a token."""
-
-    def __init__(self, settings: Settings, fetch: JwksFetcher):
-        self._settings = settings
-        self._secret = None if settings.jwt_secret is None else settings.jwt_secret.get_secret_value()
-        self._keys = None if settings.jwt_jwks_url is None else _KeySet(settings.jwt_jwks_url, fetch)
-
-    @property
-    def own(self) -> bool:
-        """Whether tokens are signed with our own secret."""
-        return self._secret is not None
-
-    async def check(self, token: str) -> Mapping[str, Any]:
-        """The token's claims.
-
-        Raises:
-            AuthenticationError: says what is wrong with it.
-            IssuerUnreachableError: the issuer's keys cannot be had.
-        """
-        if self._secret is None and self._keys is None:
-            raise AuthenticationError("Bearer tokens are not set up here; use an API key.")
-        try:
-            if self._secret is not None:
-                return self._decode(token, self._secret, _OWN_ALGORITHMS)
-            key = await self._key_of(token)
-            return self._decode(token, key, _PUBLIC_ALGORITHMS)
-        except jwt.ExpiredSignatureError as error:
-            raise AuthenticationError("The token has expired.") from error
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise AuthenticationError("The token is not valid here.") from error
-
-    def _decode(self, token: str, key: Any, algorithms: Sequence[str]) -> Mapping[str, Any]:
-        required = ["exp", "sub"]
-        required += ["iss"] if self._settings.jwt_issuer else []
-        required += ["aud"] if self._settings.jwt_audience else []
-        claims: Mapping[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=list(algorithms),
-            issuer=self._settings.jwt_issuer,
-            audience=self._settings.jwt_audience,
-            leeway=_LEEWAY_SECONDS,
-            options={"require": required, "verify_aud": self._settings.jwt_audience is not None},
-        )
-        return claims
-
-    async def _key_of(self, token: str) -> Any:
-        header = jwt.get_unverified_header(token)
-        if header.get("alg") not in _PUBLIC_ALGORITHMS or self._keys is None:
-            raise jwt.InvalidAlgorithmError("not an allowed algorithm")
-        return await self._keys.find(header.get("kid"))
-
-
-class _KeySet:
-    """An issuer's public keys; fetched at first use, after five minutes, and when a key id is unknown."""
-
-    def __init__(self, url: str, fetch: JwksFetcher):
-        self._url = url
-        self._fetch = fetch
-        self._keys: dict[str | None, Any] = {}
-        self._fetched = float("-inf")
-        self._tried = float("-inf")
-        self._lock = asyncio.Lock()
-
-    async def find(self, key_id: str | None) -> Any:
-        """The key of an id.
-
-        Raises:
-            AuthenticationError: the issuer has no such key.
-            IssuerUnreachableError: the key set cannot be fetched, and none is known.
-        """
-        now = time.monotonic()
-        if key_id not in self._keys or now - self._fetched > _JWKS_SECONDS:
-            await self._refresh(key_id)
-        if not self._keys:
-            raise IssuerUnreachableError("The token cannot be checked now.", retry_after=5)
-        if key_id not in self._keys:
-            raise AuthenticationError("The token is signed with a key that its issuer does not publish.")
-        return self._keys[key_id]
-
-    async def _refresh(self, key_id: str | None) -> None:
-        async with self._lock:
-            now = time.monotonic()
-            fresh = now - self._fetched <= _JWKS_SECONDS
-            if (key_id in self._keys and fresh) or now - self._tried < _JWKS_PAUSE_SECONDS:
-                return
-            self._tried = now
-            try:
-                parsed = jwt.PyJWKSet.from_dict(dict(await self._fetch(self._url)))
-            except Exception as error:
-                # Keys that are known stay in use: an issuer that is down must not lock everybody out.
-                log.warning("jwks_not_refreshed", exc_info=error)
-                return
-            self._keys = {key.key_id: key.key for key in parsed.keys}
-            self._fetched = now
-
-
-async def fetch_jwks_over_http(url: str) -> Mapping[str, Any]:
-    """An issuer's key set.
-
-    Raises:
-        httpx.HTTPError: it cannot be had.
-    """
-    import httpx
-
-    async with httpx.AsyncClient(timeout=5.0, follow_redirects=False) as client:
-        response = await client.get(url, headers={"Accept": "application/json"})
-        response.raise_for_status()
-        found: Mapping[str, Any] = response.json()
-        return found

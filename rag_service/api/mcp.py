@@ -10,6 +10,7 @@ The SDK is an extra. Nothing of it is imported before a server is made.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -66,21 +67,12 @@ def mcp_mount(services: Services, *, permit: Permit | None = None) -> McpMount:
         ConfigurationError: the extra `mcp` is not installed.
     """
     check_installed()
-    running: list[StreamableHTTPSessionManager] = []
+    sessions = _Sessions(services)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncGenerator[None]:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-        server = make_server(services, _identity_of_request)
-        # Host and Origin have been checked by what surrounds every request (`RequestContext`).
-        manager = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=BODY_LIMIT)
-        async with manager.run():
-            running.append(manager)
-            try:
-                yield
-            finally:
-                running.clear()
+        async with sessions.open():
+            yield
 
     @asgi(PATH, is_mount=True, copy_scope=False)
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,9 +85,58 @@ def mcp_mount(services: Services, *, permit: Permit | None = None) -> McpMount:
             await problem_response(report(error)).to_asgi_response(None, request)(scope, receive, send)
             return
         cast("dict[str, Any]", scope)[_IDENTITY] = identity
-        await running[0].handle_request(cast("Any", scope), cast("Any", receive), cast("Any", send))
+        manager = await sessions.manager()
+        await manager.handle_request(cast("Any", scope), cast("Any", receive), cast("Any", send))
 
     return McpMount(route=serve, lifespan=lifespan)
+
+
+class _Sessions:
+    """The SDK's session manager, made for the first request.
+
+    To import the SDK takes half a second, a fifth of the service's start, and most services are never asked.
+    """
+
+    def __init__(self, services: Services):
+        self._services = services
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None]:
+        """Requests may come within."""
+        self._wanted = asyncio.Event()
+        self._made: asyncio.Future[StreamableHTTPSessionManager] = asyncio.get_running_loop().create_future()
+        # In a task of its own, because the manager has to be left by the task that has entered it.
+        running = asyncio.create_task(self._run(), name="mcp-sessions")
+        try:
+            yield
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            self._made.cancel()
+
+    async def manager(self) -> StreamableHTTPSessionManager:
+        """The running manager; the first caller waits for the import."""
+        self._wanted.set()
+        return await asyncio.shield(self._made)
+
+    async def _run(self) -> None:
+        await self._wanted.wait()
+        try:
+            manager = await asyncio.to_thread(self._make)  # streams go on meanwhile
+            async with manager.run():
+                self._made.set_result(manager)
+                await asyncio.Event().wait()  # until cancelled
+        except Exception as error:
+            if self._made.done():
+                raise
+            self._made.set_exception(error)
+
+    def _make(self) -> StreamableHTTPSessionManager:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        server = make_server(self._services, _identity_of_request)
+        # Host and Origin have been checked by what surrounds every request (`RequestContext`).
+        return StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=BODY_LIMIT)
 
 
 async def serve_stdio(services: Services, headers: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ from llama_index.llms.ollama import Ollama
 from ollama import AsyncClient
 
 from rag_service.models.responses import note_response
+from rag_service.models.tls import tls_context
 from rag_service.settings import Settings
 
 
@@ -22,6 +23,7 @@ def build_client(settings: Settings, *, read_timeout: float) -> AsyncClient:
         # Slots bound the calls; a second bound here would only queue out of sight.
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=settings.model_concurrency),
         event_hooks={"response": [note_response]},
+        verify=tls_context(),
     )
 
 

@@ -17,6 +17,7 @@ from llama_index.embeddings.ollama import OllamaEmbedding
 from rag_service.models.embedding_calls import EmbeddingCalls, Vectors, embedding_error, fill_blanks
 from rag_service.models.ollama import build_client
 from rag_service.models.resilience import RetryPolicy
+from rag_service.models.tls import tls_context
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -36,7 +37,7 @@ class OllamaServiceEmbedding(OllamaEmbedding):
             model_name=settings.embedding_model,
             base_url=settings.ollama_url,
             embed_batch_size=settings.embedding_batch_size,
-            client_kwargs={"timeout": settings.first_token_timeout},
+            client_kwargs={"timeout": settings.first_token_timeout, "verify": tls_context()},
         )
         self._async_client = build_client(settings, read_timeout=settings.answer_timeout)
         self._calls = EmbeddingCalls(settings, retries=retries)

@@ -21,6 +21,7 @@ from openai.resources.embeddings import AsyncEmbeddings as _AsyncEmbeddings
 from rag_service.models.embedding_calls import EmbeddingCalls, Vectors, embedding_error, fill_blanks
 from rag_service.models.resilience import RetryPolicy
 from rag_service.models.responses import note_response
+from rag_service.models.tls import tls_context
 from rag_service.settings import Settings
 
 # The package loads these at their first use, a second of work in the middle of the first request.
@@ -35,6 +36,7 @@ def build_http_client(settings: Settings, *, read_timeout: float) -> httpx.Async
         timeout=httpx.Timeout(read_timeout, connect=settings.connect_timeout, pool=settings.connect_timeout),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=settings.model_concurrency),
         event_hooks={"response": [note_response]},
+        verify=tls_context(),
     )
 
 

@@ -9,6 +9,7 @@ import httpx
 
 from rag_service.errors import EmbeddingError, ModelError
 from rag_service.models.breaker import CircuitBreaker, CircuitOpenError
+from rag_service.models.tls import tls_context
 from rag_service.settings import Settings
 
 KEPT_SECONDS = 2.0  # an outcome is kept this long: a load balancer may ask many times a second
@@ -59,7 +60,7 @@ class ServerProbe:
 
     async def _ask(self) -> ModelError | None:
         try:
-            async with httpx.AsyncClient(timeout=self._timeout) as client:
+            async with httpx.AsyncClient(timeout=self._timeout, verify=tls_context()) as client:
                 reply = await client.get(self._url, headers=self._headers)
         except httpx.HTTPError as error:
             failure = self._error("The server cannot be reached.")

@@ -14,9 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from rag_service.definitions import shipped_folder
+from rag_service.definitions import load_yaml, shipped_folder
 from rag_service.domain import Hit
 from rag_service.errors import DefinitionError
 from rag_service.query.untrusted import neutralise, neutralise_metadata
@@ -104,7 +102,7 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
         for language in LANGUAGES:
             templates["grounded", language] = _load_template(replacement, "grounded")
     messages_file = root / "messages.yaml"
-    messages = yaml.safe_load(messages_file.read_text(encoding="utf-8"))
+    messages = load_yaml(messages_file.read_text(encoding="utf-8"))
     for key in ("refusal", "nothing_found", "withheld"):
         if FALLBACK_LANGUAGE not in (messages or {}).get(key, {}):
             raise DefinitionError(f"{messages_file}: {key}.{FALLBACK_LANGUAGE} is missing; add the sentence.")
@@ -119,7 +117,7 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
     front = _FRONT_MATTER.match(text)
     if front is None:
         raise DefinitionError(f"{file}: begin with front matter that declares `variables: [...]`.")
-    declared = frozenset((yaml.safe_load(front.group(1)) or {}).get("variables") or ())
+    declared = frozenset((load_yaml(front.group(1)) or {}).get("variables") or ())
     pieces = _PARTS.split(text[front.end() :])
     parts = dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
     if set(parts) != {"system", "user"}:

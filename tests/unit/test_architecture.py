@@ -21,6 +21,7 @@ LAYERS: list[set[str]] = [
     {"definitions", "telemetry", "tracing", "metrics"},
     {"store", "models"},
     {"ingest", "query"},
+    {"bearer_tokens"},
     {"identity", "components"},
     {"api", "web", "evaluation", "bench"},
     {"keyword_app"},
