@@ -68,6 +68,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
                 required=True,
                 without="Nothing can be searched, answered or uploaded until it is back.",
             ),
+            **_replica_probe(settings, backend),
             **_model_probes(settings, backend),
         },
         authenticate=backend.authenticate,
@@ -104,6 +105,13 @@ def create_app(settings: Settings, *, components: Components | None = None) -> L
     )
     meter_application(application, metrics)
     return application
+
+
+def _replica_probe(settings: Settings, backend: _Backend) -> dict[str, Probe]:
+    if settings.database_replica_url is None:
+        return {}
+    without = "Nothing is missing: searches go to the primary."
+    return {"replica": Probe(check=backend.check_replica, required=False, without=without, missed=False)}
 
 
 def _model_probes(settings: Settings, backend: _Backend) -> dict[str, Probe]:
@@ -247,6 +255,14 @@ class _Backend:
 
     async def check_database(self) -> None:
         await self._components.database.check()
+
+    async def check_replica(self) -> str | None:
+        replica = self._components.replica
+        if replica is None:
+            return None
+        await replica.check()
+        lag = await replica.lag()
+        return None if lag is None else str(lag)
 
     def tenancy(self) -> TenancyServices:
         components = self._components

@@ -27,6 +27,7 @@ from rag_service.models.rerankers import build_reranker
 from rag_service.models.resilience import RetryPolicy
 from rag_service.query.prompt import load_prompts
 from rag_service.settings import Settings
+from rag_service.store.replica import Replica, replica_conninfo
 from rag_service.store.session import Database
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import terms
@@ -40,7 +41,7 @@ _LEAST_CONTEXT = 500  # tokens of passages, below which an answer has nothing to
 class CheckResult:
     """One line of the report."""
 
-    name: str  # database, embedding, chat or reranker
+    name: str  # database, replica, embedding, chat or reranker
     ok: bool
     detail: str  # what was found, or what is wrong and how to mend it
     latency_ms: float
@@ -52,9 +53,10 @@ class CheckResult:
 
 
 async def check_live(settings: Settings) -> list[CheckResult]:
-    """Ask the configured database, embedding, chat model and reranker, all at once."""
+    """Ask the configured database, its replica, embedding, chat model and reranker, all at once."""
     probes: Mapping[str, Callable[[Settings], Awaitable[str]]] = {
         "database": check_database,
+        "replica": check_replica,
         "embedding": check_embedding,
         "chat": check_chat,
         "reranker": check_reranker,
@@ -104,6 +106,29 @@ async def check_database(settings: Settings) -> str:
             field="RAG_EMBEDDING_DIMENSION",
         )
     return f"PostgreSQL {version}, {dimension} dimensions"
+
+
+async def check_replica(settings: Settings) -> str:
+    """It is a replica of the database, as current as the schema, and how far it is behind."""
+    if settings.database_url is None or settings.database_replica_url is None or not settings.enabled:
+        return "none"
+    database, standby = (
+        Database(url, pool_size=1, timeout=settings.database_timeout)
+        for url in (
+            settings.database_url.get_secret_value(),
+            replica_conninfo(settings.database_replica_url.get_secret_value()),
+        )
+    )
+    replica = Replica(database, standby, pause=settings.breaker_seconds, timeout=settings.database_timeout)
+    await database.open()
+    await standby.open()
+    try:
+        await replica.check()
+        lag = await replica.lag()
+    finally:
+        await standby.close()
+        await database.close()
+    return "up to date" if lag is None else f"lags: {lag}"
 
 
 async def check_embedding(settings: Settings) -> str:

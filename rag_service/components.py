@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from rag_service.query.engine import AnswerEngine
 from rag_service.query.fallback import FallbackRetriever
 from rag_service.query.prompt import load_prompts
 from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.query.replicated import ReplicatedRetriever
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
 from rag_service.store.agents import Agent, AgentScope, read_agent, resolve_agent_scope
@@ -39,6 +41,7 @@ from rag_service.store.corpora import Corpus, create_corpus, find_corpus
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.originals import OriginalStore
+from rag_service.store.replica import Replica, replica_conninfo
 from rag_service.store.session import Database
 from rag_service.store.turns import Turns
 from rag_service.text.words import terms
@@ -57,6 +60,7 @@ class Components:
     metrics: Metrics
     conninfo: str = field(repr=False)  # of the unprivileged role
     database: Database
+    replica: Replica | None  # None: searches go where everything goes
     embedding: BaseEmbedding
     chat: ChatModel
     indices: Mapping[str, IndexDefinition]
@@ -150,8 +154,19 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
         retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
-        turns = Turns(limit=max(1, settings.database_pool_size // 2), patience=settings.database_timeout)
-        retriever = retrieve(database, embedding, indices, default_index=settings.index, turns=turns)
+
+        def search_on(searched: Database, turns: Turns) -> Retriever:
+            return retrieve(searched, embedding, indices, default_index=settings.index, turns=turns)
+
+        retriever = search_on(database, _make_turns(settings))
+        replica = _make_replica(database, settings)
+        if replica is not None:
+            await replica.open()
+            stack.push_async_callback(replica.close)
+            metrics.watch_circuit("replica", lambda: not replica.up)
+            retriever = ReplicatedRetriever(
+                retriever, replica, partial(search_on, turns=_make_turns(settings)), count=metrics.replica_search
+            )
         recorder = AnswerRecorder(database, prompts, chat, settings)
         engine = AnswerEngine(
             retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
@@ -178,6 +193,7 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
             metrics=metrics,
             conninfo=conninfo,
             database=database,
+            replica=replica,
             embedding=embedding,
             chat=chat,
             indices=indices,
@@ -206,6 +222,23 @@ async def _find_database(settings: Settings) -> str:
     server = await start_embedded_server(settings.data_dir)
     await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding_dimension)
     return server.service_conninfo
+
+
+def _make_turns(settings: Settings) -> Turns:
+    return Turns(limit=max(1, settings.database_pool_size // 2), patience=settings.database_timeout)
+
+
+def _make_replica(database: Database, settings: Settings) -> Replica | None:
+    """The read replica of an open database, not yet open; None where there is none."""
+    if settings.database_replica_url is None:
+        return None
+    standby = Database(
+        replica_conninfo(settings.database_replica_url.get_secret_value()),
+        pool_size=settings.database_pool_size,
+        timeout=settings.database_timeout,
+        idle_timeout=settings.job_stalled_seconds,
+    )
+    return Replica(database, standby, pause=settings.breaker_seconds, timeout=settings.database_timeout)
 
 
 async def _open_database(conninfo: str, settings: Settings) -> Database:

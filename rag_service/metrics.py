@@ -51,6 +51,8 @@ DOCUMENTED: Mapping[str, str] = {
     "rag_unmarked_sentences_total": "Sentences of answers that carry no citation.",
     "rag_feedback_total": "Feedback on answers, by `thumbs`: up or down.",
     "rag_degraded_total": "Retrievals that did without a `part`: dense.",
+    "rag_replica_searches_total": "Searches where there is a read replica, by `outcome`: replica, or why the primary"
+    " served: behind, failed, down.",
     "rag_circuit_open": "1 while a `provider` is left alone after failures, else 0.",
     "rag_model_waiting": "Requests that wait for the chat model now.",
 }
@@ -82,6 +84,7 @@ class Metrics:
         self._unmarked = self._counter("rag_unmarked_sentences_total")
         self._feedback = self._counter("rag_feedback_total", "thumbs")
         self._degraded = self._counter("rag_degraded_total", "part")
+        self._replica_searches = self._counter("rag_replica_searches_total", "outcome")
         self._circuits = self._gauge("rag_circuit_open", "provider")
         self._waiting = self._gauge("rag_model_waiting")
 
@@ -121,6 +124,10 @@ class Metrics:
                 self._search_seconds.labels(step).observe(milliseconds / 1000)
         if timings_ms:
             self._retrieval_seconds.observe(sum(timings_ms.values()) / 1000)
+
+    def replica_search(self, outcome: Literal["replica", "behind", "failed", "down"]) -> None:
+        """A search where there is a read replica."""
+        self._replica_searches.labels(outcome).inc()
 
     def embedding(self, role: Literal["query", "passage"], count: int, seconds: float) -> None:
         """A call to the embedding model for `count` texts."""

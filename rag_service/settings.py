@@ -31,6 +31,9 @@ class Settings(BaseSettings):
         None, description="postgresql:// URL of an external database, as the unprivileged role. Unset: embedded."
     )
     database_owner_url: SecretStr | None = Field(None, description="URL of the owning role; used by `migrate` only.")
+    database_replica_url: SecretStr | None = Field(
+        None, description="postgresql:// URL of a read replica of it, as the same role; searches go there. Unset: none."
+    )
     database_pool_size: int = Field(10, ge=1, le=200, description="Most connections held by one process.")
     database_timeout: float = Field(5.0, gt=0, description="Seconds to wait for a connection.")
     indices_path: Path | None = Field(None, description="Folder of index definitions; unset: the shipped ones.")
@@ -73,7 +76,9 @@ class Settings(BaseSettings):
     breaker_failures: int = Field(
         5, ge=0, description="Failures in a row after which a model server is left alone for a while; 0: never."
     )
-    breaker_seconds: float = Field(10.0, gt=0, description="How long it is left alone before the next try.")
+    breaker_seconds: float = Field(
+        10.0, gt=0, description="How long it, or a read replica that fails, is left alone before the next try."
+    )
 
     # -- retrieval and answers
     topk_default: int = Field(5, ge=1, description="Passages returned when the request names no number.")
@@ -175,6 +180,8 @@ class Settings(BaseSettings):
     def _fits_together(self) -> Settings:
         if self.topk_default > self.topk_max:
             raise ValueError("RAG_TOPK_DEFAULT is larger than RAG_TOPK_MAX")
+        if self.database_replica_url is not None and self.database_url is None:
+            raise ValueError("RAG_DATABASE_REPLICA_URL needs RAG_DATABASE_URL")
         if self.max_tokens >= self.context_window:
             raise ValueError("RAG_MAX_TOKENS leaves no room in RAG_CONTEXT_WINDOW")
         if self.auth == "none" and self.host not in {"127.0.0.1", "::1", "localhost"}:

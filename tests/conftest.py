@@ -59,12 +59,12 @@ def postgres() -> EmbeddedServer:
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # one worker creates the template, the others find it
         server = _start_server(lock.with_suffix(""))
-        template = _make_template(server)
+        template = make_template(server)
     lock.unlink(missing_ok=True)
     return template
 
 
-def _make_template(server: EmbeddedServer) -> EmbeddedServer:
+def make_template(server: EmbeddedServer) -> EmbeddedServer:
     template = EmbeddedServer(
         owner_conninfo=make_conninfo(server.owner_conninfo, dbname=_TEMPLATE),
         service_conninfo=make_conninfo(server.service_conninfo, dbname=_TEMPLATE),

@@ -23,11 +23,12 @@ class AliveBody(Struct, frozen=True):
 
 
 class DependencyBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    state: Annotated[str, Meta(description="up or down.")]
+    state: Annotated[str, Meta(description="up, lagging (a read replica) or down.")]
     required: Annotated[bool, Meta(description="Without it the service is of no use.")]
     without: Annotated[str, Meta(description="What works, and what does not, while it is down.")]
     latency_ms: float
     code: Annotated[str | None, Meta(description="Of the error, when it is down.")] = None
+    detail: Annotated[str | None, Meta(description="How far it lags, when it does.")] = None
 
 
 class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -52,7 +53,11 @@ class HealthController(Controller):
         names = list(services.probes)
         found = await asyncio.gather(*(_ask(name, services.probes[name]) for name in names))
         dependencies = dict(zip(names, found, strict=True))
-        down = [dependency for dependency in found if dependency.state == "down"]
+        down = [
+            dependency
+            for name, dependency in dependencies.items()
+            if dependency.state == "down" and services.probes[name].missed
+        ]
         usable = not any(dependency.required for dependency in down)
         status = "unavailable" if not usable else "degraded" if down else "ready"
         body = ReadyBody(status=status, dependencies=dependencies)
@@ -61,17 +66,18 @@ class HealthController(Controller):
 
 async def _ask(name: str, probe: Probe) -> DependencyBody:
     started = time.perf_counter()
-    code = None
+    code = detail = None
     try:
         async with asyncio.timeout(_PROBE_SECONDS):
-            await probe.check()
+            detail = await probe.check()
     except Exception as error:
         code = error.code if isinstance(error, RagError) else "timeout" if isinstance(error, TimeoutError) else "failed"
         log.warning("dependency_down", dependency=name, code=code, exc_info=error)
     return DependencyBody(
-        state="up" if code is None else "down",
+        state="down" if code is not None else "up" if detail is None else "lagging",
         required=probe.required,
         without=probe.without,
         latency_ms=round((time.perf_counter() - started) * 1000, 1),
         code=code,
+        detail=detail,
     )

@@ -22,9 +22,10 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
 class Probe:
     """How one dependency is asked for its state."""
 
-    check: Callable[[], Awaitable[None]]  # returns when all is well, raises when it is not
+    check: Callable[[], Awaitable[str | None]]  # raises when it is down; a text says how it lags
     required: bool  # without it the service is of no use
     without: str  # what still works, or stops working, while it is down; for people
+    missed: bool = True  # whether something does not work, or not as well, while it is down
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,8 +64,15 @@ class Lag:
 
 
 def replica_conninfo(url: str) -> str:
-    """The connection string as given, with limits on how long a lost connection goes unnoticed."""
-    given = conninfo_to_dict(url)
+    """The connection string as given, with limits on how long a lost connection goes unnoticed.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise ConfigurationError(f"{SETTING} is no connection string.", field=SETTING) from error
     return make_conninfo(url, **{key: value for key, value in _TCP.items() if key not in given})
 
 

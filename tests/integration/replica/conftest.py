@@ -1,0 +1,28 @@
+"""A database on a primary and its hot standby, anew for each test; the servers once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.ollama import ollama
+from tests.integration.resilience.conftest import logged, start
+from tests.replication import Pair, ReplicatedDatabase, replicated_pair
+
+__all__ = ["logged", "ollama", "start"]
+
+
+@pytest.fixture(scope="package")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder: Path = tmp_path_factory.mktemp("replicated")
+    with replicated_pair(folder) as servers:
+        yield servers
+
+
+@pytest.fixture
+def replicated(pair: Pair) -> Iterator[ReplicatedDatabase]:
+    """The test's own database; the standby runs and follows when it begins."""
+    with pair.database() as database:
+        yield database

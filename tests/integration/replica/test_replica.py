@@ -1,0 +1,297 @@
+"""What a replica must be to serve searches, and what searches see on it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from uuid import UUID
+
+import psycopg
+import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from psycopg.conninfo import make_conninfo
+
+from rag_service.definitions import load_index
+from rag_service.domain import Filters, Identity
+from rag_service.errors import ConfigurationError, StoreError, UnsafeRoleError
+from rag_service.query.replicated import ReplicatedRetriever
+from rag_service.query.retriever import Retriever
+from rag_service.store.catalogue import remove_document, set_expiry
+from rag_service.store.embedded import EmbeddedServer
+from rag_service.store.migrate import LATEST
+from rag_service.store.replica import Replica, ReplicaBehindError
+from rag_service.store.session import Database
+from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
+from tests.replication import ReplicatedDatabase
+
+TEXT = "the delivery contract ends in may"
+
+
+class Searches:
+    """A retriever over primary and replica, and who served each of its searches."""
+
+    def __init__(self, primary: Database, replica: Replica, embedding: BaseEmbedding):
+        self.outcomes: list[str] = []
+        self._retriever = ReplicatedRetriever(
+            self._on(primary, embedding),
+            replica,
+            lambda database: self._on(database, embedding),
+            count=self.outcomes.append,
+        )
+
+    def _on(self, database: Database, embedding: BaseEmbedding) -> Retriever:
+        return Retriever(database, embedding, {"general": load_index("general")}, default_index="general")
+
+    async def find(self, identity: Identity = ADMIN, filters: Filters | None = None) -> set[UUID]:
+        """Documents that are found."""
+        found = await self._retriever.search(
+            "when does the delivery contract end", identity=identity, filters=filters or Filters(), limit=10
+        )
+        return {hit.chunk.document.id for hit in found.hits}
+
+
+class World:
+    """Both databases, the replica between them, and a retriever over all."""
+
+    def __init__(self, primary: Database, standby: Database, embedding: BaseEmbedding, *, pause: float = 0.1):
+        self.primary = primary
+        self.embedding = embedding
+        self.replica = Replica(primary, standby, pause=pause, timeout=1.0)
+        self.searches = Searches(primary, self.replica, embedding)
+
+    async def store(self, corpus: UUID, *, identity: Identity = ADMIN) -> UUID:
+        return await store_texts(self.primary, corpus, [TEXT], self.embedding, identity=identity)
+
+
+@asynccontextmanager
+async def open_world(primary: str, replica: str, embedding: BaseEmbedding) -> AsyncIterator[World]:
+    ours, theirs = (Database(conninfo, pool_size=4, timeout=2) for conninfo in (primary, replica))
+    await ours.open()
+    world = World(ours, theirs, embedding)
+    await world.replica.open()
+    try:
+        yield world
+    finally:
+        await world.replica.close()
+        await ours.close()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def world(replicated: ReplicatedDatabase, fake_embedding: BaseEmbedding) -> AsyncIterator[World]:
+    async with open_world(replicated.primary, replicated.replica, fake_embedding) as opened:
+        await until(lambda: opened.replica.up)
+        yield opened
+
+
+# -- what searches see
+
+
+async def test_a_search_is_served_by_the_replica_and_finds_what_was_just_stored(world: World) -> None:
+    corpus = await make_corpus(world.primary)
+    stored = set()
+    for _ in range(10):
+        stored.add(await world.store(corpus))
+        assert await world.searches.find() == stored
+    assert "replica" in world.searches.outcomes
+
+
+async def test_while_the_replica_is_behind_the_primary_serves_what_is_missing_there(
+    world: World, replicated: ReplicatedDatabase
+) -> None:
+    corpus = await make_corpus(world.primary)
+    before = await world.store(corpus)
+    replicated.standby.catch_up()
+    with replicated.standby.replay_paused():
+        assert await world.searches.find() == {before}
+        stored = await world.store(corpus)
+        for _ in range(3):
+            assert await world.searches.find() == {before, stored}
+    replicated.standby.catch_up()
+    assert await world.searches.find() == {before, stored}
+    assert world.searches.outcomes == ["replica", "behind", "behind", "behind", "replica"]
+
+
+async def test_waiting_in_vain_costs_one_search_its_patience_and_not_every_search(
+    world: World, replicated: ReplicatedDatabase
+) -> None:
+    corpus = await make_corpus(world.primary)
+    await world.store(corpus)
+    replicated.standby.catch_up()
+    with replicated.standby.replay_paused():
+        await world.store(corpus)
+        position = await world.replica.position(ADMIN, ())
+        spent = []
+        for _ in range(4):
+            started = time.monotonic()
+            with pytest.raises(ReplicaBehindError):
+                async with world.replica.at(position).transaction(ADMIN):
+                    pass
+            spent.append(time.monotonic() - started)
+    assert spent[0] >= 0.05
+    assert sum(spent[1:]) / 3 < 0.05
+
+
+async def test_what_others_write_keeps_nobody_off_the_replica(world: World, replicated: ReplicatedDatabase) -> None:
+    alice, bob = (add_user(replicated.owner, name) for name in ("alice", "bob"))
+    hers, his = [await make_corpus(world.primary, identity=who) for who in (alice, bob)]
+    document = await world.store(hers, identity=alice)
+    replicated.standby.catch_up()
+    with replicated.standby.replay_paused():
+        await world.store(his, identity=bob)
+        assert await world.searches.find(alice) == {document}
+        assert world.searches.outcomes == ["replica"]
+        await world.searches.find(bob)
+        assert world.searches.outcomes == ["replica", "behind"]
+
+
+async def test_only_the_corpora_that_are_asked_for_count(world: World, replicated: ReplicatedDatabase) -> None:
+    quiet, busy = [await make_corpus(world.primary, name) for name in ("quiet", "busy")]
+    document = await world.store(quiet)
+    replicated.standby.catch_up()
+    with replicated.standby.replay_paused():
+        await world.store(busy)
+        assert await world.searches.find(filters=Filters(corpus_ids=(quiet,))) == {document}
+    assert world.searches.outcomes == ["replica"]
+
+
+async def test_a_replica_that_is_further_than_asked_for_serves(world: World, replicated: ReplicatedDatabase) -> None:
+    corpus = await make_corpus(world.primary)
+    await world.store(corpus)
+    earlier = await world.replica.position(ADMIN, ())
+    await world.store(corpus)
+    replicated.standby.catch_up()
+    async with world.replica.at(earlier).transaction(ADMIN) as connection:
+        cursor = await connection.execute("SELECT count(*) FROM documents")
+        assert await cursor.fetchone() == (2,)
+
+
+@pytest.mark.parametrize("how", ["deleted", "expired", "corpus deactivated", "corpus deleted", "user deactivated"])
+async def test_what_is_taken_away_is_gone_at_once_although_the_replica_still_has_it(
+    world: World, replicated: ReplicatedDatabase, how: str
+) -> None:
+    alice = add_user(replicated.owner, "alice")
+    corpus = await make_corpus(world.primary, identity=alice)
+    document = await world.store(corpus, identity=alice)
+    replicated.standby.catch_up()
+    with replicated.standby.replay_paused():
+        assert await world.searches.find(alice) == {document}
+        async with world.primary.transaction(alice) as connection:
+            if how == "deleted":
+                await remove_document(connection, document)
+            elif how == "expired":
+                await set_expiry(connection, document, datetime.now(UTC))
+            elif how == "corpus deactivated":
+                await connection.execute("UPDATE corpora SET active = false WHERE id = %s", [corpus])
+            elif how == "corpus deleted":
+                await connection.execute("DELETE FROM corpora WHERE id = %s", [corpus])
+        if how == "user deactivated":
+            with psycopg.connect(replicated.owner, autocommit=True) as owner:
+                owner.execute("UPDATE rag.users SET active = false WHERE id = %s", [alice.user_id])
+        assert await world.searches.find(alice) == set()
+    assert world.searches.outcomes == ["replica", "behind"]
+
+
+async def test_a_corpus_taken_from_its_agent_is_gone_at_once(world: World, replicated: ReplicatedDatabase) -> None:
+    alice = add_user(replicated.owner, "alice")
+    with psycopg.connect(replicated.owner, autocommit=True) as owner:
+        owner.execute("INSERT INTO rag.corpora (name, kind, index_name) VALUES ('rules', 'global', 'general')")
+        (corpus,) = owner.execute("SELECT id FROM rag.corpora WHERE name = 'rules'").fetchone() or (None,)
+        owner.execute("INSERT INTO rag.agents (name) VALUES ('helper')")
+        owner.execute("INSERT INTO rag.agent_corpora SELECT id, %s FROM rag.agents", [corpus])
+        document = await world.store(corpus)
+        replicated.standby.catch_up()
+        with replicated.standby.replay_paused():
+            assert await world.searches.find(alice) == {document}
+            owner.execute("DELETE FROM rag.agent_corpora")
+            assert await world.searches.find(alice) == set()
+    assert world.searches.outcomes == ["replica", "behind"]
+
+
+async def test_other_peoples_documents_are_as_invisible_on_the_replica(
+    world: World, replicated: ReplicatedDatabase
+) -> None:
+    alice, bob = (add_user(replicated.owner, name) for name in ("alice", "bob"))
+    document = await world.store(await make_corpus(world.primary, identity=alice), identity=alice)
+    replicated.standby.catch_up()
+    assert await world.searches.find(alice) == {document}
+    assert await world.searches.find(bob) == set()
+    assert world.searches.outcomes == ["replica", "replica"]
+    async with world.replica.at(await world.replica.position(bob, ())).transaction(None) as connection:
+        for table in ("documents", "data_chunks", "postings", "corpora"):
+            cursor = await connection.execute(f"SELECT count(*) FROM {table}")
+            assert await cursor.fetchone() == (0,)
+
+
+# -- what a replica must be
+
+
+async def check(primary: str, replica: str) -> None:
+    async with open_world(primary, replica, None) as world:  # type: ignore[arg-type]  # nothing is embedded
+        await world.replica.check()
+
+
+async def test_a_good_replica_passes(replicated: ReplicatedDatabase) -> None:
+    await check(replicated.primary, replicated.replica)
+
+
+async def test_the_primary_itself_is_no_replica(replicated: ReplicatedDatabase) -> None:
+    with pytest.raises(ConfigurationError, match="no standby") as caught:
+        await check(replicated.primary, replicated.primary)
+    assert caught.value.field == "RAG_DATABASE_REPLICA_URL"
+
+
+async def test_another_database_is_refused(replicated: ReplicatedDatabase) -> None:
+    name = make_conninfo(replicated.replica, dbname="rag_template")
+    with pytest.raises(ConfigurationError, match="no copy"):
+        await check(replicated.primary, name)
+
+
+async def test_another_server_is_refused(replicated: ReplicatedDatabase, database_server: EmbeddedServer) -> None:
+    with pytest.raises(ConfigurationError, match="no copy"):
+        await check(replicated.primary, database_server.service_conninfo)
+
+
+async def test_a_role_past_row_level_security_is_refused(replicated: ReplicatedDatabase) -> None:
+    owner = make_conninfo(replicated.replica, user="postgres")
+    with pytest.raises(UnsafeRoleError) as caught:
+        await check(replicated.primary, owner)
+    assert caught.value.field == "RAG_DATABASE_REPLICA_URL"
+
+
+async def test_an_older_schema_is_refused_and_searches_go_to_the_primary(
+    world: World, replicated: ReplicatedDatabase
+) -> None:
+    document = await world.store(await make_corpus(world.primary))
+    with psycopg.connect(replicated.owner, autocommit=True) as owner:
+        owner.execute("UPDATE public.schema_version SET version_num = '0001'")
+        replicated.standby.catch_up()
+        with replicated.standby.replay_paused():
+            owner.execute("UPDATE public.schema_version SET version_num = %s", [LATEST])
+            with pytest.raises(StoreError, match="schema 0001"):
+                await world.replica.check()
+            await until(lambda: not world.replica.up)
+            assert await world.searches.find() == {document}
+            assert world.searches.outcomes == ["down"]
+    await until(lambda: world.replica.up)
+
+
+async def test_lag_is_told_in_bytes_and_seconds(world: World, replicated: ReplicatedDatabase) -> None:
+    replicated.standby.catch_up()
+    assert await world.replica.lag() is None
+    with replicated.standby.replay_paused():
+        await world.store(await make_corpus(world.primary))
+        lag = await world.replica.lag()
+    assert lag is not None
+    assert lag.bytes > 1000
+    assert lag.seconds is not None
+    assert str(lag).startswith(f"{lag.bytes} bytes, ")
