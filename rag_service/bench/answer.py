@@ -80,7 +80,7 @@ async def measure_answers(
     advance(1)
     async with AsyncExitStack() as stack:
         model_url = await stack.enter_async_context(running_double())
-        port = await stack.enter_async_context(
+        service = await stack.enter_async_context(
             served(
                 {
                     **_same(bench),
@@ -93,7 +93,7 @@ async def measure_answers(
                 }
             )
         )
-        client = await stack.enter_async_context(Client(port))
+        client = await stack.enter_async_context(Client(service.port))
         for question in asked:  # embeds each once
             await client.post("/api/v1/query", {"query": question})
         advance(1)
@@ -109,8 +109,8 @@ async def measure_answers(
         verified = 0
         answer = await _time(ask, asked)
         advance(1)
-        retrieval_rate = await _rate(port, "/api/v1/query", asked, connections, seconds)
-        answer_rate = await _rate(port, "/api/v1/query/answer", asked, connections, seconds)
+        retrieval_rate = await _rate(service.port, "/api/v1/query", asked, connections, seconds)
+        answer_rate = await _rate(service.port, "/api/v1/query/answer", asked, connections, seconds)
         advance(1)
     return AnswerMeasurement(
         chunks=sum(map(len, prepared.nodes)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -94,6 +95,21 @@ def check_disk(folder: Path, chunks: int) -> None:
     if free < needed:
         raise InputError(
             f"{folder} has {free / 1e9:.1f} GB free, the bench may need {needed / 1e9:.1f} GB; use fewer --chunks."
+        )
+
+
+def check_memory(chunks: int, *, dimension: int) -> None:
+    """Refuse to make what the memory cannot hold.
+
+    Raises:
+        InputError: texts and vectors of so many chunks take more than is there.
+    """
+    needed = chunks * (1_500 + 8 * dimension)  # texts; vectors with the noise that they are made of
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory * 3 // 4:
+        raise InputError(
+            f"{chunks:,} chunks need {needed / 1e9:.1f} GB of memory to make, this machine has {memory / 1e9:.1f} GB;"
+            " use fewer."
         )
 
 

@@ -77,7 +77,7 @@ class Bench:
     seq_scans: list[str] = field(default_factory=list)  # found by EXPLAIN
 
 
-class _KnownVectors(BaseEmbedding):
+class KnownVectors(BaseEmbedding):
     """Gives each question the vector that was made with it."""
 
     _known: dict[str, list[float]] = PrivateAttr(default_factory=dict)
@@ -118,7 +118,7 @@ async def _measure(bench: Bench, selectivity: str, queries: Sequence[BenchQuery]
     filters = Filters()
     if selectivity != EVERYTHING:
         filters = Filters(corpus_ids=(bench.loaded.tenants[selectivity],))
-    embedding = _KnownVectors()
+    embedding = KnownVectors()
     embedding.learn(queries)
     retriever = Retriever(
         bench.database.database, embedding, {bench.index.name: bench.index}, default_index=bench.index.name

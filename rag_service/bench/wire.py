@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -66,9 +67,17 @@ class Client:
         return body
 
 
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """A running application."""
+
+    port: int
+    pid: int
+
+
 @asynccontextmanager
-async def served(settings: Mapping[str, object]) -> AsyncIterator[int]:
-    """`rag-service serve` with these settings and no others, ready and warm; its port.
+async def served(settings: Mapping[str, object]) -> AsyncIterator[Service]:
+    """`rag-service serve` with these settings and no others, ready and warm.
 
     Args:
         settings: by field name.
@@ -86,7 +95,7 @@ async def served(settings: Mapping[str, object]) -> AsyncIterator[int]:
     )  # fmt: skip
     try:
         await _wait_ready(process, port)
-        yield port
+        yield Service(port=port, pid=process.pid)
     finally:
         if process.returncode is None:
             process.kill()
