@@ -49,6 +49,12 @@ class Standby:
     def start(self) -> None:
         self._server.ensure_postgres_running()
 
+    def processes(self) -> list[int]:
+        """Process ids of the server's own, as Linux tells them; the postmaster first."""
+        postmaster = int((self._folder / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text()
+        return [postmaster, *map(int, children.split())]
+
     def execute(self, statement: str) -> None:
         """As the owner."""
         admin = self.conninfo(make_conninfo(self._primary.owner_conninfo, dbname="postgres"))

@@ -1,0 +1,210 @@
+"""The replica goes, hangs, lags and comes back: no request is lost, and none sees anything old."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from tests.doubles.ollama import EMBED, OllamaDouble, embed
+from tests.integration.resilience.conftest import QUESTION, Start, add_document
+from tests.replication import ReplicatedDatabase
+from tests.serving import wait_until
+from tests.unit.test_metrics import samples
+
+SEARCH = "/api/v1/query"
+Serve = Callable[..., httpx.Client]
+
+
+@pytest.fixture
+def serve(start: Start, replicated: ReplicatedDatabase) -> Serve:
+    """Starts the service on both databases, and waits until it uses the replica."""
+
+    def begin(**overrides: object) -> httpx.Client:
+        settings: dict[str, object] = {
+            "database_url": replicated.primary,
+            "database_replica_url": replicated.replica,
+            "breaker_seconds": 0.2,
+        }
+        client = start(**settings | overrides)
+        wait_until(lambda: not figure(client, "rag_circuit_open{provider=replica}"))
+        return client
+
+    return begin
+
+
+def figure(client: httpx.Client, name: str) -> float:
+    return samples(client.get("/metrics").text).get(name, 0.0)
+
+
+def served(client: httpx.Client, outcome: str) -> float:
+    return figure(client, f"rag_replica_searches_total{{outcome={outcome}}}")
+
+
+def ask(client: httpx.Client, question: str = QUESTION) -> list[str]:
+    """Texts that are found."""
+    response = client.post(SEARCH, json={"query": question, "similarityThreshold": 0})
+    assert response.status_code == 200, response.text
+    return [passage["text"] for passage in response.json()["passages"]]
+
+
+def replica_state(client: httpx.Client) -> dict[str, object]:
+    ready = client.get("/health/ready")
+    assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+    state: dict[str, object] = ready.json()["dependencies"]["replica"]
+    assert state["required"] is False
+    return state
+
+
+@contextmanager
+def traffic(*clients: httpx.Client) -> Iterator[list[int]]:
+    """Searches without a pause meanwhile, a thread for each client; the statuses of all replies."""
+    stop, statuses = threading.Event(), list[int]()
+
+    def ask_on(client: httpx.Client) -> None:
+        with httpx.Client(base_url=client.base_url, timeout=20, trust_env=False) as own:
+            while not stop.is_set():
+                statuses.append(own.post(SEARCH, json={"query": QUESTION}).status_code)
+
+    threads = [threading.Thread(target=ask_on, args=[client]) for client in clients]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+
+
+def test_the_replica_serves_searches_and_ready_says_that_it_is_up(serve: Serve, replicated: ReplicatedDatabase) -> None:
+    client = serve()
+    add_document(client)
+    replicated.standby.catch_up()
+    assert ask(client)
+    assert served(client, "replica") == 1
+    assert served(client, "behind") == served(client, "failed") == served(client, "down") == 0
+    assert replica_state(client)["state"] == "up"
+
+
+def test_what_one_process_stores_another_finds_at_once(serve: Serve) -> None:
+    writer, reader = serve(), serve()
+    for number in range(10):
+        add_document(writer, f"The code of locker {number} is x{number}x.", f"locker{number}.txt")
+        assert f"x{number}x" in str(ask(reader, f"What is the code of locker {number}?"))
+    assert served(reader, "replica")
+
+
+def test_a_paused_replica_hides_nothing_and_ready_tells_how_far_it_lags(
+    serve: Serve, replicated: ReplicatedDatabase
+) -> None:
+    client = serve()
+    with replicated.standby.replay_paused():
+        add_document(client)
+        assert ask(client)
+        assert (served(client, "replica"), served(client, "behind")) == (0, 1)
+        state = replica_state(client)
+        assert state["state"] == "lagging"
+        assert "bytes" in str(state["detail"])
+    replicated.standby.catch_up()
+    assert ask(client)
+    assert served(client, "replica") == 1
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_replica_lost_in_traffic_loses_no_request_and_is_used_again(
+    serve: Serve, replicated: ReplicatedDatabase, mode: str
+) -> None:
+    client, other = serve(), serve()
+    add_document(client)
+    replicated.standby.catch_up()
+    try:
+        with traffic(client, client, other) as statuses:
+            wait_until(lambda: served(client, "replica") >= 5)
+            replicated.standby.stop(mode)
+            wait_until(lambda: served(client, "down") >= 5)
+            state = replica_state(client)
+            assert (state["state"], state["code"]) == ("down", "store_unavailable")
+            replicated.standby.start()
+            before = served(client, "replica")
+            wait_until(lambda: served(client, "replica") >= before + 5, 30)
+        assert len(statuses) > 15
+        assert set(statuses) == {200}
+    finally:
+        replicated.standby.start()
+
+
+def test_a_replica_lost_during_a_search_has_it_repeated_on_the_primary(
+    serve: Serve, replicated: ReplicatedDatabase, ollama: OllamaDouble
+) -> None:
+    client = serve(breaker_seconds=30)
+    add_document(client)
+    replicated.standby.catch_up()
+    assert ask(client)
+    # Between the two halves of a search, while its question is embedded.
+    ollama.script(EMBED, embed(delay=1.0))
+    found: list[str] = []
+    asking = threading.Thread(target=lambda: found.extend(ask(client, "travel limits")))
+    try:
+        asking.start()
+        time.sleep(0.4)
+        replicated.standby.stop("immediate")
+        asking.join(15)
+        assert found
+        assert (served(client, "replica"), served(client, "failed")) == (1, 1)
+        assert ask(client)
+        assert served(client, "down") == 1
+    finally:
+        replicated.standby.start()
+
+
+def test_a_replica_that_stands_still_costs_one_search_its_timeout(serve: Serve, replicated: ReplicatedDatabase) -> None:
+    client = serve(database_timeout=0.5, breaker_seconds=30)
+    add_document(client)
+    replicated.standby.catch_up()
+    assert ask(client)
+    standing = replicated.standby.processes()
+    for process in standing:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        assert ask(client)
+        assert 0.4 < time.monotonic() - started < 10
+        assert served(client, "failed") == 1
+        started = time.monotonic()
+        assert ask(client)
+        assert time.monotonic() - started < 2
+        assert served(client, "down") == 1
+    finally:
+        for process in standing:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_it_starts_without_its_replica_and_uses_it_once_it_is_there(
+    start: Start, replicated: ReplicatedDatabase
+) -> None:
+    replicated.standby.stop()
+    try:
+        client = start(database_url=replicated.primary, database_replica_url=replicated.replica, breaker_seconds=0.2)
+        add_document(client)
+        assert ask(client)
+        assert served(client, "down") == 1
+    finally:
+        replicated.standby.start()
+    wait_until(lambda: ask(client) and served(client, "replica"), 20)
+
+
+def test_what_is_no_replica_is_said_and_not_used(start: Start, replicated: ReplicatedDatabase, logged: object) -> None:
+    client = start(database_url=replicated.primary, database_replica_url=replicated.primary)
+    add_document(client)
+    assert ask(client)
+    assert served(client, "down") == 1
+    assert replica_state(client)["code"] == "invalid_configuration"
+    wait_until(lambda: "replica_not_used" in logged.getvalue())  # type: ignore[attr-defined]
+    assert "names no standby" in logged.getvalue()  # type: ignore[attr-defined]
