@@ -99,6 +99,8 @@ def _synonym_terms(
 
 def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str], language: str) -> int | None:
     wanted, stemmed = _cut(expression, language)
+    if not wanted or (wanted[0] not in asked and stemmed[0] not in stems):
+        return None
     for start in range(len(asked) - len(wanted) + 1):
         end = start + len(wanted)
         if tuple(asked[start:end]) == wanted or tuple(stems[start:end]) == stemmed:

@@ -202,12 +202,16 @@ async def _read(
 ) -> dict[str, Postings]:
     """Postings `p` of terms under a condition; terms without any are left out."""
     cursor = await connection.execute(
+        # Grouped in the order of the index, which spares sorting thousands of rows.
         "SELECT p.term, string_agg(p.entries, ''::bytea) FROM postings p"  # noqa: S608 - fixed text
-        f" WHERE {where} AND p.term = ANY(%(terms)s) GROUP BY p.term",
+        f" WHERE {where} AND p.term = ANY(%(terms)s) GROUP BY p.corpus_id, p.term",
         {**parameters, "terms": list(terms)},
         binary=True,
     )
-    return {term: unpack(entries) for term, entries in await cursor.fetchall()}
+    found: dict[str, list[bytes]] = {}
+    for term, entries in await cursor.fetchall():
+        found.setdefault(term, []).append(entries)
+    return {term: unpack(b"".join(parts)) for term, parts in found.items()}
 
 
 def _split_by_rarity(terms: WeightedTerms) -> tuple[list[str], list[str]]:

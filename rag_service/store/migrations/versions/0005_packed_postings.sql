@@ -85,3 +85,9 @@ CREATE POLICY postings_update ON rag.postings FOR UPDATE
 CREATE POLICY postings_delete ON rag.postings FOR DELETE
     USING (corpus_id IN (SELECT c.id FROM rag.corpora c WHERE rag.may_write(c)));
 GRANT SELECT, INSERT, UPDATE, DELETE ON rag.postings TO {role};
+
+-- An exact scan passes over the rows of data_chunks. Where text, node and places of a chunk do not fit
+-- beside its vector, all of them go out of line, not only as many as make the row fit a quarter of a page.
+DO $$ BEGIN
+    EXECUTE format('ALTER TABLE rag.data_chunks SET (toast_tuple_target = %s)', least({dimension} * 2 + 300, 8160));
+END $$;
