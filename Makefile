@@ -25,11 +25,12 @@ unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 # What takes too long for every change: kill, load and growth tests, heavy hostile files.
-soak: $(VENV)/.dev
+soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
 	$(BIN)/python -m tests.soak.cold_start
+	$(BIN)/python -m tests.soak.ray_cluster
 	$(BIN)/python -m tests.soak.stream_load $(ARGS)
 
 format: $(VENV)/.dev
@@ -47,6 +48,11 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/.run
+
+# Ray and what it needs, 250 MB: for the soak test alone.
+$(VENV)/.ray: pyproject.toml | $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) .rag .mypy_cache .ruff_cache .pytest_cache .hypothesis

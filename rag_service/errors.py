@@ -141,3 +141,11 @@ class StoreError(RagError):
     code = "store_unavailable"
     retryable = True
     help = "Try again shortly; /health/ready tells the state of each dependency."
+
+
+class ClusterError(RagError):
+    """The machines that were asked to help with ingestion cannot be used, or failed on the way."""
+
+    code = "cluster_unavailable"
+    retryable = True
+    help = "Look at `ray status`, mend what it names, and give the same command again: stored documents are skipped."

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,6 +19,9 @@ from rag_service.ingest.pipeline import DocumentInput, Outcome
 from rag_service.models.embeddings import warm_up
 from rag_service.query.places import describe_place
 from rag_service.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_service.ingest.bulk import BulkIngestor
 
 SAMPLE_QUESTION = "¿Qué documentos necesito para empadronarme?"
 _SUFFIXES = frozenset({".pdf", ".txt", ".md", ".markdown", ".docx", ".xlsx", ".csv", ".tsv"})
@@ -71,10 +74,27 @@ async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, Non
         await asyncio.gather(working, serving, return_exceptions=True)
 
 
-async def ingest_paths(settings: Settings, paths: Sequence[Path]) -> int:
-    """Ingest files and folders; returns how many failed."""
-    async with open_components(settings) as components:
-        return await _ingest(components, paths, Console())
+async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | None = None) -> int:
+    """Ingest files and folders, on the Ray cluster of that address if there is one; returns how many failed.
+
+    Raises:
+        InputError: the paths hold no document that can be read, or the address is none.
+        ClusterError: the cluster cannot be used; nothing was written.
+    """
+    if ray is None:
+        async with open_components(settings) as components:
+            return await _ingest(components, paths, Console())
+    from rag_service.ingest.bulk import BulkIngestor
+    from rag_service.ingest.ray_cluster import connected
+
+    console = Console()
+    console.print("Connecting to the Ray cluster …", style="dim")
+    with connected(ray) as cluster:
+        console.print(f"Machines: {cluster.machines}, free CPUs: {cluster.cpus}.", style="dim")
+        async with open_components(settings) as components:
+            corpus = await components.default_corpus(LOCAL_ADMIN)
+            transform = cluster.transform(settings, components.indices[corpus.index_name])
+            return await _ingest(components, paths, console, BulkIngestor(components.ingestor, transform))
 
 
 async def ask_once(settings: Settings, question: str) -> None:
@@ -83,7 +103,9 @@ async def ask_once(settings: Settings, question: str) -> None:
         await _ask(components, question, Console())
 
 
-async def _ingest(components: Components, paths: Sequence[Path], console: Console) -> int:
+async def _ingest(
+    components: Components, paths: Sequence[Path], console: Console, bulk: BulkIngestor | None = None
+) -> int:
     files = await asyncio.to_thread(_find_files, paths)
     if not files:
         raise InputError(
@@ -107,7 +129,7 @@ async def _ingest(components: Components, paths: Sequence[Path], console: Consol
                 yield DocumentInput(data=await asyncio.to_thread(file.read_bytes), file_name=file.name, name=name)
 
         corpus = await components.default_corpus(LOCAL_ADMIN)
-        ingesting = components.ingestor.ingest_all(
+        ingesting = (bulk or components.ingestor).ingest_all(
             read_files(), corpus=corpus, index=components.indices[corpus.index_name], identity=LOCAL_ADMIN
         )
         async for source, outcome in ingesting:

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from rag_service.errors import (
     AuthenticationError,
+    ClusterError,
     ConflictError,
     DocumentError,
     EmbeddingError,
@@ -127,6 +128,7 @@ _TABLE: Mapping[type[RagError], _Row] = {
     RerankError: _Row(500, "Reranker unavailable", "The reranker could not be used."),
     ModelOutputError: _Row(500, "Unusable model output", "The language model's output could not be used."),
     ModelError: _Row(500, "Language model unavailable", "The language model could not answer."),
+    ClusterError: _Row(500, "Cluster unavailable", "The cluster could not be used."),
     StoreError: _Row(500, "Database unavailable", "The database could not be used."),
     RagError: _Row(500, "Internal error", "The service could not handle the request."),
 }

@@ -58,11 +58,16 @@ def serve(host: str | None, port: int | None) -> None:
 
 @main.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-def ingest(paths: tuple[Path, ...]) -> None:
+@click.option(
+    "--ray", "address", metavar="[ADDRESS]", is_flag=False, flag_value="local",
+    help="Read and embed on a Ray cluster (extra `ray`): HOST:PORT of its head, `auto` for the one of this machine; "
+    "without an address one is started here.",
+)  # fmt: skip
+def ingest(paths: tuple[Path, ...], address: str | None) -> None:
     """Ingest files or folders into the default corpus."""
     from rag_service.quickstart import ingest_paths
 
-    failed = run_command(ingest_paths(read_quiet_settings(), paths))
+    failed = run_command(ingest_paths(read_quiet_settings(), paths, ray=address))
     if failed:
         sys.exit(1)
 

@@ -24,5 +24,7 @@ def import_torch() -> Any:
 
 
 def _cores() -> int:
-    """Cores that this process may use: in a container often fewer than the machine has."""
+    """Cores that this process may use: in a container often fewer than the machine has, beside others fewer still."""
+    if (told := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(told) > 0:
+        return int(told)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
