@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
@@ -21,15 +21,22 @@ class Failure(click.ClickException):
         super().__init__(f"{error.message}\n{error.help}")
 
 
-def run_command(work: Coroutine[Any, Any, T]) -> T:
+def run_command(
+    work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> T:
     """Run a command's work to its end.
+
+    Args:
+        work: what the command does.
+        loop_factory: makes the event loop; None: asyncio's own.
 
     Raises:
         Failure: in place of an error of ours.
         click.Abort: it was interrupted.
     """
     try:
-        return asyncio.run(work)
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(work)
     except RagError as error:
         raise Failure(error) from error
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from rag_service.domain import Chunk
 from rag_service.query.agreement import agrees, numbers_hold
@@ -49,6 +49,7 @@ _OWN_SHARE = 0.5
 _QUOTED_SHARE = 0.5  # share of the claim's content words that its quotations hold, to speak for all of it
 _CANDIDATES = 8  # best windows examined in full
 _FEWEST_WORDS = 4  # a wording this long is looked for letter by letter even if all its words are common
+_REMEMBERED = 128  # prepared texts
 _LONGEST_ELISION = 600  # characters between two parts of a quotation with [...]
 
 _LIST_MARK = re.compile(r"(?:[\s>#|*•‣▪·–—+-]|\(?\d{1,3}[.)]\s)*")
@@ -74,12 +75,11 @@ class Evidence:
 
 
 class Passage:
-    """A chunk prepared for many claims. Each preparation is made once, when first needed."""
+    """A chunk in which many claims are looked for."""
 
     def __init__(self, chunk: Chunk, *, language: str | None = None) -> None:
         self.chunk = chunk
         self._language = language
-        self._statements: dict[tuple[int, int], Statement] = {}
 
     def find(self, claim: Claim) -> Evidence:
         """The best evidence for `claim` in this chunk."""
@@ -213,48 +213,35 @@ class Passage:
 
     def _find_forms(self, word: str) -> list[int]:
         """Where the chunk has forms of `word`; no index, since a claim has few words and a chunk many."""
-        text, beginning = self._folded, bucket(word)
+        text, beginning = self._prepared.folded, bucket(word)
         found: list[int] = []
         at = text.find(beginning)
         while at >= 0:
-            whole = WORD.match(text, at)
-            if whole and matches(word, whole[0]) and not text[at - 1 : at].isalnum():
-                found.append(at)
+            if not text[at - 1 : at].isalnum():
+                whole = WORD.match(text, at)
+                if whole and matches(word, whole[0]):
+                    found.append(at)
             at = text.find(beginning, at + len(beginning))
         return found
 
     # preparation
 
     @cached_property
+    def _prepared(self) -> _Prepared:
+        # The end of a sentence whose beginning, and perhaps its negation, is not in this chunk proves nothing.
+        return _prepare(self.chunk.text, self._language, self.chunk.start > 0)
+
+    @property
     def _text(self) -> Normalised:
-        return normalise(self.chunk.text, fold_case=True, markup=True)
+        return self._prepared.text
 
-    @cached_property
-    def _folded(self) -> str:
-        """The normalised text without accents: the same length, so the same offsets."""
-        return strip_accents(self._text.text)
-
-    @cached_property
+    @property
     def _bounds(self) -> list[tuple[int, int]]:
-        """Normalised offsets of the chunk's sentences, without list marks."""
-        bounds = []
-        for sentence in read_sentences(self.chunk.text, language=self._language):
-            if sentence.start == 0 < self.chunk.start and sentence.text[0].islower():
-                continue  # the end of a sentence whose beginning, and perhaps its negation, is not here
-            mark = _LIST_MARK.match(sentence.text)
-            start = self._text.position(sentence.start + (mark.end() if mark else 0))
-            end = self._text.position(sentence.end)
-            while end > start and self._text.text[end - 1] in " |":
-                end -= 1
-            while start < end and self._text.text[start] in " |":
-                start += 1
-            if start < end:
-                bounds.append((start, end))
-        return bounds
+        return self._prepared.bounds
 
-    @cached_property
+    @property
     def _starts(self) -> list[int]:
-        return [start for start, _ in self._bounds]
+        return self._prepared.starts
 
     @cached_property
     def _context(self) -> frozenset[str]:
@@ -265,9 +252,56 @@ class Passage:
         return frozenset(folded for word in words if is_content(folded := fold_word(word)))
 
     def _state(self, start: int, end: int) -> Statement:
+        return self._prepared.state(start, end)
+
+
+class _Prepared:
+    """A text prepared for comparisons; each part when it is first needed, and kept with it."""
+
+    def __init__(self, original: str, language: str | None, cut: bool) -> None:
+        self.text = normalise(original, fold_case=True, markup=True)
+        self._original = original
+        self._language = language
+        self._cut = cut  # whether the text may begin in the middle of a sentence
+        self._statements: dict[tuple[int, int], Statement] = {}
+
+    @cached_property
+    def folded(self) -> str:
+        """The normalised text without accents: the same length, so the same offsets."""
+        return strip_accents(self.text.text)
+
+    @cached_property
+    def bounds(self) -> list[tuple[int, int]]:
+        """Normalised offsets of the sentences, without list marks."""
+        bounds = []
+        for sentence in read_sentences(self._original, language=self._language):
+            if self._cut and sentence.start == 0 and sentence.text[0].islower():
+                continue
+            mark = _LIST_MARK.match(sentence.text)
+            start = self.text.position(sentence.start + (mark.end() if mark else 0))
+            end = self.text.position(sentence.end)
+            while end > start and self.text.text[end - 1] in " |":
+                end -= 1
+            while start < end and self.text.text[start] in " |":
+                start += 1
+            if start < end:
+                bounds.append((start, end))
+        return bounds
+
+    @cached_property
+    def starts(self) -> list[int]:
+        return [start for start, _ in self.bounds]
+
+    def state(self, start: int, end: int) -> Statement:
+        """What the words between two normalised offsets state."""
         if (start, end) not in self._statements:
-            self._statements[start, end] = take_apart(self._text.text[start:end], language=self._language)
+            self._statements[start, end] = take_apart(self.text.text[start:end], language=self._language)
         return self._statements[start, end]
+
+
+# Every answer looks through twenty passages, and those that people ask about come again. A hundred of them,
+# read to the last sentence, are 10 MB.
+_prepare = lru_cache(maxsize=_REMEMBERED)(_Prepared)
 
 
 def _stands_whole(text: str, start: int, end: int) -> bool:
