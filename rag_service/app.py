@@ -260,8 +260,7 @@ class _Backend:
         replica = self._components.replica
         if replica is None:
             return None
-        await replica.check()
-        lag = await replica.lag()
+        lag = await replica.report()
         return None if lag is None else str(lag)
 
     def tenancy(self) -> TenancyServices:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -24,6 +24,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
+from rag_service.store.hanging import await_server, put_down
 from rag_service.store.position import Position, read_position
 from rag_service.store.session import Connection, Database
 
@@ -96,7 +97,7 @@ class Replica:
         self._timeout = timeout
         self._patience = patience
         self._up = False
-        self._complaint = ""  # what was logged last; the same is not said again
+        self._error: RagError = StoreError("The replica has not been looked at yet.")  # why it is not up
         self._failed = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
         self._impatient_until = float("-inf")
@@ -114,7 +115,7 @@ class Replica:
     async def close(self) -> None:
         self._up = False
         if self._watcher is not None:
-            await _put_down(self._watcher)
+            await put_down(self._watcher)
         await self._standby.close()
 
     async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:
@@ -152,17 +153,9 @@ class Replica:
         Raises:
             StoreError: a transaction took longer than `timeout`.
         """
-        task = asyncio.ensure_future(search)
-        try:
-            while not (await asyncio.wait({task}, timeout=self._timeout / 4))[0]:
-                if view.busy_seconds > self._timeout:
-                    raise StoreError("The replica does not answer.")
-            return task.result()
-        finally:
-            if not task.done():
-                _abandon(task)
+        return await await_server(search, limit=self._timeout, waited=lambda: view.busy_seconds)
 
-    def leave_alone(self, error: Exception) -> None:
+    def leave_alone(self, error: RagError) -> None:
         """Have nobody try the replica for a while, after an error of a search on it.
 
         A search that was in the way of replay, and therefore ended by the replica, is no reason.
@@ -201,6 +194,16 @@ class Replica:
                 field=SETTING,
             )
 
+    async def report(self) -> Lag | None:
+        """As `lag`, but at once where it is not used.
+
+        Raises:
+            StoreError, ConfigurationError: why it is not used.
+        """
+        if not self._up:
+            raise self._error.with_traceback(None)
+        return await await_server(self.lag(), limit=self._timeout)
+
     async def lag(self) -> Lag | None:
         """How far it is behind where the primary was a moment ago; None: it got there in no time.
 
@@ -231,25 +234,19 @@ class Replica:
             await asyncio.sleep(self._pause)
 
     async def _look(self) -> None:
-        looking = asyncio.ensure_future(self.check())
-        done, _ = await asyncio.wait({looking}, timeout=2 * self._timeout)
-        if not done:
-            _abandon(looking)
-            self._give_up(StoreError("The replica does not answer."))
-        elif (error := looking.exception()) is None:
-            if not self._up:
-                log.info("replica_used")
-            self._up, self._complaint = True, ""
-        elif isinstance(error, RagError):
+        try:
+            await await_server(self.check(), limit=2 * self._timeout)
+        except RagError as error:
             self._give_up(error)
         else:
-            raise error
+            if not self._up:
+                log.info("replica_used")
+            self._up = True
 
-    def _give_up(self, error: Exception) -> None:
-        complaint = error.message if isinstance(error, RagError) else type(error).__name__
-        if self._up or complaint != self._complaint:
-            log.error("replica_not_used", detail=complaint, setting=SETTING, exc_info=error)
-        self._up, self._complaint = False, complaint
+    def _give_up(self, error: RagError) -> None:
+        if self._up or error.message != self._error.message:  # the same is not said again
+            log.error("replica_not_used", detail=error.message, setting=SETTING, exc_info=error)
+        self._up, self._error = False, error
 
 
 class ReplicaAt(Database):
@@ -288,23 +285,3 @@ async def _read_row(connection: Connection, query: str, parameters: Any = None) 
     if row is None:
         raise StoreError("The database gave no answer.")
     return row
-
-
-_abandoned: set[asyncio.Task[Any]] = set()
-
-
-def _abandon(task: asyncio.Future[Any]) -> None:
-    """Have a task end without waiting for it."""
-    ending = asyncio.create_task(_put_down(task))
-    _abandoned.add(ending)
-    ending.add_done_callback(_abandoned.discard)
-
-
-async def _put_down(task: asyncio.Future[Any]) -> None:
-    # psycopg answers the first cancellation by asking the server to cancel, and waits for that for ever when the
-    # server stands still; the second one gets through (https://github.com/psycopg/psycopg/issues/1371).
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=1.0)
-    with suppress(asyncio.CancelledError):
-        task.exception()  # nobody else will look

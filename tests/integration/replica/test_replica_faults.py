@@ -30,6 +30,7 @@ def serve(start: Start, replicated: ReplicatedDatabase) -> Serve:
         settings: dict[str, object] = {
             "database_url": replicated.primary,
             "database_replica_url": replicated.replica,
+            "database_timeout": 2.0,
             "breaker_seconds": 0.2,
         }
         client = start(**settings | overrides)
