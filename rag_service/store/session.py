@@ -38,6 +38,9 @@ class Database:
             max_size=pool_size,
             timeout=timeout,
             open=False,
+            # The pool's own attempts to connect grow further and further apart, to minutes. Once they are given
+            # up, a request makes one at once: the server is found again when somebody wants it.
+            reconnect_timeout=timeout,
             # A connection that died while it lay idle (server restart, fail-over) is replaced
             # here, one round trip before a request would trip over it.
             check=AsyncConnectionPool.check_connection,
