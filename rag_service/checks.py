@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -54,13 +54,14 @@ class CheckResult:
 
 async def check_live(settings: Settings) -> list[CheckResult]:
     """Ask the configured database, its replica, embedding, chat model and reranker, all at once."""
-    probes: Mapping[str, Callable[[Settings], Awaitable[str]]] = {
+    probes: dict[str, Callable[[Settings], Awaitable[str]]] = {
         "database": check_database,
-        "replica": check_replica,
         "embedding": check_embedding,
         "chat": check_chat,
         "reranker": check_reranker,
     }
+    if settings.enabled and settings.database_replica_url is not None:
+        probes["replica"] = check_replica
     return list(await asyncio.gather(*(_run(name, probe, settings) for name, probe in probes.items())))
 
 
@@ -109,8 +110,8 @@ async def check_database(settings: Settings) -> str:
 
 
 async def check_replica(settings: Settings) -> str:
-    """It is a replica of the database, as current as the schema, and how far it is behind."""
-    if settings.database_url is None or settings.database_replica_url is None or not settings.enabled:
+    """It is a replica of the database with its schema, its clock is right, and how far it is behind."""
+    if settings.database_url is None or settings.database_replica_url is None:
         return "none"
     database, standby = (
         Database(url, pool_size=1, timeout=settings.database_timeout)

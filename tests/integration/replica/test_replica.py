@@ -13,12 +13,15 @@ import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg.conninfo import make_conninfo
+from pydantic import SecretStr
 
+from rag_service.checks import check_live, check_replica
 from rag_service.definitions import load_index
 from rag_service.domain import Filters, Identity
 from rag_service.errors import ConfigurationError, StoreError, UnsafeRoleError
 from rag_service.query.replicated import ReplicatedRetriever
 from rag_service.query.retriever import Retriever
+from rag_service.settings import Settings
 from rag_service.store.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
@@ -284,6 +287,22 @@ async def test_an_older_schema_is_refused_and_searches_go_to_the_primary(
             assert await world.searches.find() == {document}
             assert world.searches.outcomes == ["down"]
     await until(lambda: world.replica.up)
+
+
+async def test_check_tells_whether_the_replica_can_be_used(
+    replicated: ReplicatedDatabase, fake_embedding: BaseEmbedding
+) -> None:
+    replicated.standby.catch_up()
+    given = Settings(database_url=SecretStr(replicated.primary), database_replica_url=SecretStr(replicated.replica))
+    assert await check_replica(given) == "up to date"
+    with replicated.standby.replay_paused():
+        async with open_world(replicated.primary, replicated.replica, fake_embedding) as world:
+            await world.store(await make_corpus(world.primary))
+        assert (await check_replica(given)).startswith("lags: ")
+    wrong = given.model_copy(update={"database_replica_url": given.database_url})
+    (line,) = [result for result in await check_live(wrong) if result.name == "replica"]
+    assert not line.ok
+    assert "RAG_DATABASE_REPLICA_URL names no standby" in line.detail
 
 
 async def test_lag_is_told_in_bytes_and_seconds(world: World, replicated: ReplicatedDatabase) -> None:
