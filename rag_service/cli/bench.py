@@ -1,4 +1,4 @@
-"""`rag-service bench`: ingest, answer, retrieval, all, and what has files of its own: growth."""
+"""`rag-service bench`: ingest, answer, retrieval, all, and what has files of its own: growth, plan."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rag_service.cli.bench_growth import growth
+from rag_service.cli.bench_plan import plan
 from rag_service.cli.running import Failure, read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
@@ -271,7 +272,8 @@ def everything(documents: Path | None, limit: int | None, chunks: int, plot: Pat
     print_bench(console, retrieved, found, bench.loaded)
 
 
-bench_group.add_command(growth)
+for command in (growth, plan):
+    bench_group.add_command(command)
 
 
 @contextmanager
