@@ -33,6 +33,7 @@ from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embed
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
 from rag_service.text.words import words
+from tests.databases import ClonedDatabases
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
 # integration the examples are the same at every run; elsewhere each run tries others.
@@ -106,19 +107,20 @@ def _remove_if_empty(folder: Path) -> None:
 @contextlib.contextmanager
 def cloned_database(postgres: EmbeddedServer) -> Iterator[EmbeddedServer]:
     """A fresh migrated database, dropped at the end: `owner_conninfo` and `service_conninfo`."""
-    name = f"test_{uuid.uuid4().hex}"
-    admin = make_conninfo(postgres.owner_conninfo, dbname="postgres")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(_TEMPLATE))
+    databases = _databases.setdefault(
+        postgres.owner_conninfo, ClonedDatabases(postgres.owner_conninfo, template=_TEMPLATE)
+    )
+    name = databases.take()
+    try:
+        yield EmbeddedServer(
+            owner_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name),
+            service_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE),
         )
-        try:
-            yield EmbeddedServer(
-                owner_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name),
-                service_conninfo=make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE),
-            )
-        finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    finally:
+        databases.give_back(name)
+
+
+_databases: dict[str, ClonedDatabases] = {}  # owner's conninfo → clones of the template there
 
 
 @pytest.fixture

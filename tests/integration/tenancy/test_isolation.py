@@ -71,6 +71,7 @@ async def test_functions_that_see_past_row_level_security_are_not_public(house: 
         "count_postings",
         "delete_postings",
         "count_chunks",
+        "count_document_changes",
         "check_assignment",
         "discard_original",
     }
