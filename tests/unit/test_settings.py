@@ -29,6 +29,7 @@ def test_an_unknown_setting_is_named_with_the_nearest_known_one(monkeypatch: pyt
         ("RAG_CONNECT_TIMEOUT", "-1", "RAG_CONNECT_TIMEOUT"),
         ("RAG_HOST", "0.0.0.0", "loopback"),  # noqa: S104
         ("RAG_MAX_TOKENS", "9000", "RAG_CONTEXT_WINDOW"),
+        ("RAG_DATABASE_REPLICA_URL", "postgresql://replica/rag", "needs RAG_DATABASE_URL"),
         ("RAG_CHAT_PROVIDER", "clippy", "RAG_CHAT_PROVIDER"),
     ],
 )

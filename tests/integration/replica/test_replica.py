@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import SecretStr
 
 from rag_service.checks import check_live, check_replica
@@ -25,7 +25,7 @@ from rag_service.settings import Settings
 from rag_service.store.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
-from rag_service.store.replica import Replica, ReplicaBehindError
+from rag_service.store.replica import Replica, ReplicaBehindError, replica_conninfo
 from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
@@ -236,7 +236,43 @@ async def test_other_peoples_documents_are_as_invisible_on_the_replica(
             assert await cursor.fetchone() == (0,)
 
 
+async def test_a_search_that_replay_had_to_end_is_no_reason_to_leave_the_replica_alone(
+    world: World, replicated: ReplicatedDatabase
+) -> None:
+    corpus = await make_corpus(world.primary)
+    document = await world.store(corpus)
+    replicated.standby.catch_up()
+    replicated.standby.execute("ALTER SYSTEM SET max_standby_streaming_delay = 0")
+    replicated.standby.execute("SELECT pg_reload_conf()")
+    try:
+        with pytest.raises(StoreError) as caught:
+            async with world.replica.at(await world.replica.position(ADMIN, ())).transaction(ADMIN) as connection:
+                reading = asyncio.create_task(connection.execute("SELECT pg_sleep(20) FROM documents"))
+                async with world.primary.transaction(ADMIN) as changing:
+                    await remove_document(changing, document)
+                with psycopg.connect(replicated.owner, autocommit=True) as owner:
+                    owner.execute("VACUUM rag.documents")
+                await reading
+        assert isinstance(caught.value.__cause__, psycopg.errors.SerializationFailure)
+        world.replica.leave_alone(caught.value)
+        assert world.replica.up
+    finally:
+        replicated.standby.execute("ALTER SYSTEM RESET max_standby_streaming_delay")
+        replicated.standby.execute("SELECT pg_reload_conf()")
+
+
 # -- what a replica must be
+
+
+def test_a_lost_connection_is_noticed_in_seconds_unless_told_otherwise() -> None:
+    given = conninfo_to_dict(replica_conninfo("postgresql://role@replica/rag?keepalives_idle=60"))
+    assert (given["host"], given["keepalives_idle"], given["tcp_user_timeout"]) == ("replica", "60", "10000")
+
+
+def test_a_url_that_is_none_is_refused_and_not_shown() -> None:
+    with pytest.raises(ConfigurationError, match="RAG_DATABASE_REPLICA_URL") as caught:
+        replica_conninfo("swordfish")
+    assert "swordfish" not in caught.value.message
 
 
 async def check(primary: str, replica: str) -> None:
