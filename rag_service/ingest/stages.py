@@ -24,18 +24,12 @@ from rag_service.ingest.chunking import Chunker
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.pipeline import Admitted, DocumentInput, Parser, as_uncut_node, describe_document
 from rag_service.store.chunks import lock_corpora
+from rag_service.store.claims import ClaimLostError, finish_upload, hold_claim, report_progress
 from rag_service.store.corpora import Corpus, require_writable
 from rag_service.store.documents import NewDocument, store_document
 from rag_service.store.originals import OriginalKey, OriginalStore
 from rag_service.store.session import Connection, Database
-from rag_service.store.uploads import (
-    ClaimLostError,
-    Upload,
-    UploadStatus,
-    finish_upload,
-    hold_claim,
-    report_progress,
-)
+from rag_service.store.uploads import Upload, UploadStatus
 
 log = structlog.get_logger(__name__)
 

@@ -1,8 +1,4 @@
-"""Uploads: what was accepted, how far it has come, and who may write for it.
-
-An upload is worked on under a *claim*, a number that rises with each claimant. Every later write
-names its claim, so that a worker which was given up for dead and comes back changes nothing.
-"""
+"""Uploads: what was accepted, and how far it has come."""
 
 from __future__ import annotations
 
@@ -15,16 +11,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag_service.domain import Identity
-from rag_service.errors import ConflictError, NotFoundError, RagError
+from rag_service.errors import ConflictError, NotFoundError
 from rag_service.store.corpora import require_writable
 from rag_service.store.documents import delete_document
-from rag_service.store.originals import OriginalKey, OriginalStore, forget_earlier_originals
+from rag_service.store.originals import OriginalKey, OriginalStore
 from rag_service.store.session import Connection
 
 _SUPERSEDED = "A newer version of this file was uploaded."
-_COLUMNS = """id, document_id, corpus_id, user_id, content_hash, file_name, title, source, tags, fields, metadata,
+COLUMNS = """id, document_id, corpus_id, user_id, content_hash, file_name, title, source, tags, fields, metadata,
     size_bytes, expires_at, status, code, reason, done, total, attempts, claim, created_at, updated_at"""
-_NAMES = tuple(name.strip() for name in _COLUMNS.split(","))
+_NAMES = tuple(name.strip() for name in COLUMNS.split(","))
 
 
 class UploadStatus(StrEnum):
@@ -87,12 +83,6 @@ class Upload:
     updated_at: datetime
 
 
-class ClaimLostError(RagError):
-    """The upload was deleted, replaced, finished, or taken over by another worker: stop, write nothing."""
-
-    code = "claim_lost"
-
-
 async def accept_upload(
     connection: Connection, identity: Identity, originals: OriginalStore, new: NewUpload
 ) -> tuple[Upload, bool]:
@@ -152,7 +142,7 @@ async def _find_same(connection: Connection, new: NewUpload) -> Upload | None:
         },
     )  # fmt: skip
     row = await cursor.fetchone()
-    return None if row is None else _to_upload(row)
+    return None if row is None else to_upload(row)
 
 
 async def _renew(connection: Connection, upload: Upload, expires_at: datetime | None) -> None:
@@ -197,14 +187,14 @@ async def _insert_upload(
         f"""INSERT INTO uploads (document_id, corpus_id, user_id, content_hash, file_name, title, source, tags, fields,
                                  metadata, size_bytes, expires_at, status, created_at)
             VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
-            RETURNING {_COLUMNS}""",  # noqa: S608 - fixed text
+            RETURNING {COLUMNS}""",  # noqa: S608 - fixed text
         [
             document_id, new.corpus_id, identity.user_id, new.content_hash, new.file_name, new.title, new.source,
             list(new.tags), json.dumps(dict(new.fields)), json.dumps(dict(new.metadata), default=str), len(new.data),
             new.expires_at, "indexed" if indexed else "pending",
         ],
     )  # fmt: skip
-    return _to_upload(await cursor.fetchone())
+    return to_upload(await cursor.fetchone())
 
 
 async def read_upload(connection: Connection, upload_id: UUID) -> Upload:
@@ -213,84 +203,8 @@ async def read_upload(connection: Connection, upload_id: UUID) -> Upload:
     Raises:
         NotFoundError: there is none, or its corpus is not the identity's to write to.
     """
-    cursor = await connection.execute(f"SELECT {_COLUMNS} FROM uploads WHERE id = %s", [upload_id])  # noqa: S608 - fixed text
-    return _to_upload(await cursor.fetchone())
-
-
-async def claim_upload(connection: Connection, upload_id: UUID) -> Upload | None:
-    """Take an upload over, from whoever holds it; None when there is nothing left to do."""
-    cursor = await connection.execute(
-        f"""UPDATE uploads SET status = 'parsing', claim = claim + 1, attempts = attempts + 1, code = NULL,
-                   reason = NULL, done = 0, total = NULL, updated_at = now()
-            WHERE id = %s AND status NOT IN ('indexed', 'failed') RETURNING {_COLUMNS}""",  # noqa: S608 - fixed text
-        [upload_id],
-    )
-    row = await cursor.fetchone()
-    return None if row is None else _to_upload(row)
-
-
-async def hold_claim(connection: Connection, upload: Upload) -> datetime | None:
-    """Make sure that a claim still holds, and that nobody takes it before the transaction ends.
-
-    Returns when the document expires, which may have been changed since the claim.
-
-    Raises:
-        ClaimLostError: it does not.
-    """
-    # Locks are taken in one order everywhere: corpus, document, upload.
-    await connection.execute("SELECT FROM documents WHERE id = %s FOR NO KEY UPDATE", [upload.document_id])
-    cursor = await connection.execute(
-        "SELECT expires_at FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')"
-        " FOR NO KEY UPDATE",
-        [upload.id, upload.claim],
-    )
-    row = await cursor.fetchone()
-    if row is None:
-        raise ClaimLostError("The upload is no longer this worker's.")
-    expires_at: datetime | None = row[0]
-    return expires_at
-
-
-async def report_progress(
-    connection: Connection, upload: Upload, status: UploadStatus, *, done: int = 0, total: int | None = None
-) -> None:
-    """Write how far a claimed upload has come.
-
-    Raises:
-        ClaimLostError: the claim no longer holds.
-    """
-    await _write(connection, upload, "status = %s, done = %s, total = %s", [status.value, done, total])
-
-
-async def postpone_upload(connection: Connection, upload: Upload, error: RagError, *, count: bool = True) -> None:
-    """Back to pending with the reason of the delay; an attempt that is not counted was not the document's fault.
-
-    Raises:
-        ClaimLostError: the claim no longer holds.
-    """
-    changes = "status = 'pending', code = %s, reason = %s, attempts = attempts - %s, claim = claim + 1"
-    await _write(connection, upload, changes, [error.code, error.message, 0 if count else 1])
-
-
-async def fail_upload(connection: Connection, upload: Upload, error: RagError) -> None:
-    """Give an upload up, with a reason for its uploader.
-
-    Raises:
-        ClaimLostError: the claim no longer holds.
-    """
-    await _write(connection, upload, "status = 'failed', code = %s, reason = %s", [error.code, error.message])
-
-
-async def finish_upload(connection: Connection, upload: Upload, *, chunk_count: int) -> None:
-    """Mark an upload as indexed and let go of the originals of earlier versions.
-
-    Raises:
-        ClaimLostError: the claim no longer holds.
-    """
-    await _write(connection, upload, "status = 'indexed', done = %s, total = %s", [chunk_count, chunk_count])
-    await forget_earlier_originals(
-        connection, OriginalKey(document_id=upload.document_id, content_hash=upload.content_hash)
-    )
+    cursor = await connection.execute(f"SELECT {COLUMNS} FROM uploads WHERE id = %s", [upload_id])  # noqa: S608 - fixed text
+    return to_upload(await cursor.fetchone())
 
 
 async def retry_upload(connection: Connection, upload_id: UUID) -> Upload:
@@ -306,26 +220,21 @@ async def retry_upload(connection: Connection, upload_id: UUID) -> Upload:
     cursor = await connection.execute(
         f"""UPDATE uploads SET status = 'pending', attempts = 0, code = NULL, reason = NULL, claim = claim + 1,
                    updated_at = now()
-            WHERE id = %s AND status = 'failed' AND code <> 'superseded' RETURNING {_COLUMNS}""",  # noqa: S608 - fixed text
+            WHERE id = %s AND status = 'failed' AND code <> 'superseded' RETURNING {COLUMNS}""",  # noqa: S608 - fixed text
         [upload_id],
     )
     row = await cursor.fetchone()
     if row is None:
         raise ConflictError("Only a failed upload that no newer one replaced can be tried again.")
-    return _to_upload(row)
+    return to_upload(row)
 
 
-async def _write(connection: Connection, upload: Upload, changes: str, values: list[Any]) -> None:
-    cursor = await connection.execute(
-        f"UPDATE uploads SET {changes}, updated_at = now()"  # noqa: S608 - fixed text
-        " WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')",
-        [*values, upload.id, upload.claim],
-    )
-    if cursor.rowcount == 0:
-        raise ClaimLostError("The upload is no longer this worker's.")
+def to_upload(row: Sequence[Any] | None) -> Upload:
+    """An upload from its `COLUMNS`.
 
-
-def _to_upload(row: Sequence[Any] | None) -> Upload:
+    Raises:
+        NotFoundError: there is no row.
+    """
     if row is None:
         raise NotFoundError("There is no such upload.")
     values = dict(zip(_NAMES, row, strict=True))
