@@ -29,6 +29,7 @@ soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
+	$(BIN)/python -m tests.soak.many_servers
 	$(BIN)/python -m tests.soak.cold_start
 	$(BIN)/python -m tests.soak.ray_cluster
 	$(BIN)/python -m tests.soak.stream_load $(ARGS)

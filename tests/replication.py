@@ -50,10 +50,8 @@ class Standby:
         self._server.ensure_postgres_running()
 
     def processes(self) -> list[int]:
-        """Process ids of the server's own, as Linux tells them; the postmaster first."""
-        postmaster = int((self._folder / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text()
-        return [postmaster, *map(int, children.split())]
+        """As `server_processes`."""
+        return server_processes(self._folder)
 
     def execute(self, statement: str) -> None:
         """As the owner."""
@@ -93,6 +91,7 @@ class Pair:
     """A primary with the migrated template, and its standby."""
 
     primary: EmbeddedServer
+    primary_folder: Path
     standby: Standby
 
     @contextmanager
@@ -104,6 +103,7 @@ class Pair:
                 owner=server.owner_conninfo,
                 primary=server.service_conninfo,
                 replica=self.standby.conninfo(server.service_conninfo),
+                primary_folder=self.primary_folder,
                 standby=self.standby,
             )
 
@@ -115,6 +115,7 @@ class ReplicatedDatabase:
     owner: str  # on the primary
     primary: str  # as the unprivileged role, like the next
     replica: str
+    primary_folder: Path
     standby: Standby
 
 
@@ -122,17 +123,25 @@ class ReplicatedDatabase:
 def replicated_pair(folder: Path) -> Iterator[Pair]:
     """Start both in a folder; some seconds."""
     primary = make_template(asyncio.run(start_embedded_server(folder / "primary")))
+    data = folder / "primary" / "postgres"
     with psycopg.connect(primary.owner_conninfo, autocommit=True) as owner:
         # The template turns it off for speed; but then a commit is streamed a fraction of a second late.
         owner.execute("ALTER SYSTEM SET synchronous_commit = on")
         owner.execute("SELECT pg_reload_conf()")
     standby = Standby(primary, folder / "standby")
     try:
-        yield Pair(primary=primary, standby=standby)
+        yield Pair(primary=primary, primary_folder=data, standby=standby)
     finally:
         standby.close()
         with suppress(Exception):
-            _server_in(folder / "primary" / "postgres").cleanup()
+            _server_in(data).cleanup()
+
+
+def server_processes(data: Path) -> list[int]:
+    """Process ids of the server in a data folder, as Linux tells them; the postmaster first."""
+    postmaster = int((data / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text()
+    return [postmaster, *map(int, children.split())]
 
 
 def _server_in(folder: Path) -> Any:
