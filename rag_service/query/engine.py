@@ -21,7 +21,6 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import QueryBundle
 
@@ -35,8 +34,8 @@ from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.query.confidence import decide, rate_confidence
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
-from rag_service.query.nodes import to_hit, to_node
-from rag_service.query.postprocess import NewerFirst, Rerank, Threshold, TopK
+from rag_service.query.nodes import to_node
+from rag_service.query.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK
 from rag_service.query.prompt import Prompts, new_boundary
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
@@ -111,13 +110,13 @@ class AnswerEngine(BaseQueryEngine):
                 limit=max(RERANKED, query.top_k),
                 mode="hybrid" if self._settings.hybrid else "dense",
             )
-        bundle = QueryBundle(query.question)
-        nodes = [to_node(hit) for hit in retrieval.hits]
+        hits = list(retrieval.hits)
         for postprocessor in self._postprocessors(query, retrieval):
-            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
-        return retrieval, tuple(to_hit(node) for node in nodes)
+            # Not by way of LlamaIndex's nodes: to make and unpack them takes as long as all that is done to them.
+            hits = await postprocessor.process(hits, query.question)
+        return retrieval, tuple(hits)
 
-    def _postprocessors(self, query: AnswerQuery, retrieval: Retrieval) -> list[BaseNodePostprocessor]:
+    def _postprocessors(self, query: AnswerQuery, retrieval: Retrieval) -> list[HitPostprocessor]:
         language = retrieval.plan.language
         return [
             Rerank(self._reranker, lambda text: terms(text, language)),

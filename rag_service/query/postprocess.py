@@ -22,10 +22,11 @@ SIMILAR = 0.01  # fused scores that differ by less than this share of the better
 SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
 
 
-class _HitPostprocessor(BaseNodePostprocessor):
+class HitPostprocessor(BaseNodePostprocessor):
     """Adapter: subclasses work on hits."""
 
     async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
+        """The hits in another order, or fewer of them."""
         raise NotImplementedError
 
     async def _apostprocess_nodes(
@@ -43,7 +44,7 @@ class _HitPostprocessor(BaseNodePostprocessor):
         raise RuntimeError("This postprocessor is asynchronous; use apostprocess_nodes.")
 
 
-class Rerank(_HitPostprocessor):
+class Rerank(HitPostprocessor):
     """Reorders by the configured reranker; a failing reranker leaves the order as it was."""
 
     _reranker: Reranker = PrivateAttr()
@@ -59,7 +60,7 @@ class Rerank(_HitPostprocessor):
             return await rerank_or_keep(self._reranker, question, hits, query_terms=self._analyse(question))
 
 
-class NewerFirst(_HitPostprocessor):
+class NewerFirst(HitPostprocessor):
     """Among hits of similar score the newer document goes first (requirement E6)."""
 
     async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
@@ -73,7 +74,7 @@ class NewerFirst(_HitPostprocessor):
         return ordered + sorted(group, key=lambda member: member.chunk.document.updated_at, reverse=True)
 
 
-class Threshold(_HitPostprocessor):
+class Threshold(HitPostprocessor):
     """Drops passages whose calibrated relevance is too low."""
 
     _least: float = PrivateAttr()
@@ -86,7 +87,7 @@ class Threshold(_HitPostprocessor):
         return [hit for hit in hits if hit.scores.relevance >= self._least]
 
 
-class TopK(_HitPostprocessor):
+class TopK(HitPostprocessor):
     """Keeps the first k."""
 
     _k: int = PrivateAttr()
