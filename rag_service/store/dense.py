@@ -8,11 +8,9 @@ import numpy as np
 
 from rag_service.domain import Filters
 from rag_service.store.scope import SearchScope, chunk_conditions, resolve_scope
-from rag_service.store.session import Connection
+from rag_service.store.session import SETTINGS, Connection
 
 EXACT_SCAN_LIMIT = 20_000  # chunks; up to here an exact scan beats HNSW in time and recall (see `bench retrieval`)
-_HNSW_EF_SEARCH = 200
-_HNSW_MAX_SCAN_TUPLES = 200_000
 
 
 async def search_dense(
@@ -37,16 +35,10 @@ async def search_dense(
     distance = "c.embedding <=> %(vector)s::halfvec"
     if scope.reachable <= EXACT_SCAN_LIMIT:
         order = f"({distance}) + 0"  # an expression that the HNSW index does not serve
-        # A scope of a third of the table would be read by passing over the whole of it.
-        await connection.execute("SELECT set_config('enable_seqscan', 'off', true)")
     else:
         order = distance
-        await connection.execute(
-            "SELECT set_config('enable_seqscan', 'off', true),"
-            " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-            " set_config('hnsw.ef_search', %s, true), set_config('hnsw.max_scan_tuples', %s, true)",
-            [str(max(_HNSW_EF_SEARCH, limit)), str(_HNSW_MAX_SCAN_TUPLES)],
-        )
+        if limit > int(SETTINGS["hnsw.ef_search"]):
+            await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(limit)])
     cursor = await connection.execute(
         f"SELECT c.id, 1 - ({distance}) FROM data_chunks c WHERE {where} ORDER BY {order} LIMIT %(limit)s",  # noqa: S608 - fixed text
         parameters,

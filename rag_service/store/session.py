@@ -16,6 +16,18 @@ from rag_service.store.migrate import LATEST
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
 
 
+# Of every connection, given at its start: as statements of each search they would cost a round trip.
+SETTINGS = {
+    "search_path": "rag,public",
+    "jit": "off",  # compiling a search's plan takes longer than running it
+    "enable_seqscan": "off",  # a scope of a third of the table would be read by passing over the whole of it
+    # An HNSW search goes on until its list is full in spite of the filters, and looks at enough neighbours.
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": "200",
+    "hnsw.max_scan_tuples": "200000",
+}
+
+
 class Database:
     """A pool of connections as the unprivileged role."""
 
@@ -29,9 +41,8 @@ class Database:
             idle_timeout: seconds after which the server ends a transaction in which nothing happens: a
                 process that was frozen (a paused virtual machine, swapping) must not keep its locks.
         """
-        # Compiling a search's plan (jit) would take longer than running it.
-        options = "-c search_path=rag,public -c jit=off"
-        options += f" -c idle_in_transaction_session_timeout={int(idle_timeout * 1000)}"
+        settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo,
             min_size=1,

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from rag_service.errors import StoreError, UnsafeRoleError
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
-from rag_service.store.session import Database
+from rag_service.store.session import SETTINGS, Database
 from tests.integration.store.texts import ADMIN
 
 
@@ -74,3 +74,15 @@ async def test_a_transaction_in_which_nothing_happens_lets_go_of_its_locks(datab
     finally:
         await frozen.close()
         await other.close()
+
+
+async def test_every_connection_searches_with_the_settings_of_this_module(database: Database) -> None:
+    """pgvector looks at its settings when a vector is first touched; a name that it does not know has no effect."""
+    async with database.transaction(None) as connection:
+        await connection.execute("SELECT '[1,2]'::halfvec <=> '[1,3]'::halfvec")
+        cursor = await connection.execute(
+            "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(SETTINGS)]
+        )
+        shown = dict(await cursor.fetchall())
+    assert shown.pop("search_path").replace(" ", "") == SETTINGS["search_path"]
+    assert shown == {name: value for name, value in SETTINGS.items() if name != "search_path"}
