@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 METADATA_LENGTH = 200  # characters of a title, section or source that are shown to the model
 
@@ -46,6 +47,7 @@ _TURN = re.compile(
 _HARMLESS = str.maketrans("<>[]|｜", "‹›()¦¦")
 
 
+@lru_cache(maxsize=256)  # a prompt is rendered three times until it fits, and passages come again
 def neutralise(text: str) -> str:
     """Text from a document without authority: no marks, boundaries, turns, roles or hidden characters."""
     visible = _show(_LINE_BREAKS.sub("\n", text))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
 _PASSAGE = 20_000  # characters; whole documents are counted once and must not stay in memory
+_LINE_START = re.compile(r"(?<=\n)(?=\S)")  # no token reaches over it
 
 
 @lru_cache(maxsize=1)
@@ -17,10 +19,16 @@ def _encode() -> Callable[[str], list[int]]:
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text under the counting tokenizer."""
-    return _count_passage(text) if len(text) <= _PASSAGE else len(_encode()(text))
+    """Tokens of a text under the counting tokenizer.
+
+    A prompt is counted as a whole, with the numbers and the boundary of its request in it, but most of its
+    lines were counted before: for the budget, or for another question that the same passage answers.
+    """
+    if len(text) > _PASSAGE:
+        return len(_encode()(text))
+    return sum(map(_count_line, _LINE_START.split(text)))
 
 
-@lru_cache(maxsize=256)  # a request counts its passages for the budget, the prompt and the metrics
-def _count_passage(text: str) -> int:
-    return len(_encode()(text))
+@lru_cache(maxsize=4096)
+def _count_line(line: str) -> int:
+    return len(_encode()(line))
