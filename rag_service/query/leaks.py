@@ -48,7 +48,15 @@ class LeakFilter:
         if not self._secrets:
             self._length += len(text)
             return text
-        return "".join([self._take(character) for character in text])
+        given = []
+        for character in text:
+            letters = fold(character)
+            if self._state is _State.OPEN and self._may_leak(letters):
+                given.append(self._release())  # now, as what is held then is taken for the leak's own
+            given.append(self._take(character, letters))
+        if self._state is _State.OPEN:
+            given.append(self._release())  # once a piece: where a run begins takes longer to tell than that it goes on
+        return "".join(given)
 
     def flush(self) -> str:
         """The rest."""
@@ -57,15 +65,20 @@ class LeakFilter:
         self._length += len(rest)
         return rest
 
-    def _take(self, character: str) -> str:
-        for letter in fold(character):
+    def _may_leak(self, letters: str) -> bool:
+        return any(secret.may_leak(len(letters)) for secret in self._secrets)
+
+    def _take(self, character: str, letters: str) -> str:
+        for letter in letters:
             for secret in self._secrets:
                 secret.take(letter)
-        leaks = any(secret.leaks for secret in self._secrets)
+        leaks = False
+        for secret in self._secrets:
+            leaks = leaks or secret.leaks
         match self._state:
             case _State.OPEN:
                 self._held += character
-                return self._begin_leak() if leaks else self._release()
+                return self._begin_leak() if leaks else ""
             case _State.LEAKING if leaks:
                 self._continue_leak(character)
             case _State.LEAKING if self._sentence_over:
@@ -140,6 +153,10 @@ class _Secret:
     @property
     def leaks(self) -> bool:
         return len(self._run) >= self._needed
+
+    def may_leak(self, more: int) -> bool:
+        """Whether so many more letters can make it a leak."""
+        return len(self._run) + more >= self._needed
 
     def beginning(self, text: str) -> int:
         """Where in the text the letters of the run begin."""
