@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from rag_service.bench.storage import Rate
 from rag_service.cli import main
 from rag_service.definitions import QueryDefinition
 from rag_service.store import dense
+from rag_service.store.session import SETTINGS
+from tests.documents import GUIDES
 
 ROUND = Measured(
     chunks=1_000,
@@ -99,7 +102,7 @@ def test_beyond_what_was_measured_a_figure_is_called_extrapolated() -> None:
 
 def test_the_limits_of_the_search_are_those_of_its_code() -> None:
     assert planning.SMALLEST_IN_GRAPH == dense.EXACT_SCAN_LIMIT
-    assert planning.MOST_SCANNED == dense._HNSW_MAX_SCAN_TUPLES
+    assert int(SETTINGS["hnsw.max_scan_tuples"]) == planning.MOST_SCANNED
     assert QueryDefinition.model_fields["candidates"].default == planning.CANDIDATES
 
 
@@ -141,3 +144,16 @@ def test_a_search_that_does_not_grow_is_never_too_slow() -> None:
     flat = Measured(search_law=0.0)
     slow = next(limit for limit in make_plan(Demand(chunks=10**9), SMALL, flat).limits if "100 ms" in limit.what)
     assert math.isinf(slow.chunks)
+
+
+def test_the_guide_tells_the_figures_that_the_plan_computes_with() -> None:
+    guide = (GUIDES / "scaling.md").read_text(encoding="utf-8")
+    for part, size in Measured().bytes_a_chunk.items():
+        assert f"| {size:,.0f} |" in guide, part
+    plan = make_plan(Demand(chunks=10**9))
+    assert f"{plan.value('shards'):.0f} shards of {plan.value('chunks of a shard') / 1e6:.0f} million" in guide
+    assert f"{plan.value('all tables and indexes') / 1000:.0f} TB" in guide
+    told = [float(number) for number in re.findall(r"^\| ([\d.]+) (?:million|billion) \|", guide, re.MULTILINE)]
+    scale = [1e9 if "billion" in row else 1e6 for row in re.findall(r"^\| [\d.]+ \w+illion", guide, re.MULTILINE)]
+    met = [limit.chunks for limit in plan.limits if limit.chunks < 1e11]
+    assert [number * unit for number, unit in zip(told, scale, strict=True)] == pytest.approx(met, rel=0.3)
