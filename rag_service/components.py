@@ -41,7 +41,7 @@ from rag_service.store.corpora import Corpus, create_corpus, find_corpus
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.originals import OriginalStore
-from rag_service.store.replica import Replica, replica_conninfo
+from rag_service.store.replica import CONNECT_SECONDS, Replica, replica_conninfo
 from rag_service.store.session import Database
 from rag_service.store.turns import Turns
 from rag_service.text.words import terms
@@ -158,8 +158,9 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         def search_on(searched: Database, turns: Turns) -> Retriever:
             return retrieve(searched, embedding, indices, default_index=settings.index, turns=turns)
 
-        retriever = search_on(database, _make_turns(settings))
-        replica = _make_replica(database, settings)
+        turns = _make_turns(settings)
+        retriever = search_on(database, turns)
+        replica = _make_replica(database, turns, settings)
         if replica is not None:
             await replica.open()
             stack.push_async_callback(replica.close)
@@ -228,17 +229,17 @@ def _make_turns(settings: Settings) -> Turns:
     return Turns(limit=max(1, settings.database_pool_size // 2), patience=settings.database_timeout)
 
 
-def _make_replica(database: Database, settings: Settings) -> Replica | None:
+def _make_replica(database: Database, turns: Turns, settings: Settings) -> Replica | None:
     """The read replica of an open database, not yet open; None where there is none."""
     if settings.database_replica_url is None:
         return None
     standby = Database(
         replica_conninfo(settings.database_replica_url.get_secret_value()),
         pool_size=settings.database_pool_size,
-        timeout=settings.database_timeout,
+        timeout=min(CONNECT_SECONDS, settings.database_timeout),
         idle_timeout=settings.job_stalled_seconds,
     )
-    return Replica(database, standby, pause=settings.breaker_seconds, timeout=settings.database_timeout)
+    return Replica(database, standby, pause=settings.breaker_seconds, timeout=settings.database_timeout, turns=turns)
 
 
 async def _open_database(conninfo: str, settings: Settings) -> Database:

@@ -53,11 +53,12 @@ class Standby:
         """As `server_processes`."""
         return server_processes(self._folder)
 
-    def execute(self, statement: str) -> None:
-        """As the owner."""
+    def execute(self, statement: str) -> tuple[Any, ...] | None:
+        """As the owner; the first row, if there are any."""
         admin = self.conninfo(make_conninfo(self._primary.owner_conninfo, dbname="postgres"))
         with psycopg.connect(admin, autocommit=True) as connection:
-            connection.execute(statement)
+            cursor = connection.execute(statement)
+            return cursor.fetchone() if cursor.description else None
 
     @contextmanager
     def replay_paused(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -27,12 +27,14 @@ from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeR
 from rag_service.store.hanging import await_server, put_down
 from rag_service.store.position import Position, read_position
 from rag_service.store.session import Connection, Database
+from rag_service.store.turns import Turns
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
 SETTING = "RAG_DATABASE_REPLICA_URL"
+CONNECT_SECONDS = 1.0  # for a connection to a replica, at most: there is another place to search
 PATIENCE = 0.05  # seconds that a search waits for the replica to get where the primary is
 _POLL = 0.004  # seconds between two looks
 _IMPATIENT = 1.0  # seconds after a wait in vain during which nobody waits again
@@ -81,7 +83,14 @@ class Replica:
     """A replica beside its primary, watched from `open` to `close`."""
 
     def __init__(
-        self, primary: Database, standby: Database, *, pause: float, timeout: float, patience: float = PATIENCE
+        self,
+        primary: Database,
+        standby: Database,
+        *,
+        pause: float,
+        timeout: float,
+        patience: float = PATIENCE,
+        turns: Turns | None = None,
     ):
         """
         Args:
@@ -90,12 +99,14 @@ class Replica:
             pause: seconds that a replica is left alone after a failure, and between two looks at a good one.
             timeout: seconds after which a transaction on the replica that has not ended is given up.
             patience: seconds that a search waits for the replica to catch up.
+            turns: of searches at the primary, which requests for a position take, too; None: all at once.
         """
         self._primary = primary
         self._standby = standby
         self._pause = pause
         self._timeout = timeout
         self._patience = patience
+        self._turns = turns
         self._up = False
         self._error: RagError = StoreError("The replica has not been looked at yet.")  # why it is not up
         self._failed = asyncio.Event()
@@ -124,7 +135,8 @@ class Replica:
         Raises:
             StoreError: the primary cannot be reached.
         """
-        async with self._primary.transaction(identity) as connection:
+        turn = nullcontext() if self._turns is None else self._turns.take()
+        async with turn, self._primary.transaction(identity) as connection:
             return await read_position(connection, corpus_ids)
 
     def at(self, position: Position) -> ReplicaAt:
