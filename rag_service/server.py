@@ -13,6 +13,7 @@ from litestar import Litestar
 from rag_service.app import create_app
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
+from rag_service.text.tokens import count_tokens
 from rag_service.tracing import configure_tracing
 
 _SETTLED_SECONDS = 2.0  # after the start, when nobody waits for it any more
@@ -26,11 +27,12 @@ class _Server(uvicorn.Server):
 
 
 def _keep_what_is_loaded() -> None:
-    """Leave what has been loaded by now out of garbage collection.
+    """Load the tokenizer, and leave what has been loaded by now out of garbage collection.
 
-    It stays for good; looking through its half a million objects again and again would hold all streams
+    The first question need not wait for the one, a quarter of a second. The other stays for good; looking through its half a million objects again and again would hold all streams
     for a tenth of a second each time.
     """
+    count_tokens("")
     gc.collect()
     gc.freeze()
 

@@ -41,6 +41,7 @@ class AnswerMeasurement:
     chunks: int
     questions: int
     connections: int  # of the rates
+    processes: int  # of the application, for the rates
     embedding: Times  # of a question, not cached
     search: Times  # hybrid search in this process, embeddings cached
     retrieval: Times  # POST /api/v1/query, embeddings cached
@@ -61,7 +62,14 @@ class AnswerMeasurement:
 
 
 async def measure_answers(
-    bench: IngestBench, prepared: Prepared, *, questions: int, connections: int, seconds: float, advance: Advance
+    bench: IngestBench,
+    prepared: Prepared,
+    *,
+    questions: int,
+    connections: int,
+    processes: int,
+    seconds: float,
+    advance: Advance,
 ) -> AnswerMeasurement:
     """Ingest the documents, serve them, ask; `advance` counts steps.
 
@@ -70,6 +78,7 @@ async def measure_answers(
         prepared: what is asked about.
         questions: distinct ones.
         connections: at once, for the rates.
+        processes: of the served application, among which these are spread as a load balancer would.
         seconds: that each rate is measured for.
         advance: told of each step.
     """
@@ -80,22 +89,20 @@ async def measure_answers(
     advance(1)
     async with AsyncExitStack() as stack:
         model_url = await stack.enter_async_context(running_double())
-        service = await stack.enter_async_context(
-            served(
-                {
-                    **_same(bench),
-                    "chat_provider": "ollama",
-                    "ollama_url": model_url,
-                    "model_name": MODEL,
-                    "database_url": bench.database.service_conninfo,
-                    "similarity_threshold": 0,
-                    "query_cache_size": max(questions, 1),
-                }
-            )
-        )
-        client = await stack.enter_async_context(Client(service.port))
-        for question in asked:  # embeds each once
-            await client.post("/api/v1/query", {"query": question})
+        settings = {
+            **_same(bench),
+            "chat_provider": "ollama",
+            "ollama_url": model_url,
+            "model_name": MODEL,
+            "database_url": bench.database.service_conninfo,
+            "similarity_threshold": 0,
+            "query_cache_size": max(questions, 1),
+        }
+        ports = [(await stack.enter_async_context(served(settings))).port for _ in range(processes)]
+        for port in ports:
+            client = await stack.enter_async_context(Client(port))
+            for question in asked:  # embeds each once
+                await client.post("/api/v1/query", {"query": question})
         advance(1)
         retrieval = await _time(lambda question: client.post("/api/v1/query", {"query": question}), asked)
         verified = 0
@@ -109,13 +116,14 @@ async def measure_answers(
         verified = 0
         answer = await _time(ask, asked)
         advance(1)
-        retrieval_rate = await _rate(service.port, "/api/v1/query", asked, connections, seconds)
-        answer_rate = await _rate(service.port, "/api/v1/query/answer", asked, connections, seconds)
+        retrieval_rate = await _rate(ports, "/api/v1/query", asked, connections, seconds)
+        answer_rate = await _rate(ports, "/api/v1/query/answer", asked, connections, seconds)
         advance(1)
     return AnswerMeasurement(
         chunks=sum(map(len, prepared.nodes)),
         questions=len(asked),
         connections=connections,
+        processes=processes,
         embedding=embedding,
         search=search,
         retrieval=retrieval,
@@ -182,12 +190,12 @@ async def _time(ask: Callable[[str], Awaitable[object]], questions: Sequence[str
     return summarise(spent)
 
 
-async def _rate(port: int, path: str, questions: Sequence[str], connections: int, seconds: float) -> Rate:
+async def _rate(ports: Sequence[int], path: str, questions: Sequence[str], connections: int, seconds: float) -> Rate:
     started = time.perf_counter()
 
     async def ask_on(first: int) -> int:
         count = 0
-        async with Client(port) as client:
+        async with Client(ports[first % len(ports)]) as client:
             while time.perf_counter() - started < seconds:
                 await client.post(path, {"query": questions[(first + count * connections) % len(questions)]})
                 count += 1

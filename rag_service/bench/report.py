@@ -153,6 +153,7 @@ def describe_answers(found: AnswerMeasurement) -> dict[str, Any]:
         "chunks": found.chunks,
         "questions": found.questions,
         "connections": found.connections,
+        "processes": found.processes,
         "embedding_ms": asdict(found.embedding),
         "search_ms": asdict(found.search),
         "retrieval_ms": asdict(found.retrieval),
@@ -170,7 +171,10 @@ def print_answers(console: Console, described: Mapping[str, Any]) -> None:
     title = f"{described['chunks']:,} chunks, {described['questions']} questions, milliseconds"
     table = Table(title=title, box=box.SIMPLE_HEAD)
     table.add_column("from socket to socket, embeddings cached")
-    for column in ("p50", "p95", "beside search", f"requests/s, {described['connections']} at once"):
+    rate = f"requests/s, {described['connections']} at once"
+    if described["processes"] > 1:
+        rate += f" on {described['processes']} processes"
+    for column in ("p50", "p95", "beside search", rate):
         table.add_column(column, justify="right")
     for name, key in (("POST /api/v1/query", "retrieval"), ("POST /api/v1/query/answer, model of 0 ms", "answer")):
         times = described[f"{key}_ms"]

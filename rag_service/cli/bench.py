@@ -196,6 +196,9 @@ async def _ingest(
 @click.option(
     "--connections", type=click.IntRange(1, 200), default=8, show_default=True, help="At once, for the rates."
 )
+@click.option(
+    "--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Of the application, for the rates."
+)
 @click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="For each rate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def answer(as_json: bool, **chosen: Any) -> None:
@@ -211,7 +214,14 @@ def answer(as_json: bool, **chosen: Any) -> None:
 
 
 async def _answer(
-    settings: Settings, *, documents: Path | None, limit: int | None, questions: int, connections: int, seconds: float
+    settings: Settings,
+    *,
+    documents: Path | None,
+    limit: int | None,
+    questions: int,
+    connections: int,
+    processes: int,
+    seconds: float,
 ) -> dict[str, Any]:
     from rag_service.bench.answer import STEPS, measure_answers
     from rag_service.bench.ingest import open_ingest_bench, prepare
@@ -224,7 +234,13 @@ async def _answer(
             prepared = await prepare(bench, documents or bench.index.documents_path, limit=limit, advance=steps.advance)
             steps.begin("asking", STEPS)
             found = await measure_answers(
-                bench, prepared, questions=questions, connections=connections, seconds=seconds, advance=steps.advance
+                bench,
+                prepared,
+                questions=questions,
+                connections=connections,
+                processes=processes,
+                seconds=seconds,
+                advance=steps.advance,
             )
             empty_database(bench.database.owner_conninfo)
             return describe_answers(found)
@@ -251,7 +267,7 @@ def everything(documents: Path | None, limit: int | None, chunks: int, plot: Pat
     settings, console = read_quiet_settings(), wide_console()
     ingested = run_command(_ingest(settings, documents=documents, limit=limit, storage_chunks=2_000, stock=True))
     answered = run_command(
-        _answer(settings, documents=documents, limit=limit, questions=300, connections=8, seconds=10.0)
+        _answer(settings, documents=documents, limit=limit, questions=300, connections=8, processes=1, seconds=10.0)
     )
     bench, found, embedding_ms = run_command(
         _retrieval(settings, chunks=chunks, documents=None, queries=100, words=12, stock=True, stock_queries=15)

@@ -36,6 +36,7 @@ ANSWERS = AnswerMeasurement(
     chunks=90,
     questions=10,
     connections=8,
+    processes=2,
     embedding=times(15),
     search=times(4),
     retrieval=times(7),
