@@ -27,10 +27,11 @@ class _Server(uvicorn.Server):
 
 
 def _keep_what_is_loaded() -> None:
-    """Load the tokenizer, and leave what has been loaded by now out of garbage collection.
+    """Load the tokenizer, and leave all that has been loaded by now out of garbage collection.
 
-    The first question need not wait for the one, a quarter of a second. The other stays for good; looking through its half a million objects again and again would hold all streams
-    for a tenth of a second each time.
+    The tokenizer takes a quarter of a second, for which the first question need not wait. What is loaded stays
+    for good; looking through its half a million objects again and again would hold all streams for a tenth of a
+    second each time.
     """
     count_tokens("")
     gc.collect()
