@@ -18,6 +18,9 @@ SYNONYM_WEIGHT = 0.7  # an equivalent expression counts a little less than the a
 _MAX_TERMS = 64  # of a question; longer ones are texts, and their head says what they are about
 _MAX_NAME_WORDS = 4  # a place name, or a file name with blanks
 
+# "How long" asks and says nothing, as "when" does; its words alone do say something and are indexed.
+_QUESTION_PHRASES = (("combien", "de", "temps"), ("cuanto", "tiempo"), ("how", "long"))
+
 _FILE_NAME = re.compile(r"[\w()\[\]&+,'’ -]*[\w()\[\]]\.(?:pdf|xlsx|csv|tsv|docx|md|markdown|txt)\b", re.IGNORECASE)
 _FILE_STEM = re.compile(r"\b(?=\w*[\d_-])\w[\w-]*[_-][\w-]*\w\b")
 
@@ -63,7 +66,7 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
     stands in for the word where the scope lacks it and never raises what the question could cover.
     """
     expanded: dict[str, QueryTerm] = {}
-    asked = words(question)
+    asked = _without_question_phrases(words(question))
     group_of: dict[int, int] = {}  # position of a word → its group
     for position, word in enumerate(asked):
         for term in terms(word, language):
@@ -76,6 +79,14 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
     for position, term, weight in _synonym_terms(asked, language, synonyms):
         expanded.setdefault(term, QueryTerm(term=term, weight=weight, group=group_of.get(position, -1)))
     return list(expanded.values())
+
+
+def _without_question_phrases(asked: list[str]) -> list[str]:
+    for phrase in _QUESTION_PHRASES:
+        for start in range(len(asked) - len(phrase), -1, -1):
+            if tuple(asked[start : start + len(phrase)]) == phrase:
+                del asked[start : start + len(phrase)]
+    return asked
 
 
 def _synonym_terms(

@@ -31,7 +31,7 @@ ALWAYS: Table = {
 # An abbreviation before a number only; else a word ("No. The law …") or a letter.
 BEFORE_NUMBER: Table = {
     "es": _words("p pp no nos ap reg exp sec pto ptos"),
-    "fr": _words("p pp no nos al n sec par"),
+    "fr": _words("p pp no nos al n sec par tab niv janv févr avr juill sept oct nov déc"),
     "en": _words("p pp no nos ex par reg app cl"),
 }
 # May end a sentence: it does when the next word is one that commonly begins a sentence.

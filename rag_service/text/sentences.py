@@ -47,6 +47,7 @@ _LABEL_LENGTH = 62
 _SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 _WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
+_UNIT = re.compile(r"\d[ \u00a0\u202f]?[ghlmt]\Z")  # "14 h", "3,5 m": no abbreviation that a name follows
 _TITLE_LENGTH = 60  # a line this short that the next, capitalised line follows reads as a title
 
 _LONGEST_ABBREVIATION = 6  # letters of the longest entry without inner stops; a longer word is a word
@@ -223,6 +224,8 @@ class SentenceStream:
             return closed
         token = tail.split()[-1].replace("’", "'").rpartition("'")[2].lstrip('([{"«“‘¿¡*_-')
         word = token.lower()
+        if len(token) == 1 and token.islower() and _UNIT.search(tail):
+            return closed
         if word in self._always:
             return _NO
         if word in self._before_number:

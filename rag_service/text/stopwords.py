@@ -29,13 +29,16 @@ STOP_WORDS: dict[str, frozenset[str]] = {
     ),
     "fr": frozenset(
         """
-        a ai aie as au aura auront aussi aux avait avec avez avoir avons ayant besoin c ca car ce
-        ceci cela celle celles celui ces cet cette ceux combien comme comment d dans de des doit
-        doivent donc dont du elle elles en es est et etaient etait etant ete etes etre eu eux faire
-        fait faut fut il ils j je l la le les leur leurs lors lorsque lui m ma mais me mes mien moi
-        mon n ne ni nos notre nous on ont or ou par parce pas peut peuvent pour pourquoi qu quand
-        que quel quelle quelles quels qui quoi s sa se sera seront ses si sien soit sommes son sont
-        suis t ta te tes toi ton tu un une veut vos votre vous y
+        a afin ai aie ainsi allons alors as au aura auront aussi aux avait avec avez avoir
+        avons ayant besoin c ca car ce ceci cela celle celles celui ces cet cette ceux
+        combien comme comment d dans de des devez devons dois doit doivent donc dont du elle
+        elles en er es est et etaient etait etant ete etes etre eu eux faire fait faut fut
+        il ils j je jusqu l la le les leur leurs lors lorsqu lorsque lui m ma mais me mes
+        mien moi mon n ne ni nos notre nous on ont or ou par parce pas peut peuvent peux
+        pour pourquoi pouvez pouvons puis puisqu puisque qu quand que quel quelle quelles
+        quelqu quels qui quoi s sa se sera seront ses si sien soit sommes son sont suis t ta
+        te tes toi ton tu un une va vais veut veux vont vos votre voudrais voulez voulons
+        vous y
         """.split()
     ),
     "en": frozenset(
@@ -47,6 +50,30 @@ STOP_WORDS: dict[str, frozenset[str]] = {
         ourselves per re s shall she should shouldn t that the their theirs them themselves there
         these they this those to upon us ve was wasn we were weren what when where whether which who
         whom whose why will with within won would wouldn you your yours yourself yourselves
+        """.split()
+    ),
+}
+
+# Frequent words that are indexed, since they say something, and that tell a language besides. A word that
+# two languages share stands in neither list.
+TELLING_WORDS: dict[str, frozenset[str]] = {
+    "es": frozenset(
+        """
+        antes ano anos cada despues desde dia dias donde hasta hora horas mas muy otra otro semana semanas
+        siempre sin sobre toda todas todo todos dos
+        """.split()
+    ),
+    "fr": frozenset(
+        """
+        an ans annee annees apres avant avec bien chaque chez depuis deux dernier derniere heure heures
+        jamais jour jours loin mois moins non oui pendant personne prochain prochaine sans semaine semaines sous
+        temps toujours tous tout toute toutes trois trop vers
+        """.split()
+    ),
+    "en": frozenset(
+        """
+        about after all before between day days every first hour hours last less long month months more most never
+        new next no not only over same than then three two under very week weeks without year years
         """.split()
     ),
 }

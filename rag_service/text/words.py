@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from rag_service.text.stopwords import STOP_WORDS
+from rag_service.text.stopwords import STOP_WORDS, TELLING_WORDS
 
 LANGUAGES = ("es", "fr", "en")
 
@@ -37,9 +37,30 @@ _RESTORED_ENDINGS = {
     "fr": (
         (re.compile(r"ees?$"), "ée"),
         (re.compile(r"ites?$"), "ité"),
+        (re.compile(r"iere(s?)$"), r"ière\1"),
     ),
     "en": (),
 }
+# What Snowball's French leaves apart: forms of one word, mended on the folded stem, each rule in turn.
+_MENDED_STEMS = {
+    "fr": (
+        (re.compile(r"(?<=..[tv])(?:ien[st]?|iennent|enu)$"), "en"),  # obtient, prévenu: obtenir, prévenir
+        (re.compile(r"(?<=...)aison$"), ""),  # livraison: livrer
+        (re.compile(r"(?<=...)aill$"), "ail"),  # travailler: travail
+        (re.compile(r"(?<=.)y$"), "i"),  # payé, employé: payer, employer
+        (re.compile(r"(?<=..)os$"), "o"),  # vélos
+        (re.compile(r"(?<=.)eux$"), "eu"),  # lieux
+    ),
+}
+_IRREGULAR = {"fr": {"pays": "pays", "travaux": "travail", "teletravaux": "teletravail", "baux": "bail"}}
+
+# Thousands set apart by a space, as French does: "1 200 €". A no-break space between digits says so by itself; a
+# plain one may as well stand between two numbers, and counts where a unit or the end follows.
+_THOUSANDS = re.compile(r"\d[ \u00a0\u202f\u2009]\d{3}")  # a quick look: few texts hold any
+_NO_BREAK_THOUSANDS = re.compile(r"(?<=\d)[\u00a0\u202f\u2009](?=\d{3}(?!\d))")
+_SPACED_THOUSANDS = re.compile(
+    r"(?<!\d )(?<![\d.,])\d{1,3}(?: \d{3})+(?!\d)(?=(?:,\d+)?\s?(?:[€$£%?!.;)]|euros?\b|k[gm]\b|m²|\Z))"
+)
 
 
 def fold(text: str) -> str:
@@ -49,19 +70,26 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKD", text.casefold()).translate(_without_marks)
 
 
-class _WithoutMarks(dict[int, int | None]):
+class _WithoutMarks(dict[int, int | str | None]):
     """For `str.translate`: drops combining characters. Each character is looked up once in a process."""
 
-    def __missing__(self, code: int) -> int | None:
+    def __missing__(self, code: int) -> int | str | None:
         self[code] = kept = None if unicodedata.combining(chr(code)) else code
         return kept
 
 
-_without_marks = _WithoutMarks()
+# Unicode takes ligatures such as œ for letters of their own, but who has no key for them types two.
+_without_marks = _WithoutMarks({ord("œ"): "oe", ord("æ"): "ae"})
 
 
 def words(text: str) -> list[str]:
-    """Words of a text in order, folded. Numbers keep their separators: "1.234,56" is one word."""
+    """Words of a text in order, folded. Numbers keep their separators: "1.234,56" is one word.
+
+    Spaces between thousands are none of them: "1 200 €" gives "1200".
+    """
+    if _THOUSANDS.search(text):
+        text = _NO_BREAK_THOUSANDS.sub("", text)
+        text = _SPACED_THOUSANDS.sub(lambda number: number.group().replace(" ", ""), text)
     return [word[:_MAX_TERM_LENGTH] for word in _WORD.findall(fold(text))]
 
 
@@ -91,11 +119,15 @@ def _term(word: str, language: str) -> str | None:
         return None
     if word[0].isdigit() or language not in _ALGORITHMS:
         return word
+    if (known := _IRREGULAR.get(language, {}).get(word)) is not None:
+        return known
     for ending, restored in _RESTORED_ENDINGS[language]:
         word, count = ending.subn(restored, word)
         if count:
             break
     stem = fold(_stemmer(language).stemWord(word))
+    for ending, mended in _MENDED_STEMS.get(language, ()):
+        stem = ending.sub(mended, stem)
     # Snowball's Spanish leaves the plural on words as short as "años" and "días".
     return stem[:-1] if language == "es" and stem == fold(word) and _SHORT_PLURAL.search(stem) else stem
 
@@ -111,12 +143,15 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 def detect_language(text: str, *, default: str | None = None) -> str | None:
     """Language whose function words and letters fit the text best, or the default when none does.
 
-    Counts stop words and a few letters that only one of the languages uses; made for questions
-    as short as three words, where statistical detectors guess.
+    Counts stop words, other frequent words and a few letters that only one of the languages uses; made
+    for questions as short as three words, where statistical detectors guess.
     """
     sample = text[:20_000]
     found = words(sample)
-    score = {language: float(sum(1 for word in found if word in STOP_WORDS[language])) for language in LANGUAGES}
+    score = {
+        language: float(sum(1 for word in found if word in STOP_WORDS[language] or word in TELLING_WORDS[language]))
+        for language in LANGUAGES
+    }
     lowered = sample.casefold()
     for language, letters in _TELLING_LETTERS.items():
         score[language] += sum(lowered.count(letter) for letter in letters)

@@ -31,6 +31,19 @@ def test_each_word_is_a_group_and_stop_words_are_none() -> None:
     assert [term.term for term in expanded if term.weight == 1.0] == ["plaz", "solicitud"]
 
 
+@pytest.mark.parametrize(
+    ("question", "language", "left"),
+    [
+        ("Combien de temps dure l'essai ?", "fr", ["dur", "essai"]),
+        ("¿Cuánto tiempo tarda?", "es", ["tard"]),
+        ("How long does a loan take?", "en", ["loan", "take"]),
+        ("le temps partiel", "fr", ["temp", "partiel"]),
+    ],
+)
+def test_how_long_asks_and_says_nothing(question: str, language: str, left: list[str]) -> None:
+    assert [term.term for term in expand(question, language=language) if term.weight == 1.0] == left
+
+
 def test_an_acronym_brings_its_long_form_at_less_weight_into_its_group() -> None:
     expanded = {term.term: term for term in expand("requisitos IMV", language="es", synonyms=INDEX.synonyms)}
     assert expanded["vital"].weight < expanded["imv"].weight

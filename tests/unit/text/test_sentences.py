@@ -25,6 +25,7 @@ def split(text: str, language: str | None = None) -> list[str]:
         ("es", ["No.", "El plazo es de 3 meses.", "Consulte p. 12."]),
         ("fr", ["M. Dupont et Mme Curie, p. ex. ici, ont 3 enfants.", "« Oui. »", "Il part à 8 h 30."]),
         ("fr", ["Voir l'art. 12 et la p. 4.", "Qu'est-ce que c'est ?", "Rien !"]),
+        ("fr", ["On ouvre à 14 h.", "Mme Costa mesure 3,5 m.", "MM. Roy et Dupont partent le 5 janv. 2026."]),
         ("en", ["Acme Inc. was founded by J. R. Smith in the U.S. in 1990.", "It grew, e.g. in Asia.", "See No. 5."]),
         ("en", ["He lives in the U.S.", "The rate is 3.5 %.", "Dr. Who met Mr. X at 5 p.m. on Monday."]),
         ("en", ['She said "no."', "(Really.)", "Then [...] she left..."]),

@@ -17,12 +17,39 @@ from rag_service.text.words import detect_language, fold, is_stop_word, terms, w
         ("demandes", "demande", "fr"),
         ("société", "sociétés", "fr"),
         ("employée", "employee", "fr"),
+        ("première", "premier", "fr"),
+        ("payé", "paiement", "fr"),
+        ("employés", "employer", "fr"),
+        ("vélos", "velo", "fr"),
+        ("lieux", "lieu", "fr"),
+        ("livraison", "livrer", "fr"),
+        ("travaux", "travailler", "fr"),
+        ("obtient", "obtenir", "fr"),
+        ("prévenu", "prévenir", "fr"),
+        ("main-d'œuvre", "main d’oeuvre", "fr"),
+        ("1\u202f200\u00a0€", "1200 €", "fr"),
+        ("12 345,50 euros", "12345,50 euros", "fr"),
+        ("loyer de 84 000 € hors taxes", "loyer : 84000 € hors taxes", "fr"),
         ("applications", "application", "en"),
         ("Requirements", "requirement", "en"),
     ],
 )
 def test_spellings_of_one_word_give_one_term(first: str, second: str, language: str) -> None:
     assert terms(first, language) == terms(second, language) != []
+
+
+@pytest.mark.parametrize(("first", "second"), [("pays", "paie"), ("maison", "main"), ("raison", "rayon"), ("os", "o")])
+def test_different_french_words_stay_apart(first: str, second: str) -> None:
+    assert terms(first, "fr") != terms(second, "fr")
+
+
+@pytest.mark.parametrize("question", ["Jusqu'à qui ?", "Puis-je, si quelqu’un le veut ?", "Lorsqu’il faut, dois-je ?"])
+def test_elided_and_auxiliary_words_of_french_say_nothing(question: str) -> None:
+    assert terms(question, "fr") == []
+
+
+def test_an_ordinal_is_its_number() -> None:
+    assert terms("le 1er mars", "fr") == ["1", *terms("mars", "fr")]
 
 
 def test_stop_words_leave_no_term() -> None:
@@ -35,12 +62,17 @@ def test_numbers_keep_their_separators() -> None:
     assert words("1.234,56 euros y 3%") == ["1.234,56", "euros", "y", "3"]
 
 
+@pytest.mark.parametrize("text", ["en 2024 120 340 pièces", "tél. 03 28 55 01 90", "120 340 x"])
+def test_numbers_side_by_side_are_not_joined(text: str) -> None:
+    assert [word for word in words(text) if word.isdigit()] == [part for part in text.split() if part.isdigit()]
+
+
 def test_a_run_without_end_becomes_one_short_term() -> None:
     assert [len(term) for term in terms("x" * 10_000, "en")] == [64]
 
 
 def test_fold_drops_accents_and_case() -> None:
-    assert fold("ÁÉÍÓÚ Ñ Ç Œ") == "aeiou n c œ"
+    assert fold("ÁÉÍÓÚ Ñ Ç Œ æ") == "aeiou n c oe ae"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +82,9 @@ def test_fold_drops_accents_and_case() -> None:
         ("plazo para pedir el paro", "es"),
         ("Quel est le délai de livraison ?", "fr"),
         ("combien de palettes à Lyon", "fr"),
+        ("Que deviennent les congés non pris fin mai ?", "fr"),
+        ("tester la semaine de 4 jours", "fr"),
+        ("cada semana", "es"),
         ("What is the safety stock of class A?", "en"),
         ("how long does a loan take", "en"),
     ],
