@@ -3,6 +3,7 @@
 import { el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { errorNotice } from "./notice.js";
+import { faultWords } from "./refusal.js";
 
 let count = 0;
 
@@ -90,7 +91,8 @@ function showFaults(error, fields, messages) {
   const faults = error.problem.errors ?? [];
   const shown = fields.filter((field) => {
     const fault = faults.find(({ field: name }) => name === field.name);
-    if (fault) field.fault(fault.message);
+    const words = fault && faultWords(fault.message);
+    if (fault) field.fault(words ?? fault.message, { foreign: words === null });
     return fault;
   });
   if (shown.length) shown[0].control.focus();
@@ -117,10 +119,10 @@ function makeField({ name, type = "text", label, hint = null, value = "", option
     control,
     element,
     value: read,
-    fault(message) {
+    fault(message, { foreign = false } = {}) {
       fault.hidden = !message;
       // Every refusal of a field begins with its name, which the label has already said.
-      fault.replaceChildren(...(message ? [icon("alert"), el("span", { lang: "en" }, message)] : []));
+      fault.replaceChildren(...(message ? [icon("alert"), el("span", { lang: foreign ? "en" : null }, message)] : []));
       if (message) control.setAttribute("aria-invalid", "true");
       else control.removeAttribute("aria-invalid");
     },

@@ -2,6 +2,7 @@
 
 import { el, icon } from "./dom.js";
 import { knows, t } from "./i18n.js";
+import { refusalWords } from "./refusal.js";
 
 const SPOKEN = new Set([
   "conflict", "invalid_input", "too_large", "unsupported_media_type", "unreadable_document", "internal_error",
@@ -13,15 +14,15 @@ const SPOKEN = new Set([
  */
 export function errorNotice(error, ...actions) {
   const { problem } = error;
-  const key = knows(`error_${error.code}`) ? `error_${error.code}` : "error_internal_error";
-  const translated = key === `error_${error.code}`;
+  const { title, help, words, foreign } = refusalWords(problem);
   const wait = problem.retryAfter ? ` ${t("retry_after", { seconds: problem.retryAfter })}` : "";
+  const open = SPOKEN.has(error.code) || !knows(`error_${error.code}`);
   return notice(
     "error",
-    el("p", { className: "notice-title" }, t(key)),
+    el("p", { className: "notice-title" }, title),
     problem.explanation ? el("p", {}, problem.explanation) : null,
-    el("p", {}, t(`${key}_help`) + wait),
-    details(problem, !translated || SPOKEN.has(error.code)),
+    el("p", {}, help + wait),
+    words ? details(problem, words, { open, foreign }) : null,
     actions.length ? el("p", { className: "notice-actions" }, ...actions) : null,
   );
 }
@@ -33,12 +34,10 @@ export function notice(kind, ...children) {
     el("div", { className: "notice-body" }, ...children));
 }
 
-/** The service's own words, which are English and name what is wrong; open where they tell more than ours. */
-function details(problem, open) {
-  if (!problem.detail) return null;
-  const words = [problem.detail, problem.help].filter(Boolean).join(" ");
+/** What the service adds; open where that tells more than our words. */
+function details(problem, words, { open, foreign }) {
   const reference = problem.correlationId
     ? el("p", {}, `${t("reference")}: `, el("code", {}, problem.correlationId))
     : null;
-  return el("details", { open }, el("summary", {}, t("details")), el("p", { lang: "en" }, words), reference);
+  return el("details", { open }, el("summary", {}, t("details")), el("p", { lang: foreign ? "en" : null }, words), reference);
 }

@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
+from rag_service.api.problems import describe
+from rag_service.errors import ConflictError, ContextOverflowError, NotFoundError, RagError
 from rag_service.query.marks import find_marks
 from tests.integration.web.browser import Open, Visit, browser, visit
 from tests.integration.web.scenes import Scene
@@ -159,3 +162,50 @@ def test_very_long_answer_stays_usable(visit: Open) -> None:
     one.page.fill("#question", "next")
     one.badge(399).click()
     one.page.wait_for_selector(MARKED)
+
+
+REFUSAL = "({ refusalWords }, problem) => refusalWords(problem)"
+
+
+@pytest.mark.parametrize(
+    ("locale", "sent", "said"),
+    [
+        ("fr-FR", {"query": ""}, "query : ne doit pas être vide"),
+        ("es-ES", {"query": "x" * 60}, "query : puede tener 50 caracteres como máximo"),
+        ("fr-FR", {"query": "stock", "topK": 0}, "topK : doit être compris entre 1 et 20"),
+        ("fr-FR", {}, "query : est obligatoire"),
+    ],
+)
+def test_refusals_of_the_api_are_told_in_the_language_of_the_page(
+    visit: Open, locale: str, sent: dict[str, Any], said: str
+) -> None:
+    one = visit(locale=locale, settings={"query_max_chars": 50, "topk_max": 20})
+    problem = one.client.post("/api/v1/query/answer/stream", json=sent).json()
+    told = run(one, "refusal.js", REFUSAL, problem)
+    assert (told["words"], told["foreign"]) == (said, False), problem
+
+
+def test_what_is_known_by_its_code_is_told_without_the_help_of_the_api(visit: Open) -> None:
+    one = visit(locale="fr-FR")
+    told = run(one, "refusal.js", REFUSAL, _sent_as(NotFoundError("There is no such corpus.")))
+    assert told["title"] == "Ceci n’existe plus." and told["words"] == "There is no such corpus." and told["foreign"]
+    told = run(one, "refusal.js", REFUSAL, _sent_as(ContextOverflowError("The prompt needs 900 tokens.")))
+    assert told["title"].startswith("La question ne laisse pas de place")
+    taken = ConflictError("A corpus named 'Stock' exists already.", field="name")
+    assert run(one, "refusal.js", REFUSAL, _sent_as(taken))["words"].startswith("name : Ceci est déjà pris")
+
+
+def test_what_no_language_knows_is_told_in_the_words_of_the_api(visit: Open) -> None:
+    unknown = {"code": "brand_new", "detail": "The moon is full.", "help": "Wait a day."}
+    told = run(visit(locale="es-ES"), "refusal.js", REFUSAL, unknown)
+    assert (told["words"], told["foreign"]) == ("The moon is full. Wait a day.", True)
+    told = run(
+        visit(), "refusal.js", REFUSAL, {**unknown, "code": "invalid_input", "errors": [{"field": "a", "message": "b"}]}
+    )
+    assert (told["words"], told["foreign"]) == ("The moon is full.", False)
+
+
+def _sent_as(error: RagError) -> dict[str, Any]:
+    """The body that the API sends for an error."""
+    body: dict[str, Any] = msgspec.to_builtins(describe(error))
+    return body
