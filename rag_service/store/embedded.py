@@ -24,7 +24,7 @@ DATABASE = "rag"
 SERVICE_ROLE = "rag_service"
 
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
-_LEAST_BUFFERS, _MOST_BUFFERS = 128, 1024  # MB; PostgreSQL takes them page by page, as they are used
+_LEAST_BUFFERS, _MOST_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 

@@ -52,9 +52,6 @@ class Database:
             # The pool's own attempts to connect grow further and further apart, to minutes. Once they are given
             # up, a request makes one at once: the server is found again when somebody wants it.
             reconnect_timeout=timeout,
-            # A connection that died while it lay idle (server restart, fail-over) is replaced
-            # here, one round trip before a request would trip over it.
-            check=AsyncConnectionPool.check_connection,
             kwargs={"options": options, "connect_timeout": max(1, int(timeout))},
         )
         self._role_is_safe = False  # until the server was asked; it may not have been there at the start
@@ -76,12 +73,22 @@ class Database:
         """
         user_id = "" if identity is None else str(identity.user_id)
         try:
-            async with self._pool.connection() as connection, connection.transaction():
-                if not self._role_is_safe:
-                    await _check_role(connection)
-                    self._role_is_safe = True
-                await connection.execute("SELECT set_config('rag.user_id', %s, true)", [user_id])
-                yield connection
+            # Connections that died while they lay idle (server restart, fail-over) show it at the first
+            # statement, when nothing is lost by taking another. Asking each before would be a round trip more.
+            for attempt in range(self._pool.max_size + 1):
+                connection, begun = None, False
+                try:
+                    async with self._pool.connection() as connection, connection.transaction():
+                        if not self._role_is_safe:
+                            await _check_role(connection)
+                            self._role_is_safe = True
+                        await connection.execute("SELECT set_config('rag.user_id', %s, true)", [user_id])
+                        begun = True
+                        yield connection
+                    return
+                except psycopg.OperationalError:
+                    if begun or connection is None or not connection.broken or attempt == self._pool.max_size:
+                        raise
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise StoreError("The database cannot be reached.", retry_after=5) from error
         except (
