@@ -57,14 +57,19 @@ _NEXT_BONUS = 0.2  # for the sentence after the best one; XQuAD gold found: en 0
 _BEFORE_BONUS = 0.1
 
 _NUMBER = re.compile(
-    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand|million|billion|half|"
-    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|cien|ciento|mil|millones|mitad|"
-    r"deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|cent|mille|millions?|milliards?|moitie)\b"
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|"
+    r"seventy|eighty|ninety|hundred|thousand|million|billion|half|"
+    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|quince|veint\w*|treinta|cuarenta|cincuenta|sesenta|"
+    r"setenta|ochenta|noventa|cien|ciento|mil|millones|mitad|"
+    r"deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|quinze|vingt|trente|quarante|cinquante|"
+    r"soixante|cents?|mille|millions?|milliards?|moitie|tiers)\b"
 )
 _DATE = re.compile(
     r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}\b|\b(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|"
     r"octubre|noviembre|diciembre|janvier|fevrier|mars|avril|mai|juin|juillet|aout|septembre|octobre|novembre|decembre|"
     r"january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"lunes|martes|miercoles|jueves|viernes|sabado|domingo|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|veille|matin|midi|soir|\d{1,2} ?h\b(?: ?\d\d\b)?|horas?|heures?|"
     r"dias?|meses|mes|semanas?|anos?|jours?|mois|semaines?|ans?|annees?|days?|months?|weeks?|years?|century|siglo|siecle)\b"
 )
 _NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
@@ -73,14 +78,15 @@ _ASKS_MONEY = re.compile(
     r"\b(?:cuanto (?:cuesta|vale|se paga|cobr|hay que pagar)|que (?:coste|precio|tasa|importe|cuantia)|"
     r"how much (?:does|do|is|are|will|can|may) .*(?:cost|pay|fee|price|borrow|charge|get|receive)|"
     r"what .*(?:cost|fee|price)|"
-    r"combien (?:coute|coutent|vaut|paie)|quel(?:le)? .*(?:cout|prix|tarif|montant))"
+    r"combien (?:coute|coutent|vaut|paie|paye|gagne|touche)|quel(?:le)? .*(?:cout|prix|tarif|montant))"
 )
 _ASKS_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|far|often|large|big|high)|cuant[oa]s?|combien|what (?:percentage|amount|number)|"
     r"que (?:porcentaje|cantidad|importe|numero)|quel(?:le)? (?:montant|pourcentage|nombre|quantite|est le taux))\b"
 )
 _ASKS_DATE = re.compile(
-    r"\b(?:when|what year|which year|what date|cuando|que ano|que fecha|quand|quelle annee|quelle date|"
+    r"\b(?:when|(?:what|which) (?:year|date|day|month|time)|cuando|que (?:ano|fecha|dia|mes)|que hora|quand|"
+    r"quel(?:le)?s? (?:annee|date|jour|mois|heure)s?|"
     r"deadline|plazo|delai)\b"
 )
 _ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where|which|quien(?:es)?|donde|qui|ou|quel(?:le)?s?)\b")

@@ -56,6 +56,24 @@ async def best(question: str, *texts: str, language: str = "en") -> str:
             "La commande est livrée par camion. La commande est livrée le 3 mars 2025.",
             "La commande est livrée le 3 mars 2025.",
         ),
+        (
+            "À quelle heure ouvre le quai ?",
+            "fr",
+            "Le quai ouvre sur la cour. Le quai ouvre à 7 h 45.",
+            "Le quai ouvre à 7 h 45.",
+        ),
+        (
+            "¿Qué día abre la oficina?",
+            "es",
+            "La oficina abre al público. La oficina abre el martes.",
+            "La oficina abre el martes.",
+        ),
+        (
+            "Combien de places y a-t-il ?",
+            "fr",
+            "Les places sont dans la cour. Les places sont au nombre de soixante.",
+            "Les places sont au nombre de soixante.",
+        ),
     ],
 )
 async def test_the_kind_of_thing_asked_for_decides_between_like_sentences(
