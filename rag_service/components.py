@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -38,7 +39,7 @@ from rag_service.settings import Settings
 from rag_service.store.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.answers import read_answer
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
-from rag_service.store.embedded import start_embedded_server
+from rag_service.store.embedded import start_embedded_server, warm_buffers
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.originals import OriginalStore
 from rag_service.store.replica import CONNECT_SECONDS, Replica, replica_conninfo
@@ -222,6 +223,7 @@ async def _find_database(settings: Settings) -> str:
         return settings.database_url.get_secret_value()
     server = await start_embedded_server(settings.data_dir)
     await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding_dimension)
+    threading.Thread(target=warm_buffers, args=(server,), name="warm buffers", daemon=True).start()
     return server.service_conninfo
 
 

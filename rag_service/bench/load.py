@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import shutil
@@ -21,7 +22,7 @@ from rag_service.settings import Settings
 from rag_service.store.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import create_corpus, find_corpus
 from rag_service.store.documents import NewDocument, store_document
-from rag_service.store.embedded import start_embedded_server
+from rag_service.store.embedded import start_embedded_server, warm_buffers
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.session import Database
 
@@ -69,6 +70,7 @@ async def open_bench_database(settings: Settings, *, chunks: int) -> BenchDataba
         check_disk(folder, chunks)
         server = await start_embedded_server(folder)
         owner, service = server.owner_conninfo, server.service_conninfo
+        await asyncio.to_thread(warm_buffers, server)  # as the service does at its start
     else:
         if settings.database_owner_url is None:
             raise ConfigurationError(

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.store import embedded
-from rag_service.store.embedded import start_embedded_server
+from rag_service.store.embedded import EmbeddedServer, start_embedded_server, warm_buffers
+from rag_service.store.session import Database
+from tests.integration.store.texts import make_corpus, store_texts
 
 
 @pytest.fixture
@@ -48,3 +51,15 @@ def test_a_container_of_little_memory_gets_few_buffers(folder: Path, monkeypatch
         assert embedded._buffers() == megabytes
     limit.write_text("max\n")
     assert 128 <= embedded._buffers() <= 4096
+
+
+async def test_what_searches_read_is_in_the_buffers_before_they_ask(
+    database: Database, database_server: EmbeddedServer, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store_texts(database, await make_corpus(database), ["llamas sleep at noon"] * 50, fake_embedding)
+    assert warm_buffers(database_server) == 0
+    monkeypatch.setattr(embedded, "_SMALL", 0)
+    asked = warm_buffers(database_server)
+    assert asked > 8192 * len(embedded._SEARCHED)
+    monkeypatch.setattr(embedded, "_MOST_WARMED", f"SELECT {asked} - 1")  # not enough for everything
+    assert 0 < warm_buffers(database_server) < asked
