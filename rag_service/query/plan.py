@@ -69,12 +69,12 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
     asked = _without_question_phrases(words(question))
     group_of: dict[int, int] = {}  # position of a word → its group
     for position, word in enumerate(asked):
-        for term in terms(word, language):
+        for term in _terms_of(word, language):
             if len(group_of) < _MAX_TERMS:
                 group_of[position] = expanded.setdefault(term, QueryTerm(term=term, group=len(group_of))).group
     for position, group in group_of.items():
         for other in LANGUAGES:
-            for term in terms(asked[position], other) if other != language else ():
+            for term in _terms_of(asked[position], other) if other != language else ():
                 expanded.setdefault(term, QueryTerm(term=term, weight=FOREIGN_STEM_WEIGHT, group=group))
     for position, term, weight in _synonym_terms(asked, language, synonyms):
         expanded.setdefault(term, QueryTerm(term=term, weight=weight, group=group_of.get(position, -1)))
@@ -96,8 +96,10 @@ def _synonym_terms(
 
     The weight falls with the number of equivalents, or a passage that lists them all would win.
     """
-    stems = [(terms(word, language) or [word])[0] for word in asked]
-    for group in synonyms:
+    stems = [(_terms_of(word, language) or (word,))[0] for word in asked]
+    beginnings = _groups_by_beginning(tuple(map(tuple, synonyms)), language)
+    begun = {number for word in (*asked, *stems) for number in beginnings.get(word, ())}
+    for group in (synonyms[number] for number in sorted(begun)):
         places = {expression: _find_expression(expression, asked, stems, language) for expression in group}
         named = [place for place in places.values() if place is not None]
         if not named:
@@ -108,15 +110,32 @@ def _synonym_terms(
                 yield named[0], term, SYNONYM_WEIGHT / math.sqrt(len(others))
 
 
+@lru_cache(maxsize=64)
+def _groups_by_beginning(synonyms: tuple[tuple[str, ...], ...], language: str) -> dict[str, set[int]]:
+    """First word, or its stem, of an expression → numbers of the groups that hold it."""
+    groups: dict[str, set[int]] = {}
+    for number, group in enumerate(synonyms):
+        for expression in group:
+            for cut in _cut(expression, language):
+                if cut:
+                    groups.setdefault(cut[0], set()).add(number)
+    return groups
+
+
 def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str], language: str) -> int | None:
     wanted, stemmed = _cut(expression, language)
-    if not wanted or (wanted[0] not in asked and stemmed[0] not in stems):
+    if not wanted:
         return None
     for start in range(len(asked) - len(wanted) + 1):
         end = start + len(wanted)
         if tuple(asked[start:end]) == wanted or tuple(stems[start:end]) == stemmed:
             return start
     return None
+
+
+@lru_cache(maxsize=100_000)
+def _terms_of(word: str, language: str) -> tuple[str, ...]:
+    return tuple(terms(word, language))
 
 
 @lru_cache(maxsize=20_000)
