@@ -47,16 +47,16 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What one chunk costs, on 2 cores. The bytes are of `bench growth --sizes 50000`: chunks of 40 to 200 words."""
+    """What one chunk costs, on 2 cores. The bytes are of `bench growth --sizes 1000000`: chunks of 40 to 200 words."""
 
-    chunks: int = 50_000  # of the run
+    chunks: int = 1_000_000  # of the run
     dimension: int = 384
     bytes_a_chunk: Mapping[str, float] = field(
-        default_factory=lambda: {TABLE: 2_701.0, GRAPH: 1_170.0, "postings": 9_348.0, "statistics": 962.0}
+        default_factory=lambda: {TABLE: 2_691.0, GRAPH: 1_170.0, "postings": 9_314.0, "statistics": 64.0}
     )
-    search_p95: float = 45.0  # milliseconds, hybrid search of everything
-    search_law: float = 0.5  # exponent of the median over the size; assumed, unless `bench growth` gave it
-    index_seconds: float = 0.0005  # a chunk, all indexes of a bulk load
+    search_p95: float = 52.0  # milliseconds, hybrid search of everything, its pages in memory
+    search_law: float = 0.4  # exponent over the size; 21 ms at 100,000 chunks
+    index_seconds: float = 0.0011  # a chunk, all indexes of a bulk load
     store_rate: float = 246.0  # chunks a second by one writer beside live indexes
     embed_rate: float = 8.0  # chunks a second by one core with the packaged model (`bench ingest`: 16.1 on two)
     embed_share: float = 0.76  # of that which a whole ingestion reaches (`bench ingest`)
