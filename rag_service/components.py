@@ -39,12 +39,13 @@ from rag_service.settings import Settings
 from rag_service.store.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.answers import read_answer
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
-from rag_service.store.embedded import start_embedded_server, warm_buffers
+from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.originals import OriginalStore
 from rag_service.store.replica import CONNECT_SECONDS, Replica, replica_conninfo
 from rag_service.store.session import Database
 from rag_service.store.turns import Turns
+from rag_service.store.warming import warm_buffers
 from rag_service.text.words import terms
 
 log = structlog.get_logger(__name__)
@@ -154,21 +155,7 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         metrics.watch_waiting(lambda: chat.waiting)
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
-        retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
-
-        def search_on(searched: Database, turns: Turns) -> Retriever:
-            return retrieve(searched, embedding, indices, default_index=settings.index, turns=turns)
-
-        turns = _make_turns(settings)
-        retriever = search_on(database, turns)
-        replica = _make_replica(database, turns, settings)
-        if replica is not None:
-            await replica.open()
-            stack.push_async_callback(replica.close)
-            metrics.watch_circuit("replica", lambda: not replica.up)
-            retriever = ReplicatedRetriever(
-                retriever, replica, partial(search_on, turns=_make_turns(settings)), count=metrics.replica_search
-            )
+        retriever, replica = await _open_search(stack, settings, database, embedding, indices, metrics)
         recorder = AnswerRecorder(database, prompts, chat, settings)
         engine = AnswerEngine(
             retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
@@ -215,6 +202,33 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
             originals=originals,
             uploads=build_uploads(settings, database, originals, embedding, indices),
         )
+
+
+async def _open_search(
+    stack: AsyncExitStack,
+    settings: Settings,
+    database: Database,
+    embedding: BaseEmbedding,
+    indices: Mapping[str, IndexDefinition],
+    metrics: Metrics,
+) -> tuple[Retriever, Replica | None]:
+    """What searches, on the read replica too where there is one; `stack` closes the replica."""
+    retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
+
+    def search_on(searched: Database, turns: Turns) -> Retriever:
+        return retrieve(searched, embedding, indices, default_index=settings.index, turns=turns)
+
+    turns = _make_turns(settings)
+    retriever = search_on(database, turns)
+    replica = _make_replica(database, turns, settings)
+    if replica is not None:
+        await replica.open()
+        stack.push_async_callback(replica.close)
+        metrics.watch_circuit("replica", lambda: not replica.up)
+        retriever = ReplicatedRetriever(
+            retriever, replica, partial(search_on, turns=_make_turns(settings)), count=metrics.replica_search
+        )
+    return retriever, replica
 
 
 async def _find_database(settings: Settings) -> str:

@@ -22,9 +22,10 @@ from rag_service.settings import Settings
 from rag_service.store.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import create_corpus, find_corpus
 from rag_service.store.documents import NewDocument, store_document
-from rag_service.store.embedded import start_embedded_server, warm_buffers
+from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.session import Database
+from rag_service.store.warming import warm_buffers
 
 Advance = Callable[[int], None]
 

@@ -26,7 +26,7 @@ SMALLEST_IN_GRAPH = 20_000  # chunks; smaller scopes are compared one by one (st
 MOST_SCANNED = 200_000  # entries of the graph that a filtered search looks at (store.session)
 CANDIDATES = 100  # that it wants to find among them (definitions.QueryDefinition)
 TABLE_LIMIT = 32 * 1024**4  # bytes of a table or index of PostgreSQL with pages of 8 kB
-ID_LIMIT = 2**40  # postings keep a chunk's number in 40 bits (migration 0005)
+ID_LIMIT = 2**39  # postings keep a chunk's number in 40 bits with its sign (store.postings)
 
 # -- assumed
 

@@ -11,9 +11,10 @@ import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.store import embedded
-from rag_service.store.embedded import EmbeddedServer, start_embedded_server, warm_buffers
+from rag_service.store import embedded, warming
+from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.session import Database
+from rag_service.store.warming import warm_buffers
 from tests.integration.store.texts import make_corpus, store_texts
 
 
@@ -58,8 +59,8 @@ async def test_what_searches_read_is_in_the_buffers_before_they_ask(
 ) -> None:
     await store_texts(database, await make_corpus(database), ["llamas sleep at noon"] * 50, fake_embedding)
     assert warm_buffers(database_server) == 0
-    monkeypatch.setattr(embedded, "_SMALL", 0)
+    monkeypatch.setattr(warming, "_SMALL", 0)
     asked = warm_buffers(database_server)
-    assert asked > 8192 * len(embedded._SEARCHED)
-    monkeypatch.setattr(embedded, "_MOST_WARMED", f"SELECT {asked} - 1")  # not enough for everything
+    assert asked > 8192 * len(warming._SEARCHED)
+    monkeypatch.setattr(warming, "_MOST_WARMED", f"SELECT {asked} - 1")  # not enough for everything
     assert 0 < warm_buffers(database_server) < asked
