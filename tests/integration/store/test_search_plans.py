@@ -18,7 +18,7 @@ from rag_service.query.retriever import Mode, Retriever
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.postings import pack
 from rag_service.store.session import Database
-from tests.integration.store.texts import ADMIN, make_corpus
+from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
 CHUNKS, PER_DOCUMENT, VOCABULARY = 30_000, 25, 3_000
 SHARES = (0.01, 0.3, 0.69)  # of the corpora
@@ -120,3 +120,23 @@ async def test_no_search_reads_chunks_or_postings_from_end_to_end(
         assert len(retrieval.hits) == 10, filters
         scans = await find_seq_scans(database, ADMIN, watched.seen)
         assert scans == [], f"{filters} {mode}"
+
+
+async def test_no_search_looks_at_the_corpora_of_all_users(
+    database: Database, database_server: EmbeddedServer, fake_embedding: BaseEmbedding
+) -> None:
+    await store_texts(database, await make_corpus(database), ["Holidays are 24 days a year."], fake_embedding)
+    with psycopg.connect(database_server.owner_conninfo, autocommit=True) as connection:
+        connection.execute(
+            "WITH made AS (INSERT INTO rag.users (name, role)"
+            " SELECT 'user ' || number, 'user' FROM generate_series(1, 5000) number RETURNING id)"
+            " INSERT INTO rag.corpora (name, kind, owner_id, index_name)"
+            " SELECT 'mine', 'personal', id, 'general' FROM made"
+        )
+        connection.execute("ANALYZE rag.corpora")
+    watched = WatchedDatabase(database)
+    retriever = Retriever(watched, fake_embedding, {"general": load_index("general")}, default_index="general")
+    retrieval = await retriever.search("holidays", identity=ADMIN, filters=Filters(), limit=10)
+    assert len(retrieval.hits) == 1
+    assert len(watched.seen) > 3
+    assert await find_seq_scans(database, ADMIN, watched.seen, tables=frozenset({"corpora"})) == []
