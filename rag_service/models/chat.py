@@ -4,8 +4,8 @@
     async with aclosing(chat.stream(messages, expected_prompt_tokens=900)) as deltas:
         async for delta in deltas: ...
 
-Each try makes exactly one call to `llm.astream_chat`. It is tried again only while nothing has come
-from the model, because text that a reader has seen cannot be taken back.
+Each try makes exactly one call to the LLM. It is tried again only while nothing has come from the model,
+because text that a reader has seen cannot be taken back.
 """
 
 from __future__ import annotations
@@ -133,10 +133,11 @@ class ChatModel:
             call = ChatCall(llm, messages, options, limits=self._limits, retries=self._retries)
             with self.breaker.guard(), span("model", provider=self.provider, model=self.model_name):
                 try:
-                    while (chunk := await call.next()) is not None:
-                        end.note(chunk)
-                        if chunk.delta:
-                            yield ChatDelta(text=chunk.delta)
+                    while (parts := await call.next()) is not None:
+                        for part in parts:
+                            end.note(part)
+                        if text := "".join(part.delta or "" for part in parts):
+                            yield ChatDelta(text=text)
                     end.check()
                 finally:
                     self._log_end(call, end)

@@ -15,11 +15,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 
 from rag_service.errors import ModelBusyError, ModelError, RagError
 from rag_service.models.echoes import ProviderError
+from rag_service.models.parts import ModelPart, Part, StreamsParts
 from rag_service.models.resilience import (
     BUSY_STATUSES,
     RetryPolicy,
@@ -58,16 +59,16 @@ class ChatCall:
         self._limits = limits
         self._retries = retries
         self._responses = OpenResponses()
-        self._stream: AsyncGenerator[ChatResponse] | None = None
-        # One chunk ahead of the reader and no more: a slow reader slows the model.
-        self._chunks: asyncio.Queue[ChatResponse | Exception | None] = asyncio.Queue(maxsize=1)
+        self._stream: AsyncGenerator[Sequence[Part]] | None = None
+        # One read ahead of the reader and no more: a slow reader slows the model.
+        self._parts: asyncio.Queue[Sequence[Part] | Exception | None] = asyncio.Queue(maxsize=1)
         self._reading: asyncio.Task[None] | None = None
         self.began = time.monotonic()
         self.first_token_ms: float | None = None  # None until something came
         self.exhausted = False
 
-    async def next(self) -> ChatResponse | None:
-        """The next chunk, None at the end.
+    async def next(self) -> Sequence[Part] | None:
+        """The parts that arrived next, at least one; None at the end.
 
         Raises:
             ModelError: whatever went wrong, with the cause chained.
@@ -79,18 +80,18 @@ class ChatCall:
         limit = self._limits.between_tokens if begun else self._limits.first_token
         try:
             async with asyncio.timeout(min(left, limit)):
-                chunk = await self._chunks.get()
+                parts = await self._parts.get()
         except TimeoutError as error:
             raise ModelError("The language model did not answer in time.") from error
-        if isinstance(chunk, RagError):
-            raise chunk
-        if isinstance(chunk, Exception):
+        if isinstance(parts, RagError):
+            raise parts
+        if isinstance(parts, Exception):
             sent = [message.content or "" for message in self._messages]
-            raise _model_error(chunk, begun=begun) from ProviderError(chunk, sent)
+            raise _model_error(parts, begun=begun) from ProviderError(parts, sent)
         if not begun:
             self.first_token_ms = round((time.monotonic() - self.began) * 1000, 1)
-        self.exhausted = chunk is None
-        return chunk
+        self.exhausted = parts is None
+        return parts
 
     async def close(self) -> None:
         """End the connection and the reading task. Never raises, takes at most a second."""
@@ -100,24 +101,37 @@ class ChatCall:
 
     async def _read(self) -> None:
         try:
-            chunk = await self._first()
-            while chunk is not None:
-                await self._chunks.put(chunk)
-                chunk = await anext(self._stream, None) if self._stream else None
-            await self._chunks.put(None)
+            parts = await self._first()
+            while parts is not None:
+                await self._parts.put(parts)
+                parts = await anext(self._stream, None) if self._stream else None
+            await self._parts.put(None)
         except Exception as error:  # noqa: BLE001  # raised to the reader by `next`
-            await self._chunks.put(error)
+            await self._parts.put(error)
         finally:
             await self._end()
 
-    async def _first(self) -> ChatResponse | None:
+    async def _first(self) -> Sequence[Part] | None:
         async for attempt in self._retries.tries(BUSY_STATUSES):
             with attempt:
                 await self._end()  # what the last try left behind
                 with self._responses.collect():
-                    self._stream = await self._llm.astream_chat(self._messages, **self._options)
-                    chunk = await anext(self._stream, None)
-        return chunk
+                    self._stream = self._open()
+                    parts = await anext(self._stream, None)
+        return parts
+
+    def _open(self) -> AsyncGenerator[Sequence[Part]]:
+        if isinstance(self._llm, StreamsParts):
+            return self._llm.stream_parts(self._messages, **self._options)
+        return self._by_llama_index()
+
+    async def _by_llama_index(self) -> AsyncGenerator[Sequence[Part]]:
+        stream = await self._llm.astream_chat(self._messages, **self._options)
+        try:
+            async for chunk in stream:
+                yield (chunk,)
+        finally:
+            await stream.aclose()
 
     async def _end(self) -> None:
         # The answer's own error, if any, is on its way already; this one would only hide it.
@@ -135,18 +149,21 @@ class AnswerEnd:
         self.completion_tokens: int | None = None
         self.finish_reason: str | None = None
         self._done: bool | None = None  # None: the provider does not say
-        self._chunks = 0
+        self._parts = 0
 
-    def note(self, chunk: ChatResponse) -> None:
-        self._chunks += 1
-        raw = chunk.raw if isinstance(chunk.raw, Mapping) else {}
-        usage = raw.get("usage") or chunk.additional_kwargs
+    def note(self, part: Part) -> None:
+        self._parts += 1
+        raw = part.raw if isinstance(part.raw, Mapping) else {}
+        if isinstance(part, ModelPart) and raw.get("done") is False:  # Ollama's: all is told by the last
+            self._done = False
+            return
+        usage = raw.get("usage") or part.additional_kwargs
         # A count may come without the other, so they are read where the server put them too.
         self.prompt_tokens = _count(usage, "prompt_tokens", raw, "prompt_eval_count", self.prompt_tokens)
         self.completion_tokens = _count(usage, "completion_tokens", raw, "eval_count", self.completion_tokens)
-        self.finish_reason = raw.get("done_reason") or _finish_reason(chunk.raw) or self.finish_reason
+        self.finish_reason = raw.get("done_reason") or _finish_reason(part.raw) or self.finish_reason
         self._done = raw.get("done", self._done)
-        if hasattr(chunk.raw, "choices"):  # OpenAI's protocol ends with a reason, or has been cut
+        if hasattr(part.raw, "choices"):  # OpenAI's protocol ends with a reason, or has been cut
             self._done = self.finish_reason is not None
 
     def check(self) -> None:
@@ -155,7 +172,7 @@ class AnswerEnd:
         Raises:
             ModelError: it ended before it was done, or before it began.
         """
-        if self._done is False or self._chunks == 0:
+        if self._done is False or self._parts == 0:
             raise ModelError("The language model broke off its answer.")
 
 

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, cast
 
 import httpx
 import msgspec
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.llms.ollama import Ollama
 from ollama import AsyncClient, ResponseError
 
+from rag_service.models.parts import ModelPart, Part
 from rag_service.models.responses import note_response
 from rag_service.models.tls import tls_context
 from rag_service.settings import Settings
 
+_JSON = {"content-type": "application/json"}
 
-class _StreamReader(AsyncClient):
-    """ollama's client, with a third less work for each word of a stream: plain values for its checked models."""
 
-    async def _request(self, cls: type[Any], *request: Any, stream: bool = False, **body: Any) -> Any:
-        return self._read(*request, **body) if stream else await super()._request(cls, *request, **body)
+class LineClient(AsyncClient):
+    """ollama's client, which also gives a stream as the lines that the server sends."""
 
-    async def _read(self, method: str, path: str, **body: Any) -> AsyncGenerator[dict[str, Any]]:
-        async with self._client.stream(method, path, **body) as response:
+    async def stream_lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[list[bytes]]:
+        """Post, and read the lines of the reply, those of one read together.
+
+        Raises:
+            ResponseError: another status than 200; the httpx error, with its headers, is chained.
+            httpx.HTTPError: the server cannot be reached, is silent for too long, or breaks off.
+        """
+        content = msgspec.json.encode(body)
+        async with self._client.stream("POST", path, content=content, headers=_JSON) as response:
             try:
                 response.raise_for_status()
             except httpx.HTTPStatusError as error:  # which tells when to come again
@@ -31,28 +40,54 @@ class _StreamReader(AsyncClient):
             rest = b""
             async for piece in response.aiter_bytes():
                 *lines, rest = (rest + piece).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield _read_line(line)
-            if rest.strip():
-                yield _read_line(rest)
+                if lines:
+                    yield lines
+            yield [rest]
 
 
-def _read_line(line: bytes) -> dict[str, Any]:
-    part: dict[str, Any] = msgspec.json.decode(line)
-    if error := part.get("error"):
+class ServiceOllama(Ollama):
+    """LlamaIndex's Ollama, whose stream the service reads plainly, see `rag_service.models.parts`."""
+
+    async def stream_parts(self, messages: Sequence[ChatMessage], **options: Any) -> AsyncGenerator[Sequence[Part]]:
+        """What `astream_chat` streams; the only option is `format`, a JSON schema."""
+        body = {
+            "model": self.model,
+            "messages": self._convert_to_ollama_messages(messages),
+            "stream": True,
+            "think": self.thinking,
+            "format": options.get("format"),
+            "options": self._model_kwargs,
+            "keep_alive": self.keep_alive,
+        }
+        client = cast(LineClient, self.async_client)  # given by `build_ollama`
+        lines = client.stream_lines("/api/chat", {name: value for name, value in body.items() if value is not None})
+        async with aclosing(lines):
+            async for some in lines:
+                parts: list[Part] = []
+                try:
+                    parts.extend(_read_line(line) for line in some if line.strip())
+                except Exception:
+                    if parts:
+                        yield parts  # those before the line that failed
+                    raise
+                if parts:
+                    yield parts
+
+
+def _read_line(line: bytes) -> ModelPart:
+    raw: dict[str, Any] = msgspec.json.decode(line)
+    if error := raw.get("error"):
         raise ResponseError(error)
-    part["message"].setdefault("content", None)  # LlamaIndex asks for it
-    return part
+    return ModelPart(raw["message"].get("content") or "", raw)
 
 
-def build_client(settings: Settings, *, read_timeout: float) -> AsyncClient:
+def build_client(settings: Settings, *, read_timeout: float) -> LineClient:
     """A client of the server at RAG_OLLAMA_URL.
 
     `read_timeout`: most seconds between two pieces of a response, a backstop below the finer limits
     of the callers. The package's own default is no time limit at all.
     """
-    return _StreamReader(
+    return LineClient(
         host=settings.ollama_url,
         timeout=httpx.Timeout(read_timeout, connect=settings.connect_timeout, pool=settings.connect_timeout),
         # Slots bound the calls; a second bound here would only queue out of sight.
@@ -62,13 +97,13 @@ def build_client(settings: Settings, *, read_timeout: float) -> AsyncClient:
     )
 
 
-def build_ollama(settings: Settings, client: AsyncClient) -> Ollama:
+def build_ollama(settings: Settings, client: LineClient) -> ServiceOllama:
     """LlamaIndex's Ollama for the settings' chat model.
 
     Without `context_window` it asks `/api/show` in a blocking call; `thinking` given per call is
     lost when it is False; a request without `num_ctx` is cut by the server at its own default.
     """
-    return Ollama(
+    return ServiceOllama(
         model=settings.model_name,
         base_url=settings.ollama_url,
         temperature=settings.temperature,
