@@ -67,7 +67,9 @@ def _build_local(settings: Settings) -> BaseEmbedding:
             field="RAG_EMBEDDING_DIMENSION",
         )
     minilm.check_installed()
-    return minilm.MiniLMEmbedding(embed_batch_size=settings.embedding_batch_size)
+    return minilm.MiniLMEmbedding(
+        embed_batch_size=settings.embedding_batch_size, precision=settings.embedding_precision
+    )
 
 
 async def warm_up(embedding: BaseEmbedding) -> None:

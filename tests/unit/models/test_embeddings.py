@@ -13,6 +13,7 @@ from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models import minilm
 from rag_service.models.embeddings import Managed, build_embedding
 from rag_service.models.minilm import OVERLAP, WINDOW, MiniLMEmbedding, check_weights, cut_windows
+from rag_service.models.torch_runtime import Precision, reduce_precision
 from rag_service.settings import Settings
 
 
@@ -75,6 +76,41 @@ def split_at_spaces(text: str, **_: object) -> dict[str, list[tuple[int, int]]]:
         offsets.append((start, start + len(word)))
         start += len(word) + 1
     return {"offset_mapping": offsets}
+
+
+class Layers:
+    """A model of one linear layer."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.layer = torch.nn.Linear(2, 2)
+
+    def modules(self) -> list[Any]:
+        return [self.layer]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "precision", "reduced"),
+    [
+        ({"avx512_bf16": True}, "auto", True),
+        ({"amx_bf16": True}, "auto", True),
+        ({"architecture": "aarch64", "bf16": True}, "auto", True),
+        ({"avx2": True, "avx512_f": True, "avx512_bf16": False}, "auto", False),
+        ({}, "auto", False),
+        ({"avx512_bf16": True}, "float32", False),
+        ({}, "bfloat16", True),
+    ],
+)
+def test_bfloat16_is_used_where_the_processor_has_it_or_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, Any], precision: Precision, reduced: bool
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    model = Layers()
+    assert reduce_precision(model, precision) is reduced
+    assert (model.layer.weight.dtype is torch.bfloat16) is reduced
 
 
 @pytest.mark.parametrize("count", [1, WINDOW, WINDOW + 1, 200, 800, 5001])
