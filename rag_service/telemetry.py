@@ -11,12 +11,16 @@ a line for each request itself.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
 
+import msgspec
 import structlog
 from structlog.contextvars import bound_contextvars, get_contextvars
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -31,6 +35,7 @@ _SECRET_IN_TEXT = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"), rf"\1 {_HIDDEN}"),
     (re.compile(r"(?i)\b(password|api[_-]?key|secret)=[^\s&;,]+"), rf"\1={_HIDDEN}"),
 )
+_SUSPECT = re.compile(r"[\s=]|://")  # stands in every text with a secret, and in few names and ids
 # Chatty at INFO about every call they make.
 _QUIET = ("httpx", "httpcore", "llama_index", "sentence_transformers", "alembic", "procrastinate", "psycopg.pool")
 
@@ -83,7 +88,7 @@ def _renderers(settings: Settings) -> Iterator[Processor]:
     yield structlog.processors.format_exc_info  # plain: tracebacks with locals would show documents and keys
     yield hide_secrets
     if settings.log_format == "json":
-        yield structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+        yield structlog.processors.JSONRenderer(_write_json, ensure_ascii=False, default=str)
     else:
         yield structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 
@@ -102,13 +107,26 @@ def _name_action(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 def hide_secrets(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """A structlog processor: hide fields named like secrets, and secrets inside texts."""
     for name, value in event.items():
-        if _SECRET_NAME.search(name) and value is not None:
+        if value is not None and _names_secret(name):
             event[name] = _HIDDEN
-        elif isinstance(value, str):
+        elif isinstance(value, str) and _SUSPECT.search(value):
             for pattern, replacement in _SECRET_IN_TEXT:
                 value = pattern.sub(replacement, value)
             event[name] = value
     return event
+
+
+@lru_cache(maxsize=1024)
+def _names_secret(field: str) -> bool:
+    return _SECRET_NAME.search(field) is not None
+
+
+def _write_json(event: Any, **options: Any) -> str:
+    """As `json.dumps`, in a third of the time where msgspec can; a log line must not fail."""
+    try:
+        return msgspec.json.encode(event, enc_hook=str).decode()
+    except (TypeError, ValueError, OverflowError):  # half a surrogate pair in a file's name, for one
+        return json.dumps(event, **options)
 
 
 @contextmanager
