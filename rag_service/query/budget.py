@@ -21,6 +21,10 @@ RESERVE = 0.15  # share of the window kept free for other tokenizers' counts
 MESSAGE_TOKENS = 4  # what a chat template adds around each message
 TIERS: tuple[Tier, ...] = ("critical", "high", "medium", "low")
 
+# Stands for the boundary of a request while tokens are counted: all boundaries have as many, and the lines
+# that hold this one were counted before.
+_COUNTED_BOUNDARY = "~000000000000~"
+
 Tiers = Mapping[Tier, Sequence[str]]  # tier → chunk types
 NO_TIERS: Tiers = MappingProxyType({})
 
@@ -53,9 +57,14 @@ def prompt_limit(window: int, answer_tokens: int) -> int:
     return int(window * (1 - RESERVE)) - answer_tokens
 
 
-def count_prompt(texts: Sequence[str]) -> int:
-    """Tokens of messages as they are sent."""
-    return sum(count_tokens(text) + MESSAGE_TOKENS for text in texts)
+def count_prompt(texts: Sequence[str], *, boundary: str = "") -> int:
+    """Tokens of messages as they are sent; with the boundary of their request named they are counted faster."""
+    return sum(count_rendered(text, boundary) + MESSAGE_TOKENS for text in texts)
+
+
+def count_rendered(text: str, boundary: str) -> int:
+    """Tokens of a text that was rendered with a boundary as `new_boundary` draws it."""
+    return count_tokens(text.replace(boundary, _COUNTED_BOUNDARY) if boundary else text)
 
 
 def tier_of(hit: Hit, tiers: Tiers) -> Tier:
@@ -106,7 +115,7 @@ def pack_context(
     if used > room:
         raise _critical_overflow(len(critical), used, room)
     for hit in ordered[len(critical) :]:
-        cost = count_tokens(render_passage(len(chosen) + 1, hit, boundary)) + 2
+        cost = count_rendered(render_passage(len(chosen) + 1, hit, boundary), boundary) + 2
         if len(chosen) < most_chunks and used + cost <= room:
             chosen.append(hit)
             used += cost
@@ -144,7 +153,7 @@ def fit_prompt(
     """
     while True:
         texts = tuple(render(context.hits))
-        tokens = count_prompt(texts)
+        tokens = count_prompt(texts, boundary=boundary)
         if tokens <= limit:
             return FittedPrompt(texts=texts, context=context, tokens=tokens)
         last = context.hits[-1] if context.hits else None
@@ -164,7 +173,7 @@ def fit_prompt(
 
 
 def _rendered_tokens(hits: Sequence[Hit], boundary: str) -> int:
-    return count_tokens(render_context(hits, boundary)) if hits else 0
+    return count_rendered(render_context(hits, boundary), boundary) if hits else 0
 
 
 def _critical_overflow(chunks: int, tokens: int, room: int) -> ContextOverflowError:

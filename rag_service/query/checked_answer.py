@@ -86,6 +86,7 @@ class AnswerChecker:
         self._withholding = _Withholding(self._clear) if withhold else None
         self._citations = CitationStream(self._shown, others=self._others, language=language)
         self._pieces: list[str] = []
+        self._sources: dict[tuple[Citation, str], Citation] = {}  # checked as they came, and all again at the end
         self._emitted = 0
         self._withheld = 0
 
@@ -177,6 +178,12 @@ class AnswerChecker:
         ]
 
     def _check_source(self, citation: Citation, sentence: str) -> Citation:
+        checked = self._sources.get((citation, sentence))
+        if checked is None:
+            checked = self._sources[citation, sentence] = self._look_at_source(citation, sentence)
+        return checked
+
+    def _look_at_source(self, citation: Citation, sentence: str) -> Citation:
         """The citation, unless its quote stands in an order to the model: then what else proves the sentence."""
         if citation.chunk_id is None or citation.start is None or citation.end is None:
             return citation

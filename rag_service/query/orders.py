@@ -161,8 +161,13 @@ def stands_in_order(text: str, start: int, end: int) -> bool:
     begin = before + 2 if before >= 0 else 0
     finish = text.find("\n\n", end)
     part = text[begin : finish if finish >= 0 else len(text)]
-    found = (*find_orders(part), *find_reported(part))
+    found = _find_both(part)
     return any(first < end - begin and start - begin < last for first, last in found)
+
+
+@lru_cache(maxsize=256)  # paragraphs that are quoted come again
+def _find_both(paragraph: str) -> tuple[tuple[int, int], ...]:
+    return (*find_orders(paragraph), *find_reported(paragraph))
 
 
 def find_orders(text: str) -> list[tuple[int, int]]:
