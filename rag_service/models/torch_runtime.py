@@ -22,11 +22,11 @@ def import_torch() -> Any:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
-    torch.set_num_threads(_cores())
+    torch.set_num_threads(cores())
     return torch
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use: in a container often fewer than the machine has, beside others fewer still."""
     if (told := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(told) > 0:
         return int(told)

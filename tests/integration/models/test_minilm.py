@@ -12,7 +12,7 @@ import pytest
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import TextNode
 
-from rag_service.models.minilm import MiniLMEmbedding
+from rag_service.models.minilm import MiniLMEmbedding, Precision, load_engine
 
 SPANISH = {
     "question": "¿Cuándo vence el plazo para presentar la solicitud?",
@@ -66,16 +66,47 @@ async def test_a_batch_of_mixed_lengths_keeps_its_order(minilm: MiniLMEmbedding)
     assert [cosine(one, other) for one, other in zip(together, apart, strict=True)] == pytest.approx([1] * 13, abs=1e-4)
 
 
-async def test_bfloat16_finds_what_float32_finds() -> None:
-    """Asked for, it is used on any processor, at the speed of emulation where it is not built in."""
-    texts = [ENGLISH["answer"], SPANISH["answer"], FILLER * 20, "short", ""]
-    vectors = {}
-    for precision in ("float32", "bfloat16"):
-        embedding = MiniLMEmbedding(precision=precision)
-        vectors[precision] = np.asarray(await embedding.aget_text_embedding_batch(texts))
-        await embedding.aclose()
-    assert not np.array_equal(vectors["float32"], vectors["bfloat16"])
-    assert (vectors["float32"] * vectors["bfloat16"]).sum(axis=1) == pytest.approx(np.ones(5), abs=2e-4)
+PRECISIONS: tuple[tuple[Precision, float], ...] = (("bfloat16", 0.9998), ("int8", 0.97))  # least cosine to float32
+
+
+@pytest.fixture(scope="module")
+def full() -> Iterator[MiniLMEmbedding]:
+    embedding = MiniLMEmbedding(precision="float32")
+    yield embedding
+    asyncio.run(embedding.aclose())
+
+
+@pytest.mark.parametrize(("precision", "least"), PRECISIONS)
+async def test_less_precision_gives_nearly_the_same_vectors(
+    full: MiniLMEmbedding, precision: Precision, least: float
+) -> None:
+    """Asked for, bfloat16 is used on any processor, at the speed of emulation where it is not built in."""
+    texts = [ENGLISH["answer"], SPANISH["answer"], FILLER * 20, "short", "", "ñ🙂", "x" * 3000]
+    reduced = MiniLMEmbedding(precision=precision)
+    vectors = np.asarray(await reduced.aget_text_embedding_batch(texts))
+    expected = np.asarray(await full.aget_text_embedding_batch(texts))
+    await reduced.aclose()
+    assert not np.array_equal(vectors, expected)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
+    assert (vectors * expected).sum(axis=1).min() > least
+
+
+async def test_in_eight_bits_a_vector_does_not_depend_on_its_neighbours() -> None:
+    texts = [ENGLISH["answer"], FILLER * 5, "short", SPANISH["answer"]]
+    embedding = MiniLMEmbedding(precision="int8")
+    together = await embedding.aget_text_embedding_batch(texts)
+    apart = [await embedding.aget_text_embedding(text) for text in texts]
+    await embedding.aclose()
+    assert np.array_equal(together, apart)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_word_pieces_beyond_the_model_s_limit_are_left_out(precision: Precision) -> None:
+    """A window of 128 word pieces, cut out and read anew, may have more; the model has places for 512."""
+    engine = load_engine(precision)
+    short, long, longer = engine.encode([" ".join(["word"] * count) for count in (254, 300, 900)])
+    assert np.allclose(long, short, atol=1e-6)
+    assert np.allclose(longer, short, atol=1e-6)
 
 
 async def test_the_end_of_a_long_passage_counts(minilm: MiniLMEmbedding) -> None:

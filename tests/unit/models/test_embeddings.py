@@ -12,7 +12,8 @@ import pytest
 from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models import minilm
 from rag_service.models.embeddings import Managed, build_embedding
-from rag_service.models.minilm import OVERLAP, WINDOW, MiniLMEmbedding, check_weights, cut_windows
+from rag_service.models.minilm import OVERLAP, WINDOW, MiniLMEmbedding, cut_windows
+from rag_service.models.minilm_weights import check_weights
 from rag_service.models.torch_runtime import Precision, reduce_precision
 from rag_service.settings import Settings
 
@@ -57,11 +58,19 @@ def test_other_weights_than_the_known_ones_are_refused(tmp_path: Path) -> None:
         check_weights(weights)
 
 
+def test_int8_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find_spec(name))
+    with pytest.raises(ConfigurationError, match=r"rag-service\[int8\]") as caught:
+        build_embedding(Settings(embedding_precision="int8"))
+    assert caught.value.field == "RAG_EMBEDDING_PRECISION"
+
+
 async def test_a_model_that_fails_is_an_embedding_error_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
+    def fail(_: str) -> None:
         raise MemoryError("out of memory")
 
-    monkeypatch.setattr(minilm, "load_model", fail)
+    monkeypatch.setattr(minilm, "load_engine", fail)
     embedding = MiniLMEmbedding()
     with pytest.raises(EmbeddingError) as caught:
         await embedding.aget_query_embedding("a question")
@@ -69,13 +78,13 @@ async def test_a_model_that_fails_is_an_embedding_error_with_its_cause(monkeypat
     await embedding.aclose()
 
 
-def split_at_spaces(text: str, **_: object) -> dict[str, list[tuple[int, int]]]:
+def split_at_spaces(text: str) -> list[tuple[int, int]]:
     """Stands in for the tokenizer: one token a word."""
     offsets, start = [], 0
     for word in text.split(" "):
         offsets.append((start, start + len(word)))
         start += len(word) + 1
-    return {"offset_mapping": offsets}
+    return offsets
 
 
 class Layers:
