@@ -5,16 +5,15 @@ The metadata keys are those of LlamaIndex nodes; PGVectorStore's place in this i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 from rag_service.errors import InputError
-from rag_service.store.dense import vector_literal
 from rag_service.store.postings import insert_postings, pack
 from rag_service.store.session import Connection
 from rag_service.text.words import frequencies
@@ -76,16 +75,16 @@ async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence
         (
             chunk_id,
             node.get_content(MetadataMode.NONE),
-            json.dumps(_serialise(node)),
+            _json(_serialise(node)),
             node.node_id,
-            vector_literal(node.get_embedding()),
+            _json(node.get_embedding()),  # as pgvector reads a vector, too
             str(node.metadata[CORPUS_ID]),
             str(node.metadata[DOCUMENT_ID]),
             node.metadata[CHUNK_INDEX],
             node.metadata.get(CHUNK_TYPE),
             node.metadata[CHAR_START],
             node.metadata[CHAR_END],
-            json.dumps(node.metadata.get(SPANS, [])),
+            _json(node.metadata.get(SPANS, [])),
             length,
         )
         for chunk_id, node, length in zip(ids, nodes, lengths, strict=True)
@@ -104,6 +103,11 @@ async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence
                      chunk_index, chunk_type, char_start, char_end, spans, length)""",
         [list(column) for column in zip(*rows, strict=True)],
     )
+
+
+def _json(value: Any) -> str:
+    """A fifth of the time of the standard library's, for the hundreds of numbers of a vector."""
+    return msgspec.json.encode(value).decode()
 
 
 def _serialise(node: BaseNode) -> dict[str, Any]:
