@@ -13,6 +13,7 @@ drowning a strong one, which rank fusion and min-max scaling were seen to allow 
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ def _trust_in_dense(
 ) -> float:
     if best_bm25 <= 0 or ceiling <= 0:
         return 1.0
-    nearest = sorted(dense, key=lambda chunk_id: -dense[chunk_id])[:SUPPORTING]
+    nearest = heapq.nlargest(SUPPORTING, dense, key=dense.__getitem__)
     support = max((lexical.get(chunk_id, 0.0) for chunk_id in nearest), default=0.0) / best_bm25
     telling = min(1.0, best_bm25 / ceiling / TELLING_COVERAGE)
     return 1 - telling * (1 - support)

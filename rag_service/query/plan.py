@@ -21,8 +21,13 @@ _MAX_NAME_WORDS = 4  # a place name, or a file name with blanks
 # "How long" asks and says nothing, as "when" does; its words alone do say something and are indexed.
 _QUESTION_PHRASES = (("combien", "de", "temps"), ("cuanto", "tiempo"), ("how", "long"))
 
-_FILE_NAME = re.compile(r"[\w()\[\]&+,'’ -]*[\w()\[\]]\.(?:pdf|xlsx|csv|tsv|docx|md|markdown|txt)\b", re.IGNORECASE)
-_FILE_STEM = re.compile(r"\b(?=\w*[\d_-])\w[\w-]*[_-][\w-]*\w\b")
+# What comes before an extension is looked at backwards: a pattern for whole names tries every beginning, which takes
+# a second for a text of 10,000 characters.
+_EXTENSION = re.compile(r"\.(?:pdf|xlsx|csv|tsv|docx|md|markdown|txt)\b", re.IGNORECASE)
+_NAME_TAIL = re.compile(r"[\w()\[\]]")
+_NAME_CHARACTER = re.compile(r"[\w()\[\]&+,'’ -]")
+_MOST_NAME_CHARACTERS = 200
+_TOKEN = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,10 +187,27 @@ def find_file_names(question: str) -> list[str]:
     The caller looks up which of them exist; a question that names none of them is not restricted.
     """
     found: dict[str, None] = {}
-    for match in _FILE_NAME.finditer(question):
-        parts = match.group().lower().split()
-        for start in range(max(0, len(parts) - 8), len(parts)):
-            found[" ".join(parts[start:])] = None
-    for match in _FILE_STEM.finditer(question):
-        found[match.group().lower()] = None
+    end = 0  # of the name before
+    for match in _EXTENSION.finditer(question):
+        start = _start_of_name(question, match.start(), end)
+        if start == match.start():
+            continue
+        end = match.end()
+        parts = question[start:end].lower().split()
+        for first in range(max(0, len(parts) - 8), len(parts)):
+            found[" ".join(parts[first:])] = None
+    for token in _TOKEN.findall(question):
+        stem = token.strip("-")
+        if "_" in stem[1:-1] or "-" in stem[1:-1]:
+            found[stem.lower()] = None
     return list(found)
+
+
+def _start_of_name(question: str, end: int, earliest: int) -> int:
+    """Where the characters before `end` that a file's name may have begin; `end` where there are none."""
+    if end == earliest or not _NAME_TAIL.match(question, end - 1):
+        return end
+    start = end
+    while start > max(earliest, end - _MOST_NAME_CHARACTERS) and _NAME_CHARACTER.match(question, start - 1):
+        start -= 1
+    return start

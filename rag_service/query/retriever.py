@@ -21,7 +21,7 @@ from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters, Hit, Identity, Scores
 from rag_service.query.fusion import Candidate, fuse
 from rag_service.query.plan import QueryPlan, make_plan
-from rag_service.store.dense import read_cosines, search_dense
+from rag_service.store.dense import read_cosines
 from rag_service.store.hits import read_chunks
 from rag_service.store.lexical import LexicalLeg, WeightedTerms, weigh_terms
 from rag_service.store.scope import SearchScope, find_documents_by_name, resolve_scope
@@ -171,9 +171,10 @@ class Retriever:
         dense: dict[int, float] = {}
         lexical = dict(begun.lexical)
         if vector is not None:
-            dense = dict(await search_dense(connection, vector, scope=begun.scope, limit=query.candidates))
+            dense = await read_cosines(
+                connection, vector, scope=begun.scope, nearest=query.candidates, besides=lexical.keys()
+            )
             lexical |= await begun.leg.score(connection, dense.keys() - lexical.keys())
-            dense |= await read_cosines(connection, list(lexical.keys() - dense.keys()), vector)
         share = query.alpha if alpha is None else alpha
         candidates = fuse(
             dense,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from rag_service.domain import Filters
 from rag_service.store.scope import SearchScope, chunk_conditions, resolve_scope
 from rag_service.store.session import SETTINGS, Connection
+from rag_service.store.vectors import HalfVector
 
 EXACT_SCAN_LIMIT = 20_000  # chunks; up to here an exact scan beats HNSW in time and recall (see `bench retrieval`)
 
@@ -33,35 +34,55 @@ async def search_dense(
     """
     if scope is None:
         scope = await resolve_scope(connection, filters or Filters())
+    cosines = await read_cosines(connection, vector, scope=scope, nearest=limit)
+    return sorted(cosines.items(), key=lambda hit: (-hit[1], hit[0]))
+
+
+async def read_cosines(
+    connection: Connection,
+    vector: Sequence[float],
+    *,
+    scope: SearchScope,
+    nearest: int,
+    besides: Collection[int] = (),
+) -> dict[int, float]:
+    """Cosines of the nearest chunks in scope, as `search_dense` finds them, and of given ones besides.
+
+    Args:
+        connection: inside a transaction.
+        vector: the question's.
+        scope: where to look.
+        nearest: how many of the nearest.
+        besides: ids of chunks that were found otherwise; those that are not there are left out.
+
+    Returns:
+        Chunk id → cosine, in no order.
+    """
     if not scope.corpus_ids or not scope.reachable:
-        return []
+        return {}
     where, parameters = chunk_conditions(scope, "c", with_type=True)
-    parameters |= {"vector": vector_literal(vector), "limit": limit}
-    distance = "c.embedding <=> %(vector)s::halfvec"
-    if scope.reachable <= EXACT_SCAN_LIMIT:
-        order = f"({distance}) + 0"  # an expression that the HNSW index does not serve
+    parameters |= {"vector": HalfVector(vector), "limit": nearest}
+    exact = scope.reachable <= EXACT_SCAN_LIMIT
+    if exact:
+        order = "(c.embedding <=> %(vector)s::halfvec) + 0"  # an expression that the HNSW index does not serve
     else:
-        order = distance
-        looked_at = min(MOST_NEIGHBOURS, max(limit, scope.reachable // CHUNKS_A_NEIGHBOUR))
+        order = "c.embedding <=> %(vector)s::halfvec"
+        looked_at = min(MOST_NEIGHBOURS, max(nearest, scope.reachable // CHUNKS_A_NEIGHBOUR))
         if looked_at > int(SETTINGS["hnsw.ef_search"]):
             await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(looked_at)])
-    cursor = await connection.execute(
-        f"SELECT c.id, 1 - ({distance}) FROM data_chunks c WHERE {where} ORDER BY {order} LIMIT %(limit)s",  # noqa: S608 - fixed text
-        parameters,
+    statement = (
+        "(SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c"  # noqa: S608 - fixed text
+        f" WHERE {where} ORDER BY {order} LIMIT %(limit)s)"
     )
-    found = [(row[0], float(row[1])) for row in await cursor.fetchall()]
-    return sorted(found, key=lambda hit: (-hit[1], hit[0]))
-
-
-async def read_cosines(connection: Connection, chunk_ids: Sequence[int], vector: Sequence[float]) -> dict[int, float]:
-    """Cosines of given chunks: id → cosine; chunks that are not there are left out."""
-    if not chunk_ids:
-        return {}
-    cursor = await connection.execute(
-        "SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c WHERE c.id = ANY(%(ids)s)",
-        {"ids": list(chunk_ids), "vector": vector_literal(vector)},
-    )
-    return {row[0]: float(row[1]) for row in await cursor.fetchall()}
+    if besides:  # one statement: as two they would parse the vector, plan and travel twice
+        statement += (
+            " UNION ALL SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c"
+            " WHERE c.id = ANY(%(besides)s::bigint[])"
+        )
+        parameters["besides"] = list(besides)
+    # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using HNSW.
+    cursor = await connection.execute(statement, parameters, binary=True, prepare=None if exact else False)
+    return dict(await cursor.fetchall())
 
 
 def vector_literal(vector: Sequence[float]) -> str:

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.store.postings import Postings, unpack
-from rag_service.store.scope import SearchScope, chunk_conditions
+from rag_service.store.postings import ENTRY_BYTES, unpack
+from rag_service.store.scope import SearchScope, chunk_conditions, corpora_condition
 from rag_service.store.session import Connection
 
 POSTINGS_BUDGET = 60_000  # entries read for candidates at most; rarer terms go first
+READ_AT_ONCE = POSTINGS_BUDGET  # terms · chunks; up to here all entries are read with the terms' frequencies
 LEAST_POSTINGS = 20_000  # so many are read in any case: it takes a few milliseconds
 NEGLIGIBLE = 0.25  # share of the question's weight that alone makes no candidate
 RESCORED = 300  # candidates scored again with every term
@@ -39,6 +40,9 @@ class QueryTerm:
     group: int = 0  # terms of one group stand for one word of the question
 
 
+TermPostings = tuple[str, bytes]  # a term and entries of it, packed
+
+
 @dataclass(frozen=True, kw_only=True)
 class WeightedTerms:
     """The question's terms that the scope holds, with the weight each gives to a match."""
@@ -46,6 +50,7 @@ class WeightedTerms:
     weights: Mapping[str, float]  # term → idf · weight
     chunk_frequencies: Mapping[str, int]  # term → chunks in scope that hold it
     ceiling: float  # most that the question's words could give; the base of coverage
+    postings: Sequence[TermPostings] | None = None  # of every term, where they came with the frequencies
 
 
 async def weigh_terms(
@@ -56,12 +61,8 @@ async def weigh_terms(
     Each word of the question (a group of terms) counts once in the ceiling: with its own term, or,
     where the scope lacks that, with the best of what stands in for it.
     """
-    cursor = await connection.execute(
-        "SELECT term, sum(chunk_frequency) FROM term_statistics"
-        " WHERE corpus_id = ANY(%s) AND term = ANY(%s) GROUP BY term",
-        [list(scope.corpus_ids), sorted({term.term for term in terms})],
-    )
-    found = {term: int(frequency) for term, frequency in await cursor.fetchall()}
+    asked = sorted({term.term for term in terms})
+    found, postings = await _look_up(connection, scope, asked)
     weights: dict[str, float] = {}
     own: dict[int, QueryTerm] = {}
     stand_in: dict[int, float] = {}
@@ -77,7 +78,30 @@ async def weigh_terms(
     for group, term in own.items():
         rarity = inverse_document_frequency(found.get(term.term, 0), scope.chunk_count)
         ceiling += stand_in.get(group, rarity) if term.term not in found else rarity
-    return WeightedTerms(weights=weights, chunk_frequencies=found, ceiling=(k1 + 1) * ceiling)
+    return WeightedTerms(weights=weights, chunk_frequencies=found, ceiling=(k1 + 1) * ceiling, postings=postings)
+
+
+async def _look_up(
+    connection: Connection, scope: SearchScope, terms: Sequence[str]
+) -> tuple[dict[str, int], list[TermPostings] | None]:
+    """(chunks of the scope's corpora that hold each term, postings in scope).
+
+    In small corpora, whose postings are all read in any case, one statement asks for both.
+    """
+    within, parameters = corpora_condition("corpus_id", scope.corpus_ids)
+    statement = (
+        "SELECT term, sum(chunk_frequency), NULL::bytea FROM term_statistics"  # noqa: S608 - fixed text
+        f" WHERE {within} AND term = ANY(%(terms)s) GROUP BY term"
+    )
+    small = len(terms) * scope.chunk_count <= READ_AT_ONCE
+    if small:
+        where, values = chunk_conditions(scope, "p", with_type=False)
+        parameters |= values
+        statement += f" UNION ALL SELECT term, NULL, entries FROM ({_postings_statement(where)}) AS read"  # noqa: S608 - fixed text
+    cursor = await connection.execute(statement, {**parameters, "terms": list(terms)}, binary=True)
+    rows = await cursor.fetchall()
+    frequencies = {term: int(frequency) for term, frequency, _ in rows if frequency is not None}
+    return frequencies, [(term, entries) for term, _, entries in rows if entries is not None] if small else None
 
 
 def inverse_document_frequency(frequency: int, total: int) -> float:
@@ -107,6 +131,9 @@ class LexicalLeg:
         self._pending = set(terms.weights)  # terms that `_sums` does not hold
         self._ids: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)  # ascending
         self._sums: npt.NDArray[np.float64] = np.empty(0)  # of the terms read whole, for `_ids`
+        if terms.postings is not None:
+            self._add(terms.postings)
+            self._pending.clear()
 
     async def search(self, connection: Connection, *, limit: int) -> dict[int, float]:
         """Best chunks by BM25: chunk id → score, best first.
@@ -117,10 +144,12 @@ class LexicalLeg:
         """
         if not self._terms.weights or not self._scope.corpus_ids:
             return {}
-        rare, common = _split_by_rarity(self._terms)
-        where, parameters = chunk_conditions(self._scope, "p", with_type=False)
-        self._add(await _read(connection, where, parameters, rare))
-        self._pending = set(common)
+        common: list[str] = []
+        if self._pending:
+            rare, common = _split_by_rarity(self._terms)
+            where, parameters = chunk_conditions(self._scope, "p", with_type=False)
+            self._add(await _read(connection, where, parameters, rare))
+            self._pending = set(common)
         candidates = await self._best(connection, max(limit, RESCORED) if common else limit)
         scores = await self.score(connection, candidates)
         best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
@@ -143,24 +172,27 @@ class LexicalLeg:
                 "SELECT DISTINCT c.document_id FROM data_chunks c WHERE c.id = ANY(%(chunks)s)))"
             )
             parameters = {"corpora": list(self._scope.corpus_ids), "chunks": asked.tolist()}
-            for term, postings in (await _read(connection, where, parameters, sorted(self._pending))).items():
-                places = np.minimum(np.searchsorted(asked, postings.ids), len(asked) - 1)
-                wanted = asked[places] == postings.ids
-                sums += np.bincount(places[wanted], self._parts(term, postings)[wanted], len(asked))
-        return {int(chunk_id): float(total) for chunk_id, total in zip(asked, sums, strict=True) if total > 0}
+            ids, parts = self._take_apart(await _read(connection, where, parameters, sorted(self._pending)))
+            places = np.minimum(np.searchsorted(asked, ids), len(asked) - 1)
+            wanted = asked[places] == ids
+            sums += np.bincount(places[wanted], parts[wanted], len(asked))
+        return {chunk: total for chunk, total in zip(asked.tolist(), sums.tolist(), strict=True) if total > 0}
 
-    def _parts(self, term: str, postings: Postings) -> npt.NDArray[np.float64]:
+    def _take_apart(self, read: Sequence[TermPostings]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """(chunk of each posting, what it adds to the chunk's score); all terms in one go."""
+        postings = unpack(b"".join([entries for _, entries in read]))
+        weights = np.array([self._terms.weights.get(term, 0.0) * (self._k1 + 1) for term, _ in read])
         norm = self._k1 * (1 - self._b + self._b / self._mean_length * postings.lengths)
-        weight = self._terms.weights[term] * (self._k1 + 1)
-        parts: npt.NDArray[np.float64] = weight * postings.frequencies / (postings.frequencies + norm)
-        return parts
+        shares = postings.frequencies / (postings.frequencies + norm)
+        counts = np.array([len(entries) // ENTRY_BYTES for _, entries in read], dtype=np.int64)
+        parts: npt.NDArray[np.float64] = np.repeat(weights, counts) * shares
+        return postings.ids, parts
 
-    def _add(self, read: Mapping[str, Postings]) -> None:
+    def _add(self, read: Sequence[TermPostings]) -> None:
         """Sum up the scores of every chunk in what was read."""
         if not read:
             return
-        ids = np.concatenate([postings.ids for postings in read.values()])
-        parts = np.concatenate([self._parts(term, postings) for term, postings in read.items()])
+        ids, parts = self._take_apart(read)
         lowest = int(ids.min())
         if int(ids.max()) - lowest <= 16 * len(ids) + 100_000:
             totals = np.bincount(ids - lowest, parts).astype(np.float64)  # a place for every id between: no sorting
@@ -173,7 +205,8 @@ class LexicalLeg:
     async def _best(self, connection: Connection, limit: int) -> list[int]:
         """The best chunks by what is summed up, of the types that the filter names."""
         if not self._scope.filters.chunk_types:
-            return [int(chunk_id) for chunk_id in self._ids[_largest(self._sums, limit)]]
+            best: list[int] = self._ids[_largest(self._sums, limit)].tolist()
+            return best
         ordered = self._ids[_largest(self._sums, len(self._sums))]
         found: list[int] = []
         for start in range(0, len(ordered), _TYPED_AT_ONCE):
@@ -199,19 +232,18 @@ def _largest(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int6
 
 async def _read(
     connection: Connection, where: str, parameters: Mapping[str, Any], terms: Sequence[str]
-) -> dict[str, Postings]:
+) -> list[TermPostings]:
     """Postings `p` of terms under a condition; terms without any are left out."""
-    cursor = await connection.execute(
-        # Grouped in the order of the index, which spares sorting thousands of rows.
-        "SELECT p.term, string_agg(p.entries, ''::bytea) FROM postings p"  # noqa: S608 - fixed text
-        f" WHERE {where} AND p.term = ANY(%(terms)s) GROUP BY p.corpus_id, p.term",
-        {**parameters, "terms": list(terms)},
-        binary=True,
+    cursor = await connection.execute(_postings_statement(where), {**parameters, "terms": list(terms)}, binary=True)
+    return await cursor.fetchall()
+
+
+def _postings_statement(where: str) -> str:
+    # Grouped in the order of the index, which spares sorting thousands of rows.
+    return (
+        "SELECT p.term, string_agg(p.entries, ''::bytea) AS entries FROM postings p"  # noqa: S608 - fixed text
+        f" WHERE {where} AND p.term = ANY(%(terms)s) GROUP BY p.corpus_id, p.term"
     )
-    found: dict[str, list[bytes]] = {}
-    for term, entries in await cursor.fetchall():
-        found.setdefault(term, []).append(entries)
-    return {term: unpack(b"".join(parts)) for term, parts in found.items()}
 
 
 def _split_by_rarity(terms: WeightedTerms) -> tuple[list[str], list[str]]:

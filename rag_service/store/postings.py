@@ -19,11 +19,12 @@ from rag_service.store.session import Connection
 ENTRIES_A_ROW = 200  # what the index holds beside its key must stay below 2,700 bytes
 _MAX_FREQUENCY, _MAX_LENGTH = 0xFF, 0xFFFF
 _ENTRY = np.dtype(">i8")
+ENTRY_BYTES = _ENTRY.itemsize
 
 
 @dataclass(frozen=True, kw_only=True)
 class Postings:
-    """Chunks that hold a term; parallel arrays."""
+    """Chunks that hold terms; parallel arrays, an element for each term of a chunk."""
 
     ids: npt.NDArray[np.int64]
     frequencies: npt.NDArray[np.float64]
@@ -65,7 +66,7 @@ async def insert_postings(
     connection: Connection, corpus_id: UUID, document_id: UUID, postings: Mapping[str, bytes]
 ) -> None:
     """Write the postings of a document inside the caller's transaction."""
-    size = ENTRIES_A_ROW * _ENTRY.itemsize
+    size = ENTRIES_A_ROW * ENTRY_BYTES
     rows = [
         (term, entries[start : start + size])
         for term, entries in sorted(postings.items())

@@ -172,7 +172,7 @@ class Replica:
 
         A search that was in the way of replay, and therefore ended by the replica, is no reason.
         """
-        if isinstance(error.__cause__, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected):
+        if _was_in_the_way(error):
             return
         self._give_up(error)
         self._failed.set()
@@ -249,7 +249,8 @@ class Replica:
         try:
             await await_server(self.check(), limit=2 * self._timeout)
         except RagError as error:
-            self._give_up(error)
+            if not _was_in_the_way(error):
+                self._give_up(error)
         else:
             if not self._up:
                 log.info("replica_used")
@@ -289,6 +290,11 @@ class ReplicaAt(Database):
                 yield connection
         finally:
             self._busy_since = None
+
+
+def _was_in_the_way(error: RagError) -> bool:
+    """Whether a standby ended a transaction for being in the way of replay, which tells nothing against it."""
+    return isinstance(error.__cause__, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected)
 
 
 async def _read_row(connection: Connection, query: str, parameters: Any = None) -> tuple[Any, ...]:

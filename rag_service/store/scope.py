@@ -59,14 +59,26 @@ def document_conditions(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     return conditions, parameters
 
 
+def corpora_condition(column: str, corpus_ids: Sequence[UUID]) -> tuple[str, dict[str, Any]]:
+    """Condition that a column names one of some corpora, with its parameter.
+
+    A single corpus is compared by `=`, of which the planner knows the number without looking: it then keeps
+    its plan, where for a list of unknown length it makes another at every search, in half a millisecond.
+    """
+    if len(corpus_ids) == 1:
+        return f"{column} = %(corpora)s", {"corpora": corpus_ids[0]}
+    return f"{column} = ANY(%(corpora)s)", {"corpora": list(corpus_ids)}
+
+
 async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope:
     """Find out which corpora and documents a search may look at."""
+    named, parameters = corpora_condition("c.id", filters.corpus_ids) if filters.corpus_ids else ("true", {})
     cursor = await connection.execute(
-        """SELECT c.id, c.index_name, coalesce(s.chunk_count, 0), coalesce(s.term_count, 0),
+        f"""SELECT c.id, c.index_name, coalesce(s.chunk_count, 0), coalesce(s.term_count, 0),
                   ARRAY(SELECT d.id FROM documents d WHERE d.corpus_id = c.id AND d.expires_at <= now())
            FROM corpora c LEFT JOIN corpus_statistics s ON s.corpus_id = c.id
-           WHERE c.active AND (%(all)s OR c.id = ANY(%(corpora)s))""",
-        {"all": not filters.corpus_ids, "corpora": list(filters.corpus_ids)},
+           WHERE c.active AND {named}""",  # noqa: S608 - fixed text
+        parameters,
     )
     rows = await cursor.fetchall()
     corpora = [row[0] for row in rows]
@@ -74,13 +86,14 @@ async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope
     term_count = int(sum(row[3] for row in rows))
     expired = [document_id for row in rows for document_id in row[4]]
     reachable, listed = chunk_count, None
-    conditions, parameters = document_conditions(filters)
+    conditions, values = document_conditions(filters)
     if conditions:
+        within, parameters = corpora_condition("d.corpus_id", corpora)
         cursor = await connection.execute(
             f"""SELECT count(*), coalesce(sum(d.chunk_count), 0),
                        (array_agg(d.id))[1:{_LISTED_DOCUMENTS + 1}]
-                FROM documents d WHERE d.corpus_id = ANY(%(corpora)s) AND {" AND ".join(conditions)}""",  # noqa: S608 - fixed text
-            {**parameters, "corpora": corpora},
+                FROM documents d WHERE {" AND ".join([within, *conditions])}""",  # noqa: S608 - fixed text
+            parameters | values,
         )
         row = await cursor.fetchone()
         documents, reachable, ids = row if row is not None else (0, 0, None)
@@ -109,8 +122,8 @@ async def find_documents_by_name(connection: Connection, scope: SearchScope, nam
 
 def chunk_conditions(scope: SearchScope, alias: str, *, with_type: bool) -> tuple[str, dict[str, Any]]:
     """Conditions on a table with corpus_id and document_id that keep a search inside its scope."""
-    conditions = [f"{alias}.corpus_id = ANY(%(corpora)s)"]
-    parameters: dict[str, Any] = {"corpora": list(scope.corpus_ids)}
+    within, parameters = corpora_condition(f"{alias}.corpus_id", scope.corpus_ids)
+    conditions = [within]
     if scope.document_ids is not None:
         conditions.append(f"{alias}.document_id = ANY(%(documents)s)")
         parameters["documents"] = list(scope.document_ids)
@@ -118,9 +131,10 @@ def chunk_conditions(scope: SearchScope, alias: str, *, with_type: bool) -> tupl
         document, values = document_conditions(scope.filters)
         if document:
             parameters.update(values)
+            within, _ = corpora_condition("d.corpus_id", scope.corpus_ids)
             conditions.append(
                 f"{alias}.document_id IN (SELECT d.id FROM documents d"  # noqa: S608 - fixed text
-                f" WHERE d.corpus_id = ANY(%(corpora)s) AND {' AND '.join(document)})"
+                f" WHERE {' AND '.join([within, *document])})"
             )
     if scope.expired:
         conditions.append(f"{alias}.document_id <> ALL(%(expired)s)")

@@ -12,6 +12,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRe
 from rag_service.domain import Identity
 from rag_service.errors import StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
+from rag_service.store.vectors import vector_adapters
 
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
 
@@ -52,7 +53,11 @@ class Database:
             # The pool's own attempts to connect grow further and further apart, to minutes. Once they are given
             # up, a request makes one at once: the server is found again when somebody wants it.
             reconnect_timeout=timeout,
-            kwargs={"options": options, "connect_timeout": max(1, int(timeout))},
+            kwargs={
+                "options": options,
+                "connect_timeout": max(1, int(timeout)),
+                "context": vector_adapters(),
+            },
         )
         self._role_is_safe = False  # until the server was asked; it may not have been there at the start
 

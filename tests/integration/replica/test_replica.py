@@ -274,6 +274,20 @@ async def test_a_search_that_replay_had_to_end_is_no_reason_to_leave_the_replica
         replicated.standby.execute("SELECT pg_reload_conf()")
 
 
+async def test_a_check_that_replay_had_to_end_is_no_reason_either(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = []
+
+    async def check() -> None:
+        checks.append(world.replica.up)
+        raise StoreError("The database failed during the request.") from psycopg.errors.SerializationFailure()
+
+    monkeypatch.setattr(world.replica, "check", check)
+    await until(lambda: len(checks) == 3)
+    assert all(checks)
+
+
 # -- what a replica must be
 
 

@@ -79,10 +79,12 @@ class Texts:
         assert again == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("read_at_once", [10_000, 0], ids=["one statement", "two statements"])
+@pytest.mark.parametrize("seed", range(4))
 async def test_scores_are_those_of_exact_bm25_also_after_deletes_and_updates(
-    database: Database, fake_embedding: BaseEmbedding, seed: int
+    database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch, seed: int, read_at_once: int
 ) -> None:
+    monkeypatch.setattr(lexical, "READ_AT_ONCE", read_at_once)
     first, second = await make_corpus(database, "first"), await make_corpus(database, "second")
     texts = Texts(database, fake_embedding, seed)
     for number in range(12):
@@ -104,6 +106,7 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
     texts = Texts(database, fake_embedding, seed=99)
     for _ in range(25):
         await texts.add(corpus)
+    monkeypatch.setattr(lexical, "READ_AT_ONCE", 0)
     monkeypatch.setattr(lexical, "LEAST_POSTINGS", 0)
     monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10)
     shared = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,14 @@ def test_file_names_are_found(question: str, name: str) -> None:
 
 def test_a_question_without_file_names_names_none() -> None:
     assert find_file_names("How many pallets are stored in Lyon?") == []
+
+
+@pytest.mark.parametrize("part", ["palabra ", "a", "a_1", "a-", "x.pdf", ".pdf", "1.1 "])
+def test_a_long_question_is_looked_through_once(part: str) -> None:
+    def seconds(characters: int) -> float:
+        question = part * (characters // len(part))
+        started = time.perf_counter()
+        find_file_names(question)
+        return time.perf_counter() - started
+
+    assert min(seconds(50_000) for _ in range(3)) < 0.5  # it took 30 s when every beginning was tried
