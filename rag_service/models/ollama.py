@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -10,39 +10,13 @@ import httpx
 import msgspec
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.llms.ollama import Ollama
-from ollama import AsyncClient, ResponseError
+from ollama import ResponseError
 
+from rag_service.models.line_client import LineClient
 from rag_service.models.parts import ModelPart, Part
 from rag_service.models.responses import note_response
 from rag_service.models.tls import tls_context
 from rag_service.settings import Settings
-
-_JSON = {"content-type": "application/json"}
-
-
-class LineClient(AsyncClient):
-    """ollama's client, which also gives a stream as the lines that the server sends."""
-
-    async def stream_lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[list[bytes]]:
-        """Post, and read the lines of the reply, those of one read together.
-
-        Raises:
-            ResponseError: another status than 200; the httpx error, with its headers, is chained.
-            httpx.HTTPError: the server cannot be reached, is silent for too long, or breaks off.
-        """
-        content = msgspec.json.encode(body)
-        async with self._client.stream("POST", path, content=content, headers=_JSON) as response:
-            try:
-                response.raise_for_status()
-            except httpx.HTTPStatusError as error:  # which tells when to come again
-                await response.aread()
-                raise ResponseError(response.text, response.status_code) from error
-            rest = b""
-            async for piece in response.aiter_bytes():
-                *lines, rest = (rest + piece).split(b"\n")
-                if lines:
-                    yield lines
-            yield [rest]
 
 
 class ServiceOllama(Ollama):
@@ -88,12 +62,13 @@ def build_client(settings: Settings, *, read_timeout: float) -> LineClient:
     of the callers. The package's own default is no time limit at all.
     """
     return LineClient(
-        host=settings.ollama_url,
-        timeout=httpx.Timeout(read_timeout, connect=settings.connect_timeout, pool=settings.connect_timeout),
+        settings.ollama_url,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=read_timeout,
+        tls=tls_context(),
         # Slots bound the calls; a second bound here would only queue out of sight.
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=settings.model_concurrency),
         event_hooks={"response": [note_response]},
-        verify=tls_context(),
     )
 
 
