@@ -176,8 +176,8 @@ async def _legs(
         async with bench.database.database.transaction(BENCH_USER) as connection:
             scope = await resolve_scope(connection, filters)
             plan = make_plan(query.text, filters=filters, index=bench.index)
-            weighed = await weigh_terms(connection, scope, plan.terms, k1=settings.bm25_k1)
             started = time.perf_counter()
+            weighed = await weigh_terms(connection, scope, plan.terms, k1=settings.bm25_k1)
             leg = LexicalLeg(scope, weighed, k1=settings.bm25_k1, b=settings.bm25_b)
             lexical = await leg.search(connection, limit=settings.candidates)
             dense = await search_dense(connection, query.vector.tolist(), scope=scope, limit=settings.candidates)
