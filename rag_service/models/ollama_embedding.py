@@ -8,13 +8,15 @@ only in its token count, and is logged once as `embedding_input_truncated`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
+import msgspec
 import structlog
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.embeddings.ollama import OllamaEmbedding
 
 from rag_service.models.embedding_calls import EmbeddingCalls, Vectors, embedding_error, fill_blanks
+from rag_service.models.line_client import LineClient
 from rag_service.models.ollama import build_client
 from rag_service.models.resilience import RetryPolicy
 from rag_service.models.tls import tls_context
@@ -24,6 +26,13 @@ log = structlog.get_logger(__name__)
 
 # Fewer tokens than one per this many characters do not occur in running text of any language.
 MOST_CHARS_PER_TOKEN = 8
+
+
+class _Embedded(TypedDict):
+    """What of the server's reply is used."""
+
+    embeddings: Vectors
+    prompt_eval_count: NotRequired[int | None]
 
 
 class OllamaServiceEmbedding(OllamaEmbedding):
@@ -73,10 +82,15 @@ class OllamaServiceEmbedding(OllamaEmbedding):
             reply = self._client.embed(**self._request(fill_blanks(texts)))
         except Exception as error:
             raise embedding_error(error) from error
-        return self._calls.checked(self._read(reply, texts), len(texts))
+        self._note_truncation(reply.prompt_eval_count, texts)
+        return self._calls.checked([list(vector) for vector in reply.embeddings], len(texts))
 
     async def _send(self, texts: Sequence[str]) -> Vectors:
-        return self._read(await self._async_client.embed(**self._request(texts)), texts)
+        client = cast(LineClient, self._async_client)
+        request = {name: value for name, value in self._request(texts).items() if value is not None}
+        reply = msgspec.json.decode(await client.post("/api/embed", request), type=_Embedded)
+        self._note_truncation(reply.get("prompt_eval_count"), texts)
+        return reply["embeddings"]
 
     def _request(self, texts: Sequence[str]) -> dict[str, Any]:
         return {
@@ -85,10 +99,6 @@ class OllamaServiceEmbedding(OllamaEmbedding):
             "options": self.ollama_additional_kwargs,
             "keep_alive": self.keep_alive,
         }
-
-    def _read(self, reply: Any, texts: Sequence[str]) -> Vectors:
-        self._note_truncation(reply.prompt_eval_count, texts)
-        return [list(vector) for vector in reply.embeddings]
 
     def _note_truncation(self, counted: int | None, texts: Sequence[str]) -> None:
         characters = sum(map(len, texts))
