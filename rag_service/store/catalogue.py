@@ -74,6 +74,7 @@ async def list_documents(connection: Connection, corpus_id: UUID, part: Slice) -
         part,
         _to_document,
         {"corpus": corpus_id},
+        counted=f"SELECT d.id FROM documents d WHERE d.corpus_id = %(corpus)s AND {LIVE}",  # noqa: S608 - fixed text
     )
 
 
