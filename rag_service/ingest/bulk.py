@@ -32,13 +32,12 @@ from rag_service.errors import (
     TooLargeError,
     UnsupportedMediaError,
 )
-from rag_service.ingest.chunking import Chunker
 from rag_service.ingest.pipeline import (
     Admitted,
     DocumentInput,
     Ingested,
     Ingestor,
-    as_uncut_node,
+    cut,
     describe_document,
     document_name,
 )
@@ -100,7 +99,7 @@ class ReadDocuments(TransformComponent):
         except DocumentError as error:
             return [_failure(error, str(admitted.document_id))]
         document = describe_document(admitted, parsed, self._index)
-        chunks = Chunker(self._index.ingest)([as_uncut_node(document, parsed)])
+        chunks = cut(document, parsed, self._index)
         record = TextNode(
             text=msgspec.json.encode(document).decode(),
             metadata={_RECORD: _DOCUMENT, DOCUMENT_ID: str(document.id), _CHUNKS: len(chunks)},

@@ -231,8 +231,11 @@ class Ingestor:
         embedding = self._embedding
         if isinstance(embedding, CachedEmbedding):
             embedding = embedding.for_corpus(corpus, identity)
-        pipeline = IngestionPipeline(transformations=[Chunker(index.ingest), embedding], disable_cache=True)
-        nodes: Sequence[BaseNode] = await pipeline.arun(documents=[as_uncut_node(document, parsed)])
+        # In a thread: meanwhile the model asks this loop for its next texts, and others for their answers.
+        chunks = await asyncio.to_thread(cut, document, parsed, index)
+        nodes: Sequence[BaseNode] = await IngestionPipeline(transformations=[embedding], disable_cache=True).arun(
+            nodes=chunks
+        )
         return nodes
 
 
@@ -241,15 +244,15 @@ def document_name(source: DocumentInput) -> str:
     return source.name or clean_file_name(source.file_name)
 
 
-def as_uncut_node(document: NewDocument, parsed: ParsedDocument) -> BaseNode:
-    """A document as the chunker takes it, with the metadata that the store asks of every chunk."""
+def cut(document: NewDocument, parsed: ParsedDocument, index: IndexDefinition) -> list[BaseNode]:
+    """Chunks of a document with the metadata that the store asks for. Seconds for a long one: use a thread."""
     metadata = {
         CORPUS_ID: str(document.corpus_id),
         DOCUMENT_ID: str(document.id),
         LANGUAGE: document.language,
         TITLE: document.title,
     }
-    return as_llama_document(parsed.text, parsed.spans, metadata)
+    return Chunker(index.ingest)([as_llama_document(parsed.text, parsed.spans, metadata)])
 
 
 def describe_document(admitted: Admitted, parsed: ParsedDocument, index: IndexDefinition) -> NewDocument:

@@ -20,9 +20,8 @@ from llama_index.core.schema import BaseNode
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import ConfigurationError, DocumentError, NotFoundError
-from rag_service.ingest.chunking import Chunker
 from rag_service.ingest.embedding_cache import CachedEmbedding
-from rag_service.ingest.pipeline import Admitted, DocumentInput, Parser, as_uncut_node, describe_document
+from rag_service.ingest.pipeline import Admitted, DocumentInput, Parser, cut, describe_document
 from rag_service.store.chunks import lock_corpora
 from rag_service.store.claims import ClaimLostError, finish_upload, hold_claim, report_progress
 from rag_service.store.corpora import Corpus, require_writable
@@ -90,7 +89,7 @@ class Stages:
             parsed = await self._parser(data, upload.file_name)
         document = self._describe(upload, parsed, index, corpus=corpus, name=name, data=data)
         await self._report(upload, identity, UploadStatus.CHUNKING)
-        nodes = await asyncio.to_thread(_cut, document, parsed, index)
+        nodes = await asyncio.to_thread(cut, document, parsed, index)
         if not nodes:
             raise DocumentError(f"{document.file_name} holds no text that could be searched.")
         embedded = await self._embed(upload, identity, corpus, nodes)
@@ -187,8 +186,3 @@ async def _begin_writing(connection: Connection, upload: Upload) -> datetime | N
     except NotFoundError as error:
         raise ClaimLostError("The corpus is gone.") from error
     return await hold_claim(connection, upload)
-
-
-def _cut(document: NewDocument, parsed: ParsedDocument, index: IndexDefinition) -> list[BaseNode]:
-    """Chunks of a document with the metadata that the store asks for. Seconds for a long one: use a thread."""
-    return Chunker(index.ingest)([as_uncut_node(document, parsed)])
