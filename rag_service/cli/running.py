@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rag_service.errors import RagError
 from rag_service.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from rag_service.evaluation.report import ProgressSteps
 
 T = TypeVar("T")
 
@@ -62,3 +66,14 @@ def read_settings(**overrides: object) -> Settings:
 def read_quiet_settings() -> Settings:
     """For commands whose output is for people: logs as lines, and warnings only."""
     return read_settings(log_level="WARNING", log_format="console")
+
+
+@contextmanager
+def progress() -> Iterator[ProgressSteps]:
+    """A bar on the terminal beside the output."""
+    from rich.console import Console
+
+    from rag_service.evaluation.report import ProgressSteps, progress_bar
+
+    with progress_bar(Console(stderr=True)) as bar:
+        yield ProgressSteps(bar)
