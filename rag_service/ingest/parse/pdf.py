@@ -25,7 +25,6 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.ingest.parse.builder import TextBuilder, clean, one_line
 from rag_service.ingest.parse.names import choose_title, language_of
-from rag_service.ingest.parse.pdf_content import read_streams_fast
 
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every oddity of every file
 
@@ -49,7 +48,6 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         raise DocumentError(
             f'"{name}" is cut off: the end of the PDF is missing. Copy or download the file again and upload it.'
         )
-    read_streams_fast()
     reader = _open(data, name)
     builder = TextBuilder(name)
     empty: list[int] = []
