@@ -34,7 +34,7 @@ from tests.integration.answers.conftest import SAMPLES
 from tests.integration.answers.stored import Stored, make_corpus, read_stored
 
 _MEMORY = 200 * 1024**2  # of a machine's object store
-_TOLERANCE = 1e-3  # of a vector's part: they are kept as half floats, and batches differ
+_TOLERANCE = 2e-2  # between vectors of length 1: they are made in bfloat16 and kept as half floats, and batches differ
 _BROKEN = DocumentInput(data=b"%PDF-1.4 broken", file_name="broken.pdf")
 
 
