@@ -111,6 +111,7 @@ class Retriever:
         finally:
             if embedding is not None and not embedding.done():
                 embedding.cancel()
+        clock.lap("read")  # the end of the transaction is part of the search
         return Retrieval(
             plan=begun.plan,
             index=begun.index,
@@ -186,7 +187,6 @@ class Retriever:
         )
         clock.lap("dense")
         chunks = await read_chunks(connection, [candidate.id for candidate in candidates])
-        clock.lap("read")
         return [
             Hit(chunk=chunks[candidate.id], scores=_scores(candidate))
             for candidate in candidates
