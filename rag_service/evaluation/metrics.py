@@ -22,7 +22,7 @@ SECTION_RANK = 3  # the right section must stand among this many first hits
 BINS = 5  # of confidence
 LESS_IS_BETTER = frozenset({"refused wrongly", "unverified"})
 
-_MARKS = re.compile(r"\s*\[C\d+\]")
+_MARKS = re.compile(r"(?<!\s)\s*+\[C\d+\]")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,8 @@ from rag_service.text.sentences import Sentence
 
 _BULLET = re.compile(r"[\s>#|*•‣▪·–—+-]*(?:\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)?[*_\s]*", re.IGNORECASE)
 _OUTER = " \t.,;:!?…|\"'()[]-"
-_BREAK = re.compile(r"\n[ \t\r]*\n|(?:-{3,}|\*{3,}|_{3,})[ \t\r]*\n")
-_HEADER_RULE = re.compile(r"\|?[ :]*-{3,}[ :|-]*\|")
+_BREAK = re.compile(r"\n[ \t\r]*+\n|(?:(?<!-)-{3,}+|(?<!\*)\*{3,}+|(?<!_)_{3,}+)[ \t\r]*+\n")
+_HEADER_RULE = re.compile(r"(?<![ :|-])(?>[ :|-]*?---)[ :|-]*\|")
 _TITLE = re.compile(r"#{1,6}\s|\*\*[^*\n]{1,120}\*\*:?\s*\Z|__[^_\n]{1,120}__:?\s*\Z")
 _LEAD_IN_WORDS = 3  # a sentence that ends in ":" with no more content words than this only leads in
 _JOINT = re.compile(r"[\s,;.]*")

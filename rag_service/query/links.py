@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 # No brackets that Markdown knows: what follows must not turn the notice itself into a link.
 LINK_REMOVED = {"en": "‹link removed›", "es": "‹enlace eliminado›", "fr": "‹lien supprimé›"}
@@ -22,15 +22,25 @@ _PASSES = 4  # what is taken out may leave neighbours that only then look like a
 _LONGEST_WORD = 4096  # characters held back at most
 _URL_END = r"[^\s<>\"'“”«»‹›{}|\\^`\]]"
 _TLD_ALONE = "com|net|org|info|biz|xyz|example|test|invalid|site|online|click|link|top|shop|live|cloud"
+_SCHEME = (
+    r"(?:[a-z][a-z0-9+.-]{1,20}:/{1,3}|//(?=[\w-]+\.)|(?<![\w.-])www\d?\."
+    rf"|(?:mailto|javascript|vbscript|data|tel|sms|blob|file):){_URL_END}+"
+)
+_MAIL = r"[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
+# An address and a host are tried where their run of characters begins, and nowhere else in it: where the whole run is
+# none, its rest is none either, and to try that for every rest of a long run takes seconds. A host begins with its
+# first letter or digit, behind signs of the run that cannot begin one.
 _URL = re.compile(
-    rf"(?:[a-z][a-z0-9+.-]{{1,20}}:/{{1,3}}|//(?=[\w-]+\.)|(?<![\w.-])www\d?\.|(?:mailto|javascript|vbscript|data|tel|sms|blob|file):)"
-    rf"{_URL_END}+"
-    rf"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    rf"|\b(?:[\w-]+\.)+[a-z]{{2,24}}(?::\d+)?[/?]{_URL_END}*"
-    rf"|\b(?:[\w-]+\.)+(?:{_TLD_ALONE})\b(?!\.?\w)"
-    rf"|\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?/{_URL_END}*",
+    rf"(?P<scheme>{_SCHEME})"
+    rf"|(?P<mail>(?<![\w.+-]){_MAIL})"
+    r"|(?:(?<![\w.-])\.?|(?<=\.\.))(?:-++\.?)*+(?=\w)(?P<host>"
+    rf"{_SCHEME}"
+    rf"|(?:[\w-]++\.)++[a-z]{{2,24}}(?::\d++)?[/?]{_URL_END}*"
+    rf"|(?:[\w-]++\.)+(?:{_TLD_ALONE})\b(?!\.?\w))"
+    rf"|(?P<number>\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d++)?/{_URL_END}*)",
     re.IGNORECASE,
 )
+_NEXT_MAIL = re.compile(_MAIL)  # begins where another ended
 _TRAILING = ".,;:!?)]*_~'’"
 _ELEMENT = (
     "a|abbr|address|applet|area|article|aside|audio|b|base|bdi|bdo|big|blink|blockquote|body|br|button|canvas|caption"
@@ -42,7 +52,7 @@ _ELEMENT = (
 )
 # A known element, a comment, or any tag with room for attributes; `List<String>` stays.
 _TAG = re.compile(rf"<(?=/?(?:{_ELEMENT})\b|[!?]|/?[a-z][\w:-]*(?:[\s/]|$))", re.IGNORECASE)
-_IMAGE = re.compile(r"!+(?=\[(?![cC\s]))")  # "today![C1]" is no image
+_IMAGE = re.compile(r"(?<!!)!++(?=\[(?![cC\s]))")  # "today![C1]" is no image
 _TARGET = re.compile(r"\](?=\()")
 _REFERENCE = re.compile(r"^([ >\t]*\[[^\]\n]{1,300}\]):", re.MULTILINE)
 # Nothing is to be done where none of these stands: the quick way out for nearly every piece.
@@ -52,7 +62,19 @@ _INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u20
 
 def find_urls(text: str) -> set[str]:
     """The URLs of a text, without the punctuation that follows them."""
-    return {_trim(match[0]) for match in _URL.finditer(text)}
+    return {_trim(text[start:end]) for start, end in _find_urls(text)}
+
+
+def _find_urls(text: str) -> Iterator[tuple[int, int]]:
+    """Characters [start, end) that are URLs, with the punctuation that follows them."""
+    match = _URL.search(text)
+    while match and match.lastgroup:
+        yield match.span(match.lastgroup)
+        following = _NEXT_MAIL.match(text, match.end()) if match.lastgroup == "mail" else None
+        while following:
+            yield following.span()
+            match, following = following, _NEXT_MAIL.match(text, following.end())
+        match = _URL.search(text, match.end())
 
 
 class LinkFilter:
@@ -119,13 +141,13 @@ class LinkFilter:
 
     def _edits(self, text: str) -> Iterable[tuple[int, int, str]]:
         """(start, end, replacement) of what must not stay."""
-        for match in _URL.finditer(_same_length_nfkc(text)):
-            url = _trim(text[match.start() : match.end()])
+        for start, end in _find_urls(_same_length_nfkc(text)):
+            url = _trim(text[start:end])
             if url and not self._allows(url):
-                yield match.start(), match.start() + len(url), self._removed
+                yield start, start + len(url), self._removed
         for match in _TARGET.finditer(text):
-            inside = text[match.end() + 1 :].partition(")")[0].strip()
-            if not self._allows(inside):
+            inside, closing, _ = text[match.end() + 1 : match.end() + 1 + _LONGEST_WORD].partition(")")
+            if (not closing and len(inside) == _LONGEST_WORD) or not self._allows(inside.strip()):
                 yield match.end(), match.end(), " "
         for match in _IMAGE.finditer(text):
             yield match.start(), match.end(), ""
@@ -139,15 +161,18 @@ class LinkFilter:
 
 def _safe_end(text: str) -> int:
     """Up to where the text cannot change any more: before its last word, or an open link's parenthesis."""
-    end = len(text)
-    while end and not text[end - 1].isspace():
-        end -= 1
+    end = _start_of_last_word(text, len(text))
     opening = text.rfind("](", max(0, end - _LONGEST_WORD), end)
     if opening >= 0 and not any(stop in text[opening:end] for stop in (")", "\n\n")):
-        while opening and not text[opening - 1].isspace():
-            opening -= 1
-        return opening
+        return _start_of_last_word(text, opening)
     return end
+
+
+def _start_of_last_word(text: str, end: int) -> int:
+    """Where the word that reaches to `end` begins; `end` where white space stands before it."""
+    if not end or text[end - 1].isspace():
+        return end
+    return end - len(text[:end].rsplit(None, 1)[-1])
 
 
 def _trim(url: str) -> str:

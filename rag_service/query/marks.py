@@ -12,8 +12,9 @@ from typing import NamedTuple
 from rag_service.text.sentences import MARK
 
 _INLINE = re.compile(rf"`[^`\n]*`|(?P<mark>{MARK})")
+_BLANK = r"[ \t\u00a0\u202f]"
 _FENCED = r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)"
-_REMOVABLE = re.compile(rf"{_FENCED}|`[^`\n]*`|(?P<mark>[ \t\u00a0\u202f]*{MARK})", re.MULTILINE | re.DOTALL)
+_REMOVABLE = re.compile(rf"{_FENCED}|`[^`\n]*`|(?P<mark>(?<!{_BLANK}){_BLANK}*+{MARK})", re.MULTILINE | re.DOTALL)
 _NUMBERS = re.compile(r"(?P<dash>[–-]?)[ \t\u00a0\u202fCc]*(?P<number>[0-9]+)")
 _LONGEST_RANGE = 20  # [C1-3] means three chunks; a longer range is taken as its two ends
 

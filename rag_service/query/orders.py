@@ -79,7 +79,7 @@ _ADDRESS = re.compile(
             # marks and turns of the prompt
             r"‹¦[^›]{1,40}¦›|‹/?(?:system|sistema|systeme|assistant|asistente|user|usuario|utilisateur|human|developer"
             r"|instructions?|think)\b|\((?:inst|system_prompt)\)|‹‹/?sys››|-[0-9a-f]{8,}-",
-            rf"\((?:{_ROLES})[^)]{{0,20}}\)[*_ ]*[:：]|^\W*\((?:{_ROLES})\)$",
+            rf"\((?:{_ROLES})[^)]{{0,20}}\)[*_ ]*[:：]|^[^\w\n]*\((?:{_ROLES})\)$",
             rf"\b(?:{_ROLES})[ :,]{{1,3}}(?:{_SAY})\b",
             r"\b(?:cite|mark|quote|cita|marca|citez|marquez?)\b.{0,60}\(c ?\d",
             r"\b(?:developer|dan|god|jailbreak|desarrollador|developpeur) mode\b"

@@ -11,7 +11,7 @@ _CLOSING = {"“": "”", "«": "»", "„": "“", "‘": "’", '"': '"'}
 _OPENER = re.compile(r"[“«„]|(?<!\w)‘(?=\w)|(?<![\w.,;:!?)»”])\"(?=[\w¿¡(\[«“*_])")
 _SINGLE_CLOSER = re.compile(r"’(?!\w)")
 _WORD = re.compile(r"\w+")
-_ELISION = re.compile(r"\s*(?:[\[(]\.\.\.[\])]|(?<=\s)\.\.\.(?=\s))\s*")
+_ELISION = re.compile(r"(?:(?<!\s)\s++)?(?:[\[(]\.\.\.[\])]|(?<=\s)\.\.\.(?=\s))\s*+")
 _FEWEST_WORDS = 4  # shorter ones are names and terms in quotation marks
 _OUTER = " \t.,;:!?\"'|"
 

@@ -27,14 +27,14 @@ _C = "cCｃＣсСⅽⅭϲϹ"  # letters that look like a C
 _MARK_LIKE = re.compile(rf"[\[［【〔〖⟦❲]\s*([{_C}]\s*\d[\d\s,;–{_C}-]*)[\]］】〕〗⟧❳]")
 
 _TILDE = "~∼～˜〜"
-_BOUNDARY_LIKE = re.compile(rf"[{_TILDE}]+([ \t]*[0-9a-fA-F]{{4,}}[ \t]*)[{_TILDE}]+")
+_BOUNDARY_LIKE = re.compile(rf"(?<![{_TILDE}])[{_TILDE}]++([ \t]*+[0-9a-fA-F]{{4,}}+[ \t]*+)[{_TILDE}]++")
 
 _ROLE = (
     r"system(?:\s+(?:prompt|message|instructions?))?|assistant|user|human|developer|instructions?|tool"
     r"|sistema|asistente|usuario|desarrollador|instrucciones|syst[eè]me|utilisateur|d[eé]veloppeur|consignes?"
     r"|passages?|pasajes?|question|pregunta|context[oe]?|rules|reglas|r[eè]gles"
 )
-_ROLE_LINE = re.compile(rf"^([ \t>*_#=-]*)({_ROLE})([ \t]*[*_\]>]*[ \t]*[:：])", re.IGNORECASE | re.MULTILINE)
+_ROLE_LINE = re.compile(rf"^([ \t>*_#=-]*+)({_ROLE})([ \t]*+[*_\]>]*+[ \t]*+[:：])", re.IGNORECASE | re.MULTILINE)
 _ROLE_HEADING = re.compile(rf"^[ \t]*#{{1,6}}[ \t]*({_ROLE})[ \t#]*$", re.IGNORECASE | re.MULTILINE)
 _TURN = re.compile(
     # Of the chat templates of Qwen and OpenAI (<|im_start|>), Llama ([INST], <<SYS>>, <|eot_id|>),
