@@ -10,15 +10,14 @@ the same model output. LlamaIndex sees a `BaseQueryEngine`.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import uuid4
 
 import structlog
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
@@ -26,17 +25,15 @@ from llama_index.core.schema import QueryBundle
 
 from rag_service.domain import Answer, AnswerQuery, Decision, Hit, Identity, TokenCount
 from rag_service.models.chat import ChatDelta, ChatModel
-from rag_service.models.extractive import Evidence, GroundedMessage
 from rag_service.models.rerankers import Reranker
-from rag_service.query.blocks import in_blocks, render_blocks
-from rag_service.query.budget import PackedContext, fit_prompt, pack_context, prompt_limit
 from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.query.confidence import decide, rate_confidence
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
 from rag_service.query.nodes import to_node
 from rag_service.query.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK
-from rag_service.query.prompt import Prompts, new_boundary
+from rag_service.query.prompt import Prompts
+from rag_service.query.prompting import Prompted, write_prompt
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
@@ -48,17 +45,6 @@ log = structlog.get_logger(__name__)
 RERANKED = 20  # hits that the reranker sees
 
 Recorder = Callable[[AnswerQuery, Answer, Retrieval, Identity], Awaitable[None]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Prompted:
-    """A prompt ready to be sent."""
-
-    messages: Sequence[ChatMessage]
-    context: PackedContext
-    tokens: int  # our count of the whole prompt
-    refusal: str  # what the model is told to say when nothing answers
-    secret: str  # what the answer must not repeat
 
 
 class AnswerEngine(BaseQueryEngine):
@@ -208,7 +194,14 @@ class AnswerEngine(BaseQueryEngine):
         self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...], identity: Identity
     ) -> AsyncGenerator[AnswerEvent]:
         with span("prompt"):
-            prompted = self._prompt(query, retrieval, sources)
+            prompted = write_prompt(
+                query,
+                retrieval,
+                sources,
+                prompts=self._prompts,
+                settings=self._settings,
+                window=self._chat.context_window,
+            )
         shown = prompted.context.hits
         yield SourcesFound(sources=sources, shown=shown, timings_ms=retrieval.timings_ms)
         checker = self._checker(query, retrieval, prompted)
@@ -234,7 +227,7 @@ class AnswerEngine(BaseQueryEngine):
         checks = check_rules(forbidden, [("answer", checked.text)], language=retrieval.plan.language)
         yield AnswerComplete(answer=replace(answer, guardrails=checks))
 
-    def _checker(self, query: AnswerQuery, retrieval: Retrieval, prompted: _Prompted) -> AnswerChecker:
+    def _checker(self, query: AnswerQuery, retrieval: Retrieval, prompted: Prompted) -> AnswerChecker:
         shown = prompted.context.hits
         ids = {hit.chunk.id for hit in shown}
         return AnswerChecker(
@@ -248,58 +241,12 @@ class AnswerEngine(BaseQueryEngine):
             withhold=self._settings.withhold_unverified,
         )
 
-    def _prompt(self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...]) -> _Prompted:
-        language = retrieval.plan.language
-        settings = self._settings
-        name = query.prompt or (retrieval.index.query.prompt if settings.grounded_prompting else "classic")
-        template = self._prompts.template(name, language)
-        boundary = new_boundary()
-        refusal = self._prompts.message("refusal", language)
-        values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
-        values |= {"history": query.history, "instructions": query.instructions}
-        fixed = sum(count_tokens(part) for part in template.render(values))
-        context = pack_context(
-            sources,
-            window=self._chat.context_window,
-            answer_tokens=settings.max_tokens,
-            other_tokens=fixed,
-            most_tokens=settings.context_max_tokens,
-            most_chunks=settings.max_chunks_in_prompt,
-            boundary=boundary,
-        )
-        personal = query.personal_corpora
-        fitted = fit_prompt(
-            replace(context, hits=in_blocks(context.hits, personal)),
-            lambda hits: template.render({**values, "context": render_blocks(hits, boundary, personal)}),
-            limit=prompt_limit(self._chat.context_window, settings.max_tokens),
-            boundary=boundary,
-        )
-        context, (system, user) = fitted.context, fitted.texts
-        evidence = Evidence(
-            question=query.question,
-            language=language,
-            hits=context.hits,
-            weights=retrieval.weights,
-            equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
-            refusal=refusal,
-        )
-        return _Prompted(
-            messages=[
-                ChatMessage(role=MessageRole.SYSTEM, content=system),
-                GroundedMessage.with_evidence(user, evidence),
-            ],
-            context=context,
-            tokens=fitted.tokens,
-            refusal=refusal,
-            secret=template.render({**values, "refusal": "", "question": ""})[0],
-        )
-
     def _complete(
         self,
         query: AnswerQuery,
         retrieval: Retrieval,
         sources: tuple[Hit, ...],
-        prompted: _Prompted,
+        prompted: Prompted,
         checked: CheckedAnswer,
         last: ChatDelta,
     ) -> Answer:
