@@ -10,6 +10,7 @@ notice; text is then held back up to the next marked sentence, whose marks decid
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -110,7 +111,8 @@ class AnswerChecker:
         self._pieces.append(text)
         new = self._citations.feed(text)
         if new:
-            new = self._trusted(new, "".join(self._pieces))
+            self._pieces = ["".join(self._pieces)]
+            new = self._trusted(new, self._pieces[0])
         self._emitted += len(new)
         return [AnswerDelta(text=text), *(CitationChecked(citation=citation) for citation in new)]
 
@@ -139,9 +141,10 @@ class AnswerChecker:
     def _flagged(self, text: str, verification: Verification, changes: Sequence[int]) -> list[SentenceOffsets]:
         found = {*verification.flagged, *verification.unmarked}
         cited = {(citation.sentence_start, citation.sentence_end) for citation in verification.citations}
+        ordered = sorted(changes)
         for sentence in read_sentences(text, language=self._language):
             place = (sentence.start, sentence.end)
-            changed = any(sentence.start <= change < sentence.end for change in changes)
+            changed = bisect_left(ordered, sentence.start) < bisect_left(ordered, sentence.end)
             if changed or (place not in cited and self._is_foreign(sentence)):
                 found.add(place)
         return sorted(place for place in found if not self._is_harmless(text[slice(*place)]))

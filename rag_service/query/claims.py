@@ -67,7 +67,7 @@ class Claim:
     def quoted_share(self) -> float:
         """Share of the content words that stand in the explicit quotations, 0..1."""
         words = self.statement.words
-        quoted = take_apart(" ".join(self.quotations), language=self.language).words
+        quoted = frozenset(take_apart(" ".join(self.quotations), language=self.language).words)
         return sum(word in quoted for word in words) / len(words) if words else 1.0
 
     @property

@@ -13,6 +13,7 @@ others between them, and negated if and only if the rule is. A paraphrase in oth
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -156,7 +157,7 @@ class _Prepared:
             if fold_word(word[0]) in NEGATIONS or word[0].endswith("n't"):
                 continue  # "will not" and "won't" are one; whether it negates is compared apart
             for stem in terms(word[0], language):
-                sentence = sum(end < word.start() for end in ends)
+                sentence = bisect_left(ends, word.start())
                 self._stems.append(_Stem(stem, word.start(), word.end(), sentence))
 
     def find(self, phrase: _Prepared) -> tuple[int, int] | None:
@@ -182,10 +183,11 @@ class _Prepared:
         """Position of the last stem when `wanted` stands from `first` on, within one sentence."""
         position, between = first, 0
         for number, stem in enumerate(wanted):
-            while position < len(self._stems) and self._stems[position].text != stem:
+            most = _MOST_BETWEEN if number else 0
+            while position < len(self._stems) and self._stems[position].text != stem and between <= most:
                 position, between = position + 1, between + 1
             out = position >= len(self._stems) or self._stems[position].sentence != self._stems[first].sentence
-            if out or between > (_MOST_BETWEEN if number else 0):
+            if out or between > most:
                 return None
             position += 1
         return position - 1

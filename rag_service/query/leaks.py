@@ -16,6 +16,7 @@ from rag_service.text.words import fold
 LEAK_LETTERS = 30  # this many letters in a row, five or six words, are no coincidence
 _RUN_LETTERS = 120  # letters of a run that are remembered
 _SHARED_LETTERS = 3  # letters of a word before a leak that may be the leak's first by chance
+_MOST_HELD = 300  # characters, or they would be looked through again with each piece; twice as many for a moment
 _SENTENCE_ENDS = ".!?…\n"
 
 
@@ -54,7 +55,7 @@ class LeakFilter:
         given = []
         for character in text:
             letters = fold(character)
-            if self._state is _State.OPEN and self._may_leak(letters):
+            if self._state is _State.OPEN and (len(self._held) > 2 * _MOST_HELD or self._may_leak(letters)):
                 given.append(self._release())  # now, as what is held then is taken for the leak's own
             given.append(self._take(character, letters))
         if self._state is _State.OPEN:
@@ -79,7 +80,7 @@ class LeakFilter:
         return True
 
     def _may_leak(self, letters: str) -> bool:
-        return any(secret.may_leak(len(letters)) for secret in self._secrets)
+        return any(map(str.isalnum, letters)) and any(secret.may_leak(len(letters)) for secret in self._secrets)
 
     def _take(self, character: str, letters: str) -> str:
         for letter in letters:
@@ -127,8 +128,8 @@ class LeakFilter:
             self._held, self._sentence_over = "", False
         elif character in _SENTENCE_ENDS:
             breaks = self._held if character == "\n" and self._sentence_over else ""
-            self._held, self._sentence_over = breaks + character.strip(".!?…"), True
-        elif self._sentence_over:
+            self._held, self._sentence_over = breaks[-_MOST_HELD:] + character.strip(".!?…"), True
+        elif self._sentence_over and len(self._held) < _MOST_HELD:
             self._held += character
 
     def _release(self) -> str:
@@ -137,6 +138,8 @@ class LeakFilter:
         if self.changes:  # the number of the prompt's next rule may stand before it
             while cut and not self._held[cut - 1].isalpha():
                 cut -= 1
+        if len(self._held) - cut > 2 * _MOST_HELD:
+            cut = len(self._held) - _MOST_HELD  # no leak is spelt so far apart
         ready, self._held = self._held[:cut], self._held[cut:]
         if ready:
             self._in_word = ready[-1].isalnum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -112,12 +113,18 @@ def take_apart(text: str, *, language: str | None = None) -> Statement:
 
 
 def _labels(text: str, numbers: tuple[Number, ...]) -> Iterator[frozenset[str]]:
+    edges = [edge.start() for edge in _LABEL_END.finditer(text)] if numbers else []
+    read: dict[tuple[int, int], frozenset[str]] = {}  # numbers of one clause share its words
     for number in numbers:
-        before = [edge.end() for edge in _LABEL_END.finditer(text, 0, number.start)]
-        after = _LABEL_END.search(text, number.end)
-        clause = text[before[-1] if before else 0 : after.start() if after else len(text)]
-        folded = (_classify(word)[:2] for word in WORD.findall(clause))
-        yield frozenset(word for word, content in folded if content and word not in UNITS)
+        before, after = bisect_left(edges, number.start), bisect_left(edges, number.end)
+        start = edges[before - 1] + 1 if before else 0
+        if text.startswith(".", number.start - 1, number.start):
+            start = number.start  # ".5": the stop is an edge, although a digit follows
+        place = start, edges[after] if after < len(edges) else len(text)
+        if place not in read:
+            folded = (_classify(word)[:2] for word in WORD.findall(text, *place))
+            read[place] = frozenset(word for word, content in folded if content and word not in UNITS)
+        yield read[place]
 
 
 @lru_cache(maxsize=32768)

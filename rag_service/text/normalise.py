@@ -31,6 +31,7 @@ _DOUBLE_QUOTES = "“”„‟«»〝〞＂"
 _SINGLE_QUOTES = "‘’‚‛‹›´`ʼ＇"
 _INVISIBLE = "\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
 _COMBINING = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+_MOST_COMBINING = 100  # marks composed at once, in quadratic time; no writing needs over 30 (UAX #15, Stream-Safe Text)
 _EXPANSIONS = {
     "…": "...", "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st",
     "œ": "oe", "Œ": "OE", "æ": "ae", "Æ": "AE", "ĳ": "ij", "Ĳ": "IJ",
@@ -53,7 +54,7 @@ def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
         rf"(?P<soft>\u00ad[ \t]*\r?\n\s*(?={_LETTER}))",
         rf"(?P<space>(?:{quoted}{run})+)",
         rf"(?P<guillemet>«{run}*)",
-        rf"(?P<combining>[{_COMBINING}]+)",
+        rf"(?P<combining>[{_COMBINING}]{{1,{_MOST_COMBINING}}})",
         rf"(?P<expansion>[{''.join(_EXPANSIONS)}])",
         r"(?P<dotted>İ)",
     ]

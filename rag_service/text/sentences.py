@@ -107,6 +107,7 @@ class SentenceStream:
         self._row: bool | None = None  # whether that line is a table row, once known
         self._code = False  # whether that line is code
         self._fence: str | None = None  # the open fence's characters
+        self._wordless = 0  # up to here the sentence at hand is known to hold no letter or digit
 
     def feed(self, delta: str) -> list[Sentence]:
         """Takes the next piece; returns the sentences that it completed."""
@@ -165,6 +166,7 @@ class SentenceStream:
         self._line -= cut
         self._start -= cut
         self._position -= cut
+        self._wordless -= cut
 
     def _enter_line(self, at: int, final: bool) -> bool:
         """Makes the line whose first visible character stands at `at` the one at hand."""
@@ -280,7 +282,7 @@ class SentenceStream:
             return at if final else _WAIT
         if not final and _MARKER_OPEN.match(text, after):
             return _WAIT
-        if text[after] in _BEFORE_MARK and not self._code and _ALNUM.search(text, self._start, at):
+        if text[after] in _BEFORE_MARK and not self._code and self._has_words(at):
             marked = self._take_marks(at, final)
             if marked == _WAIT or marked > at:
                 return marked
@@ -295,6 +297,12 @@ class SentenceStream:
             or self._line_stands_alone(at, text[after])
         )
         return at if ends and at > 0 else _NO
+
+    def _has_words(self, end: int) -> bool:
+        """Whether the sentence at hand holds a letter or digit before `end`; looks at each character once."""
+        found = _ALNUM.search(self._text, max(self._start, self._wordless), end)
+        self._wordless = found.start() if found else end
+        return found is not None
 
     def _labelled_row_follows(self, at: int, after: int, final: bool) -> bool | None:
         """Whether a row ends at `at` and the next line is a row like "label: value | …"; None: too soon to tell.

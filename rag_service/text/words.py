@@ -26,6 +26,7 @@ _ALGORITHMS = {"es": "spanish", "fr": "french", "en": "english"}
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
 _SHORT_PLURAL = re.compile(r"^\w{1,4}[aeo]s$")
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
+_DECOMPOSED = 1000  # characters at once: a run of combining marks is sorted in quadratic time
 _stemmers = threading.local()  # Stemmer objects are not safe to share between threads
 
 _RESTORED_ENDINGS = {
@@ -67,7 +68,11 @@ def fold(text: str) -> str:
     """Case-folded text without accents: "Año" and "ANO" both give "ano"."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKD", text.casefold()).translate(_without_marks)
+    folded = text.casefold()
+    if len(folded) <= _DECOMPOSED:
+        return unicodedata.normalize("NFKD", folded).translate(_without_marks)
+    pieces = (folded[start : start + _DECOMPOSED] for start in range(0, len(folded), _DECOMPOSED))
+    return "".join(unicodedata.normalize("NFKD", piece) for piece in pieces).translate(_without_marks)
 
 
 class _WithoutMarks(dict[int, int | str | None]):
