@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ _LEAST_SHARE = 0.55  # a further sentence must reach this share of the best one'
 _LEAST_WORDS = 3
 _LIST_LENGTH = 900  # characters of a list that is quoted whole
 _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
+_RULE_FOLLOWS = re.compile(r"\s*+\|-")
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 _LEAD_BONUS = 0.5  # for the first sentences under a heading that is what the question asks for
 _LEAD_SENTENCES = 2
@@ -74,11 +77,14 @@ _DATE = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
 _MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|euros?|dollars?|pounds?|d[oó]lares)\b", re.IGNORECASE)
+# "What … cost" is looked for from the first "what" of a line alone: from each, a long question would take seconds.
 _ASKS_MONEY = re.compile(
     r"\b(?:cuanto (?:cuesta|vale|se paga|cobr|hay que pagar)|que (?:coste|precio|tasa|importe|cuantia)|"
-    r"how much (?:does|do|is|are|will|can|may) .*(?:cost|pay|fee|price|borrow|charge|get|receive)|"
-    r"what .*(?:cost|fee|price)|"
-    r"combien (?:coute|coutent|vaut|paie|paye|gagne|touche)|quel(?:le)? .*(?:cout|prix|tarif|montant))"
+    r"combien (?:coute|coutent|vaut|paie|paye|gagne|touche))|"
+    r"^(?>.*?\bhow much (?:does|do|is|are|will|can|may) ).*(?:cost|pay|fee|price|borrow|charge|get|receive)|"
+    r"^(?>.*?\bwhat ).*(?:cost|fee|price)|"
+    r"^(?>.*?\bquel(?:le)? ).*(?:cout|prix|tarif|montant)",
+    re.MULTILINE,
 )
 _ASKS_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|far|often|large|big|high)|cuant[oa]s?|combien|what (?:percentage|amount|number)|"
@@ -315,23 +321,23 @@ def _units(text: str, language: str, *, whole_list: bool) -> list[str]:
         if start < taken or sentence.startswith("#"):
             continue
         if whole_list and not units and _LIST_ITEM.match(sentence):
-            taken = _end_of_list(text, bounds[number:])
+            taken = _end_of_list(text, bounds, number)
             sentence = text[start:taken].strip()
         elif sentence.endswith(":"):
-            last = _end_of_list(text, bounds[number:])
+            last = _end_of_list(text, bounds, number)
             sentence = text[start:last].strip() if last > end else ""
-        is_header_row = "\n" not in sentence and sentence.startswith("|") and text[end:].lstrip().startswith("|-")
+        is_header_row = "\n" not in sentence and sentence.startswith("|") and bool(_RULE_FOLLOWS.match(text, end))
         cleaned = _clean(sentence)
         if not is_header_row and len(words(cleaned)) >= _LEAST_WORDS:
             units.append(cleaned)
     return units
 
 
-def _end_of_list(text: str, bounds: Sequence[tuple[int, int]]) -> int:
-    """Where the list or table ends that begins with, or right after, the first of these sentences."""
-    start, last = bounds[0]
-    for _, following in bounds[1:]:
-        if following - start > _LIST_LENGTH or not _LIST_ITEM.match(text[last:].lstrip("\n")):
+def _end_of_list(text: str, bounds: Sequence[tuple[int, int]], number: int) -> int:
+    """Where the list or table ends that begins with, or right after, the sentence of that number."""
+    start, last = bounds[number]
+    for _, following in islice(bounds, number + 1, None):
+        if following - start > _LIST_LENGTH or not _ITEM_FOLLOWS.match(text, last):
             break
         last = following
     return last
