@@ -46,23 +46,18 @@ class ModelThread:
 
     def stop(self) -> None:
         """End the thread after the jobs that are queued now. The next job starts a new one."""
-        self._stop(_STOP)
-
-    def _stop(self, priority: int) -> threading.Thread | None:
         with self._starting:
-            thread, self._thread = self._thread, None
-            if thread is not None:
-                self._jobs.put((priority, next(self._order), Future(), lambda: None))
-                atexit.unregister(self._finish)
-        return thread
+            if self._thread is not None:
+                self._jobs.put((_STOP, next(self._order), Future(), lambda: None))
+                self._thread = None
 
-    def _finish(self) -> None:
-        """At the end of the process: leave the queue, wait for the running job.
+    def _finish(self, thread: threading.Thread) -> None:
+        """At the end of the process: leave the queue, wait for the running job, stopped or not.
 
         torch aborts the process when its thread is killed at work.
         """
-        if (thread := self._stop(_STOP_NOW)) is not None:
-            thread.join(_LAST_JOB)
+        self._jobs.put((_STOP_NOW, next(self._order), Future(), lambda: None))
+        thread.join(_LAST_JOB)
 
     def _put(self, priority: int, future: Future[T], job: Callable[[], T]) -> None:
         with self._starting:
@@ -70,7 +65,7 @@ class ModelThread:
             if self._thread is None:
                 # A daemon, so that a process told to end does not wait for a folder to be embedded.
                 self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                atexit.register(self._finish)
+                atexit.register(self._finish, self._thread)
                 self._thread.start()
 
     def _work(self) -> None:

@@ -78,3 +78,18 @@ def test_the_end_of_the_process_waits_for_the_running_job_and_not_for_the_queue(
         [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True, timeout=9
     )
     assert ended.stdout == "running job done\n"
+
+
+def test_a_process_that_ends_waits_for_the_running_job_of_a_stopped_thread() -> None:
+    """torch aborts a process whose end kills it at work: the service stopped while a document was embedded."""
+    program = """
+import time
+from rag_service.models.worker import ModelThread
+thread = ModelThread("test")
+thread.submit(lambda: (time.sleep(0.5), print("done", flush=True)))
+thread.submit(lambda: print("left in the queue"))
+time.sleep(0.1)
+thread.stop()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "done\n"
