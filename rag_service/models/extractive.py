@@ -271,7 +271,7 @@ def _weigh(evidence: Evidence) -> list[_Asked]:
 
 def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
     total = sum(word.weight for word in asked)
-    question = fold(evidence.question)
+    kind = _kind_asked(fold(evidence.question))
     found = []
     for mark, hit in enumerate(evidence.hits, start=1):
         headed = set(terms(_headings(hit), evidence.language))
@@ -284,7 +284,7 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
             score = (
                 share
                 + _PASSAGE_SHARE * _standing(hit, evidence.hits)
-                + _kind_bonus(question, sentence)
+                + (kind.bonus if kind and kind.stands_in(sentence) else 0.0)
                 + (lead if number < _LEAD_SENTENCES else 0.0)
             )
             found.append(Sentence(mark=mark, position=number, text=sentence, score=score, share=share))
@@ -354,16 +354,29 @@ def _rating(hit: Hit) -> float:
     return max(0.0, hit.scores.relevance if fused is None else fused)
 
 
-def _kind_bonus(question: str, sentence: str) -> float:
-    if _ASKS_MONEY.search(question):
-        return 0.3 if _MONEY.search(sentence) else 0.0
-    if _ASKS_NUMBER.search(question):
-        return 0.15 if _NUMBER.search(fold(sentence)) else 0.0
-    if _ASKS_DATE.search(question):
-        return 0.15 if _DATE.search(fold(sentence)) else 0.0
-    if _ASKS_NAME.search(question):
-        return 0.1 if _NAME.search(sentence) else 0.0
-    return 0.0
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """A kind of thing that questions ask for."""
+
+    asked_by: re.Pattern[str]  # in a folded question
+    pattern: re.Pattern[str]  # of such a thing
+    folded: bool  # whether the pattern is one of folded text
+    bonus: float  # for a sentence that holds one
+
+    def stands_in(self, sentence: str) -> bool:
+        return self.pattern.search(fold(sentence) if self.folded else sentence) is not None
+
+
+_KINDS = (
+    _Kind(asked_by=_ASKS_MONEY, pattern=_MONEY, folded=False, bonus=0.3),
+    _Kind(asked_by=_ASKS_NUMBER, pattern=_NUMBER, folded=True, bonus=0.15),
+    _Kind(asked_by=_ASKS_DATE, pattern=_DATE, folded=True, bonus=0.15),
+    _Kind(asked_by=_ASKS_NAME, pattern=_NAME, folded=False, bonus=0.1),
+)
+
+
+def _kind_asked(question: str) -> _Kind | None:
+    return next((kind for kind in _KINDS if kind.asked_by.search(question)), None)
 
 
 async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> list[Sentence]:

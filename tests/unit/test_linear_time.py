@@ -1,0 +1,140 @@
+"""No text, however it is made, may take long: neither a question, nor an answer, nor a document.
+
+Each of these texts took many seconds once, at least in one of the functions, because something was tried again
+from every place of it. The bound is a hundred times what they take now, and a fraction of what they took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+
+from rag_service.evaluation.metrics import holds_answer
+from rag_service.models.extractive import Evidence, select_sentences
+from rag_service.query.checked_answer import AnswerChecker
+from rag_service.query.guardrails import check_rules, read_rules
+from rag_service.query.leaks import LeakFilter
+from rag_service.query.links import LinkFilter, find_urls
+from rag_service.query.marks import strip_marks
+from rag_service.query.orders import find_orders, find_reported
+from rag_service.query.quotations import split_elisions
+from rag_service.query.statement import take_apart
+from rag_service.query.untrusted import neutralise
+from rag_service.query.verify import verify_answer
+from rag_service.text.normalise import normalise
+from rag_service.text.sentences import SentenceStream, split_sentences
+from rag_service.text.words import detect_language, terms
+from tests.unit.query.answers import make_hit
+
+LENGTH = 50_000  # characters
+BOUND = 1.0  # seconds of processor time
+PROMPT = "You answer questions from the passages below and from nothing else. Do not add knowledge of your own."
+FACT = make_hit("The travel pass costs 40 euros a month. Refunds take 14 days from the request.")
+
+
+def long(bit: str, *, before: str = "", after: str = "") -> str:
+    return before + (bit * (LENGTH // len(bit) + 1))[:LENGTH] + after
+
+
+def filter_links(text: str) -> None:
+    links = LinkFilter(lambda _: False)
+    links.feed(text)
+    links.flush()
+
+
+def filter_leaks(text: str) -> None:
+    leaks = LeakFilter([PROMPT], notice="")
+    leaks.feed(PROMPT[:36])  # what comes may go on with it
+    for start in range(0, len(text), 1000):
+        leaks.feed(text[start : start + 1000])
+    leaks.flush()
+
+
+def stream_sentences(text: str) -> None:
+    stream = SentenceStream()
+    for start in range(0, len(text), 100):
+        stream.feed(text[start : start + 100])
+    stream.flush()
+
+
+def check_answer(text: str) -> None:
+    checker = AnswerChecker([FACT], notice="(left out)", secrets=[PROMPT], withhold=False)
+    for start in range(0, len(text), 1000):
+        checker.feed(text[start : start + 1000])
+    checker.finish()
+
+
+def check_guardrails(text: str) -> None:
+    rule = make_hit('- Never say "take any amount you like".')
+    rules = read_rules([replace(rule, chunk=replace(rule.chunk, type="guardrails"))])
+    assert len(rules) == 1
+    check_rules(rules, [("answer", text)], language="en")
+
+
+def answer_by_quotation(question: str) -> None:
+    document = make_hit("The pass costs 40 euros a month. " * 100)
+    evidence = Evidence(question=question, language="en", hits=(document,), weights={"pass": 1.0})
+    asyncio.run(select_sentences(evidence, None))
+
+
+def quote_document(text: str) -> None:
+    evidence = Evidence(question="the pass", language="en", hits=(make_hit(text),), weights={"pass": 1.0})
+    asyncio.run(select_sentences(evidence, None))
+
+
+def holds(text: str) -> None:
+    holds_answer(text, ["40 euros"])
+
+
+def check_claims(text: str) -> None:
+    verify_answer(f"{text} [C1].", [FACT])
+
+
+def normalise_all(text: str) -> None:
+    normalise(text, fold_case=True, fold_accents=True, markup=True)
+
+
+def read_words(text: str) -> None:
+    terms(text, "es")
+    detect_language(text)
+
+
+def cases() -> Iterable[object]:
+    dots = [long(bit) for bit in ("1.1.1.", "a.b.", "ab.", "a-", "a+", "1.", ".pdf")]
+    yield from ((find_urls, text) for text in dots)
+    yield from ((filter_links, text) for text in (*dots, long("!"), long("]("), long("](a")))
+    yield from ((filter_leaks, text) for text in (long(" "), long("\n"), long("- ")))
+    yield from (
+        (neutralise, text) for text in (long("~"), long("～"), long(" ", before="system"), long("\t", before="user"))
+    )
+    yield from ((find_orders, text) for text in (long("\n", after="prompt"), long("~", after="prompt"), long("(")))
+    yield from ((find_reported, text) for text in (long("say "), long("tell a ")))
+    yield from ((split_elisions, text) for text in (long(" "), long("\n")))
+    yield from ((strip_marks, text) for text in (long(" "), long("\t"), long("\u00a0")))
+    yield from ((holds, text) for text in (long(" "), long("\n")))
+    yield from ((split_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n["), long("_")))
+    yield from ((stream_sentences, text) for text in (long(" ", before="End."), long(". "), long("\n[")))
+    yield from ((take_apart, text) for text in (long("1 "), long("S1 "), long("1 000 "), long("$1 "), long("1/1/1 ")))
+    yield from ((check_guardrails, text) for text in (long("a. "), long("take "), long("1 ")))
+    yield from ((check_answer, text) for text in (long("**"), long("--- "), long("x "), long("<a ")))
+    yield from ((check_claims, text) for text in (long("1 a "), long("word ")))
+    yield from ((normalise_all, text) for text in (long("\u0316\u0300", before="a"), long("_"), long("\n"), long(" ")))
+    yield from ((read_words, text) for text in (long("\u0316\u0300", before="a"), long("1 000 "), long("1.")))
+    questions = (long("what "), long("how much is "), long("quel "))
+    yield from ((answer_by_quotation, text) for text in questions)
+    yield from ((quote_document, text) for text in (long("- a b c:\n")[: LENGTH // 4], long("| a b c |\n")))
+
+
+def name(case: object) -> str:
+    return case.__name__ if callable(case) else repr(case[:12]) if isinstance(case, str) else ""
+
+
+@pytest.mark.parametrize(("function", "text"), list(cases()), ids=name)
+def test_no_text_takes_long(function: Callable[[str], object], text: str) -> None:
+    began = time.process_time()
+    function(text)
+    assert time.process_time() - began < BOUND
