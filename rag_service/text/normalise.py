@@ -51,7 +51,7 @@ def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     edits = [
         rf"(?P<dash>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))[{hidden}]*[{_DASH}][{hidden}]*"
         rf"(?:[ \t]*\r?\n\s*)?(?={_LETTER}))",
-        rf"(?P<soft>\u00ad[ \t]*\r?\n\s*(?={_LETTER}))",
+        rf"(?P<soft>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))\u00ad[ \t]*\r?\n\s*(?={_LETTER}))",
         rf"(?P<space>(?:{quoted}{run})+)",
         rf"(?P<guillemet>«{run}*)",
         rf"(?P<combining>[{_COMBINING}]{{1,{_MOST_COMBINING}}})",

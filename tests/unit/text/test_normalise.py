@@ -20,6 +20,7 @@ from rag_service.text.normalise import normalise, strip_accents
         ("“uno” ‘dos’ l’eau", "\"uno\" 'dos' l'eau"),
         ("1–2 — 3 − 4", "1-2 - 3 - 4"),
         ("infor-\nmación de franco‐español", "información de francoespañol"),
+        ("artículo 20\u00ad\nPlazo", "artículo 20 Plazo"),
         ("infor\u00ad\n  mación a\u00adb c\u200bd", "información ab cd"),
         ("ﬁn ﬂor œuvre…", "fin flor oeuvre..."),
         ("cafe\u0301 man\u0303ana", "café mañana"),
