@@ -1,7 +1,7 @@
 """No text, however it is made, may take long: neither a question, nor an answer, nor a document.
 
-Each of these texts took many seconds once, at least in one of the functions, because something was tried again
-from every place of it. The bound is a hundred times what they take now, and a fraction of what they took.
+Each of these texts once took more than the bound, most of them many seconds, because something was tried again from
+every place of it. Now they take a tenth of the bound, or a third at most.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rag_service.query.guardrails import check_rules, read_rules
 from rag_service.query.leaks import LeakFilter
 from rag_service.query.links import LinkFilter, find_urls
 from rag_service.query.marks import strip_marks
-from rag_service.query.orders import find_orders, find_reported
+from rag_service.query.orders import find_orders
 from rag_service.query.quotations import split_elisions
 from rag_service.query.statement import take_apart
 from rag_service.query.untrusted import neutralise
@@ -48,7 +48,7 @@ def filter_links(text: str) -> None:
 
 def filter_leaks(text: str) -> None:
     leaks = LeakFilter([PROMPT], notice="")
-    leaks.feed(PROMPT[:36])  # what comes may go on with it
+    leaks.feed(PROMPT[:34])  # one letter more, and it is a leak
     for start in range(0, len(text), 1000):
         leaks.feed(text[start : start + 1000])
     leaks.flush()
@@ -81,21 +81,12 @@ def answer_by_quotation(question: str) -> None:
     asyncio.run(select_sentences(evidence, None))
 
 
-def quote_document(text: str) -> None:
-    evidence = Evidence(question="the pass", language="en", hits=(make_hit(text),), weights={"pass": 1.0})
-    asyncio.run(select_sentences(evidence, None))
-
-
-def holds(text: str) -> None:
+def find_gold(text: str) -> None:
     holds_answer(text, ["40 euros"])
 
 
 def check_claims(text: str) -> None:
     verify_answer(f"{text} [C1].", [FACT])
-
-
-def normalise_all(text: str) -> None:
-    normalise(text, fold_case=True, fold_accents=True, markup=True)
 
 
 def read_words(text: str) -> None:
@@ -104,29 +95,25 @@ def read_words(text: str) -> None:
 
 
 def cases() -> Iterable[object]:
-    dots = [long(bit) for bit in ("1.1.1.", "a.b.", "ab.", "a-", "a+", "1.", ".pdf")]
-    yield from ((find_urls, text) for text in dots)
-    yield from ((filter_links, text) for text in (*dots, long("!"), long("]("), long("](a")))
+    dots = [long(bit) for bit in ("1.1.1.", "a.b.", "ab.", "1.", ".pdf")]
+    yield from ((find_urls, text) for text in (*dots, long("a-"), long("a+")))
+    yield from ((filter_links, text) for text in (*dots, long("!")))
     yield from ((filter_leaks, text) for text in (long(" "), long("\n"), long("- ")))
-    yield from (
-        (neutralise, text) for text in (long("~"), long("～"), long(" ", before="system"), long("\t", before="user"))
-    )
-    yield from ((find_orders, text) for text in (long("\n", after="prompt"), long("~", after="prompt"), long("(")))
-    yield from ((find_reported, text) for text in (long("say "), long("tell a ")))
+    roles = (long(" ", before="system"), long("\t", before="user"))
+    yield from ((neutralise, text) for text in (long("~"), long("～"), *roles))
+    yield from ((find_orders, text) for text in (long("\n", after="prompt"), long("~", after="prompt")))
     yield from ((split_elisions, text) for text in (long(" "), long("\n")))
     yield from ((strip_marks, text) for text in (long(" "), long("\t"), long("\u00a0")))
-    yield from ((holds, text) for text in (long(" "), long("\n")))
-    yield from ((split_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n["), long("_")))
-    yield from ((stream_sentences, text) for text in (long(" ", before="End."), long(". "), long("\n[")))
+    yield from ((find_gold, text) for text in (long(" "), long("\n")))
+    yield from ((split_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n[")))
+    yield from ((stream_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n[")))
     yield from ((take_apart, text) for text in (long("1 "), long("S1 "), long("1 000 "), long("$1 "), long("1/1/1 ")))
-    yield from ((check_guardrails, text) for text in (long("a. "), long("take "), long("1 ")))
-    yield from ((check_answer, text) for text in (long("**"), long("--- "), long("x "), long("<a ")))
-    yield from ((check_claims, text) for text in (long("1 a "), long("word ")))
-    yield from ((normalise_all, text) for text in (long("\u0316\u0300", before="a"), long("_"), long("\n"), long(" ")))
-    yield from ((read_words, text) for text in (long("\u0316\u0300", before="a"), long("1 000 "), long("1.")))
-    questions = (long("what "), long("how much is "), long("quel "))
-    yield from ((answer_by_quotation, text) for text in questions)
-    yield from ((quote_document, text) for text in (long("- a b c:\n")[: LENGTH // 4], long("| a b c |\n")))
+    yield from ((check_guardrails, text) for text in (long("Fee. "), long("take "), long("1 ")))
+    yield from ((check_answer, text) for text in (long("**", after=".\n\nA word."), long("<a. B ")))
+    yield from ((check_claims, text) for text in (long("1 a "),))
+    marks = long("\u0316\u0300", before="a")
+    yield from ((function, marks) for function in (normalise, read_words))
+    yield from ((answer_by_quotation, text) for text in (long("what "), long("how much is "), long("quel ")))
 
 
 def name(case: object) -> str:
