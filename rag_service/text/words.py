@@ -160,11 +160,22 @@ def detect_language(text: str, *, default: str | None = None) -> str | None:
     lowered = sample.casefold()
     for language, letters in _TELLING_LETTERS.items():
         score[language] += sum(lowered.count(letter) for letter in letters)
-    best = max(LANGUAGES, key=lambda language: score[language])
-    if score[best] == 0 or sum(1 for value in score.values() if value == score[best]) > 1:
-        return default
-    return best
+    highest = max(score.values())
+    best = [language for language in LANGUAGES if score[language] == highest]
+    if highest > 0 and set(best) == {"es", "fr"}:
+        return _by_endings(found) or default
+    return best[0] if highest > 0 and len(best) == 1 else default
 
+
+def _by_endings(found: list[str]) -> str | None:
+    """Spanish or French: typed without accents, questions such as "limite de la empresa" share their function words."""
+    spanish = sum(1 for word in found if _SPANISH_ENDING.search(word))
+    french = sum(1 for word in found if _FRENCH_ENDING.search(word))
+    return None if spanish == french else "es" if spanish > french else "fr"
+
+
+_SPANISH_ENDING = re.compile(r"..(?:[ao][sn]?|ar|ad|ud|cion)$")
+_FRENCH_ENDING = re.compile(r"..(?:e|[eo]nt|ee?s|ez|eu[rx]|eau|aux|it|tion|oir)$")
 
 _TELLING_LETTERS = {
     "es": ("¿", "¡", "ñ", "ción", "ú", "ó", "í", "á"),

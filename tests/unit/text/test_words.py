@@ -48,6 +48,11 @@ def test_elided_and_auxiliary_words_of_french_say_nothing(question: str) -> None
     assert terms(question, "fr") == []
 
 
+@pytest.mark.parametrize("question", ["whats that, dont you", "I'm there", "somebody wants this"])
+def test_english_contractions_say_nothing_with_and_without_their_apostrophe(question: str) -> None:
+    assert terms(question, "en") == []
+
+
 def test_an_ordinal_is_its_number() -> None:
     assert terms("le 1er mars", "fr") == ["1", *terms("mars", "fr")]
 
@@ -85,6 +90,9 @@ def test_fold_drops_accents_and_case() -> None:
         ("Que deviennent les congés non pris fin mai ?", "fr"),
         ("tester la semaine de 4 jours", "fr"),
         ("cada semana", "es"),
+        ("limite de la tarjeta de la empresa", "es"),
+        ("y si no me contestan a la solicitud?", "es"),
+        ("plafond de la carte de la societe", "fr"),
         ("What is the safety stock of class A?", "en"),
         ("how long does a loan take", "en"),
     ],
