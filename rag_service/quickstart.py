@@ -178,6 +178,9 @@ def print_answer(answer: Answer, console: Console) -> None:
         line = f"  [C{citation.mark}] {citation.status.value} · {place} · characters {citation.start}-{citation.end}"
         console.print(line, style="green" if citation.status is CitationStatus.VERIFIED else "yellow", markup=False)
         console.print(f"       “{citation.quote}”", style="dim", markup=False)
+    for hit in answer.related:
+        start = hit.chunk.spans[0].location if hit.chunk.spans else None
+        console.print(f"  near, but no answer: {describe_place(hit.chunk.document, start)}", style="dim", markup=False)
     console.print(
         f"\n  {answer.decision.value}, confidence {answer.confidence.value:.2f}, {answer.latency_ms:.0f} ms",
         style="dim",

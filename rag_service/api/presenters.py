@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
+from msgspec import structs
+
 from rag_service.api.problems import FieldError, InvalidRequestError
 from rag_service.api.schemas import (
     AnswerBody,
@@ -17,6 +19,7 @@ from rag_service.api.schemas import (
     GuardrailsBody,
     LocationBody,
     PassageBody,
+    RelatedBody,
     ScoresBody,
     SearchRequest,
     SourceBody,
@@ -138,6 +141,11 @@ def present_source(hit: Hit) -> SourceBody:
     )
 
 
+def present_related(hit: Hit) -> RelatedBody:
+    source = present_source(hit)
+    return RelatedBody(**structs.asdict(source), text=hit.chunk.text)
+
+
 def present_context(hits: Iterable[Hit]) -> list[ContextBody]:
     """The passages put before the model, [C1] first."""
     return [
@@ -201,6 +209,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         latency_ms=round(answer.latency_ms, 1),
         prompt_tokens=answer.tokens.prompt,
         completion_tokens=answer.tokens.completion,
+        related=[present_related(hit) for hit in answer.related],
     )
 
 

@@ -126,6 +126,12 @@ class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     place: str
 
 
+class RelatedBody(SourceBody, kw_only=True, frozen=True, rename="camel"):
+    """A passage that is near to the question, and not near enough to answer it."""
+
+    text: str
+
+
 class ContextBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A passage that was put before the model."""
 
@@ -216,6 +222,10 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     latency_ms: float
     prompt_tokens: int
     completion_tokens: int
+    related: Annotated[
+        list[RelatedBody],
+        Meta(description="Where nothing was found: the nearest passages, at most three. They prove nothing."),
+    ] = field(default_factory=list)
 
 
 class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):

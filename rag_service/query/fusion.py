@@ -51,6 +51,7 @@ def fuse(
     ceiling: float,
     calibration: RelevanceFit | None,
     limit: int | None = None,
+    shares: Mapping[int, float] | None = None,
 ) -> list[Candidate]:
     """Rank the union of both legs, best first.
 
@@ -62,6 +63,7 @@ def fuse(
         calibration: logistic from cosine and coverage to relevance; None takes a rough default. Where the
             dense leg did not run, `BY_WORDS` takes its place.
         limit: most candidates returned; None returns all.
+        shares: chunk → coverage, 0..1; None: BM25 over the ceiling.
     """
     best_bm25 = max(lexical.values(), default=0.0)
     scale = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
@@ -80,6 +82,8 @@ def fuse(
     for chunk_id in best:
         cosine, bm25 = dense.get(chunk_id), lexical.get(chunk_id)
         coverage = min(1.0, (bm25 or 0.0) / ceiling) if ceiling > 0 else None
+        if shares is not None and coverage is not None:
+            coverage = shares.get(chunk_id, 0.0)
         candidates.append(
             Candidate(
                 id=chunk_id,

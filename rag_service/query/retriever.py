@@ -184,6 +184,7 @@ class Retriever:
             ceiling=begun.terms.ceiling,
             calibration=query.fit_for(begun.plan.language),
             limit=limit,
+            shares=begun.leg.coverage(),
         )
         clock.lap("dense")
         chunks = await read_chunks(connection, [candidate.id for candidate in candidates])

@@ -94,6 +94,21 @@ def test_several_questions_stay_through_a_reload_and_a_change_of_language(visit:
     assert "3 citations vérifiées sur 5" in one.page.locator(".decision").first.inner_text()
 
 
+def test_where_nothing_is_found_the_nearest_passages_can_be_read(visit: Open) -> None:
+    one = visit()
+    one.ask("nothing")
+    nearest = one.page.locator(".related")
+    assert "rapport.pdf, page 2" in nearest.locator("summary").first.inner_text()
+    assert nearest.count() == 2
+    text = nearest.first.locator(".passage-text")
+    assert not text.is_visible()
+    nearest.first.locator("summary").click()
+    assert "taux de service" in text.inner_text()
+    nearest.nth(1).locator("summary").click()
+    assert one.page.evaluate("window.hacked") is None
+    assert one.page.locator(".badge").count() == 0  # they prove nothing
+
+
 def test_enter_sends_and_shift_enter_does_not(visit: Open) -> None:
     one = visit()
     one.page.click("#question")

@@ -8,6 +8,8 @@ import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
+import { renderPassage } from "./passage.js";
+import { iconOf } from "./places.js";
 import { makeDecision, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
@@ -148,8 +150,23 @@ export class Turn {
     if (words) announce(words);
   }
 
+  /** What to do where nothing was found: look at the passages that come nearest, or add the right files. */
   _nothingFound() {
-    return el("p", { className: "muted" }, `${t("nothing_found_hint")} `, el("a", { href: "#documents" }, t("go_documents")));
+    const related = this.final.related ?? []; // answers kept from before have none
+    return el(
+      "div",
+      { className: "nothing-found" },
+      related.length ? el("p", {}, t("related")) : null,
+      ...related.map(({ title, fileName, place, text }) =>
+        el(
+          "details",
+          { className: "related" },
+          el("summary", {}, icon(iconOf(fileName ?? title)), el("span", {}, place)),
+          renderPassage(text, null, fileName),
+        ),
+      ),
+      el("p", { className: "muted" }, `${t("nothing_found_hint")} `, el("a", { href: "#documents" }, t("go_documents"))),
+    );
   }
 
   _retry() {

@@ -12,6 +12,7 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.query.chat import ChatQuery
+from rag_service.query.engine import RELATED_RELEVANCE
 from rag_service.query.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
 from rag_service.query.history import Turn
 from rag_service.store.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
@@ -101,6 +102,21 @@ async def test_nothing_relevant_is_said_in_the_language_of_the_question(
     assert answer.text.startswith(said)
     assert (answer.sources, answer.citations, answer.decision) == ((), (), Decision.OUT_OF_SCOPE)
     assert answer.confidence.value == 0.0
+
+
+async def test_where_nothing_is_certain_enough_the_nearest_passages_are_shown(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest(LEAVE, "leave.md")
+    question = "How many days of holiday do employees have?"
+    found = await service.engine.answer(AnswerQuery(question=question), LOCAL_ADMIN)
+    assert (bool(found.sources), found.related) == (True, ())
+    refused = await service.engine.answer(AnswerQuery(question=question, threshold=1.0), LOCAL_ADMIN)
+    assert (refused.decision, refused.sources, refused.citations) == (Decision.OUT_OF_SCOPE, (), ())
+    assert found.sources[0].chunk.id in {hit.chunk.id for hit in refused.related}
+    assert all(hit.scores.relevance >= RELATED_RELEVANCE for hit in refused.related)
+    far = await service.engine.answer(AnswerQuery(question="Who painted the ceiling of the chapel?"), LOCAL_ADMIN)
+    assert far.related == ()
 
 
 async def test_a_question_that_names_a_file_searches_that_file_only(service: Components, ingest: Ingest) -> None:

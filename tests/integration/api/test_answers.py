@@ -96,6 +96,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "latencyMs": 12.3,
         "promptTokens": 210,
         "completionTokens": 12,
+        "related": [],
     }
 
 
@@ -313,6 +314,7 @@ def test_nothing_relevant_is_an_answer(serve: Serve) -> None:
         shown=(),
         citations=(),
         decision=Decision.OUT_OF_SCOPE,
+        related=ANSWER.sources[:1],
         confidence=Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False),
     )
     events = (
@@ -322,3 +324,6 @@ def test_nothing_relevant_is_an_answer(serve: Serve) -> None:
     )
     body = serve(Script(events=events)).post(ANSWER_URL, json={"query": QUESTION}).json()
     assert (body["sources"], body["decision"], body["confidence"]) == ([], "out_of_scope", 0.0)
+    near = ANSWER.sources[0].chunk
+    assert [(one["chunkId"], one["fileName"]) for one in body["related"]] == [(near.id, near.document.file_name)]
+    assert body["related"][0]["text"] == near.text

@@ -14,7 +14,7 @@ from rag_service.bench.exact import ExactBM25
 from rag_service.domain import Filters
 from rag_service.store import lexical
 from rag_service.store.documents import delete_document
-from rag_service.store.lexical import LexicalLeg, QueryTerm, weigh_terms
+from rag_service.store.lexical import LEAST_CHUNKS, LexicalLeg, QueryTerm, inverse_document_frequency, weigh_terms
 from rag_service.store.scope import resolve_scope
 from rag_service.store.session import Database
 from rag_service.text.words import terms
@@ -139,3 +139,27 @@ async def test_statistics_of_other_corpora_move_no_score(database: Database, fak
     await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)
     assert before
     assert await score() == before
+
+
+async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
+    database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = await make_corpus(database)
+    await store_texts(database, corpus, ["quvaq quvbq", "quvaq quvcq", "quvaq quvdq"], fake_embedding)
+    asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq", "quvzq"])]
+
+    async def coverage() -> dict[int, float] | None:
+        async with database.transaction(ADMIN) as connection:
+            scope = await resolve_scope(connection, Filters())
+            return LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B).coverage()
+
+    # All chunks are as long as the mean: a term that stands once adds its weight.
+    common, rare, missing = (inverse_document_frequency(frequency, LEAST_CHUNKS) for frequency in (3, 1, 0))
+    ceiling = (K1 + 1) * (common + rare + missing)
+    found = await coverage()
+    assert found is not None
+    assert sorted(found.values(), reverse=True) == pytest.approx(
+        [(common + rare) / ceiling, common / ceiling, common / ceiling]
+    )
+    monkeypatch.setattr(lexical, "LEAST_CHUNKS", 3)
+    assert await coverage() is None

@@ -99,7 +99,9 @@ HOSTILE = document(
 DOCUMENTS = {hit.chunk.document.id: hit.chunk.text for hit in (SHEET, REPORT, GUIDE, HOSTILE)}
 
 
-def events_for(text: str, hits: Sequence[Hit], *, language: str = "en", step: int = 12) -> list[AnswerEvent]:
+def events_for(
+    text: str, hits: Sequence[Hit], *, language: str = "en", step: int = 12, related: Sequence[Hit] = ()
+) -> list[AnswerEvent]:
     """An answer with checked citations, as the engine streams it."""
     checked = verify_answer(text, hits, language=language)
     answer = Answer(
@@ -119,6 +121,7 @@ def events_for(text: str, hits: Sequence[Hit], *, language: str = "en", step: in
         model="extractive",
         unmarked_sentences=len(checked.unmarked) if hits else 0,
         flagged=tuple(sorted({*checked.flagged, *checked.unmarked})) if hits else (),
+        related=tuple(related),
     )
     deltas = [AnswerDelta(text=text[at : at + step]) for at in range(0, len(text), step)]
     return [
@@ -146,7 +149,7 @@ HOSTILE_ANSWER = (
 ANSWERS = {
     "stock": events_for(STOCK_ANSWER, [SHEET, REPORT, GUIDE]),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
-    "nothing": events_for("Nothing in the documents is relevant to this question.", []),
+    "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),
     "long": events_for(
         "\n\n".join(
             f"{n}. The plant in Lyon holds a stock of 4200 [C1]. " + "Nothing else is known. " * 12 for n in range(400)
