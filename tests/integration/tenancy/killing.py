@@ -51,6 +51,7 @@ async def start_worker(conninfo: str) -> ForkServerProcess:
     await asyncio.to_thread(process.start)
     theirs.close()
     assert await asyncio.to_thread(ready.poll, 60), "the worker did not start"
+    ready.recv()  # EOFError: it died instead
     ready.close()
     return process
 
@@ -89,8 +90,10 @@ async def ingest_under_fire(
 
 async def _wait_for(house: House, stage: str) -> bool:
     """Until a document is in the stage; False when none can be any more."""
+    started = time.monotonic()
     with house.owner() as owner:
         while True:
+            assert time.monotonic() - started < 60, f"no document came to be {stage}"
             states = {row[0] for row in owner.execute("SELECT DISTINCT status FROM rag.uploads").fetchall()}
             if stage in states:
                 return True

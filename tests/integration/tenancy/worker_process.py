@@ -39,7 +39,7 @@ async def parse_slowly(data: bytes, file_name: str) -> ParsedDocument:
 
 
 def slow_down_stages() -> None:
-    cut, store = stages_module._cut, stages_module.store_document
+    cut, store = stages_module.cut, stages_module.store_document
 
     def cut_slowly(*arguments: Any) -> Any:
         import time
@@ -52,7 +52,7 @@ def slow_down_stages() -> None:
         await store(connection, document, nodes)
         await asyncio.sleep(PAUSE)  # written, not yet committed
 
-    stages_module._cut = cut_slowly
+    stages_module.cut = cut_slowly
     stages_module.store_document = store_slowly
 
 
