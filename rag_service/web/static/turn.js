@@ -8,7 +8,6 @@ import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
-import { renderPassage } from "./passage.js";
 import { iconOf } from "./places.js";
 import { makeDecision, makeWhy } from "./why.js";
 
@@ -150,21 +149,22 @@ export class Turn {
     if (words) announce(words);
   }
 
-  /** What to do where nothing was found: look at the passages that come nearest, or add the right files. */
+  /** The passages that come nearest. */
   _nothingFound() {
     const related = this.final.related ?? []; // answers kept from before have none
+    const show = ({ fileName, place, text }) => {
+      const element = el("details", { className: "related" }, el("summary", {}, icon(iconOf(fileName)), place));
+      import("./passage.js").then(
+        ({ renderPassage }) => element.append(renderPassage(text, null, fileName)),
+        () => element.append(text),
+      );
+      return element;
+    };
     return el(
       "div",
-      { className: "nothing-found" },
+      {},
       related.length ? el("p", {}, t("related")) : null,
-      ...related.map(({ title, fileName, place, text }) =>
-        el(
-          "details",
-          { className: "related" },
-          el("summary", {}, icon(iconOf(fileName ?? title)), el("span", {}, place)),
-          renderPassage(text, null, fileName),
-        ),
-      ),
+      ...related.map(show),
       el("p", { className: "muted" }, `${t("nothing_found_hint")} `, el("a", { href: "#documents" }, t("go_documents"))),
     );
   }
