@@ -48,8 +48,8 @@ def start(database_server: EmbeddedServer, ollama: OllamaDouble) -> Iterator[Sta
                 "ollama_url": ollama.url,
                 "similarity_threshold": 0.3,
                 "connect_timeout": 1.0,
-                "first_token_timeout": 0.6,
-                "token_timeout": 0.4,
+                "first_token_timeout": 1.5,
+                "token_timeout": 1.0,
                 "answer_timeout": 3.0,
             }
             settings = Settings(**(defaults | overrides))  # type: ignore[arg-type]
