@@ -11,6 +11,7 @@ import click
 from rag_service.cli.bench_answer import answer, run_answer
 from rag_service.cli.bench_growth import growth
 from rag_service.cli.bench_ingest import ingest, run_ingest
+from rag_service.cli.bench_options import document_options
 from rag_service.cli.bench_plan import plan
 from rag_service.cli.bench_retrieval import retrieval, run_retrieval
 from rag_service.cli.running import Failure, read_quiet_settings, run_command
@@ -23,10 +24,7 @@ def bench_group() -> None:
 
 
 @bench_group.command(name="all")
-@click.option(
-    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
-)
-@click.option("--limit", type=click.IntRange(1), help="Most documents, in the order of their names.")
+@document_options
 @click.option(
     "--chunks", type=click.IntRange(1_000, 5_000_000), default=10_000, show_default=True,
     help="Generated chunks for the searches.",

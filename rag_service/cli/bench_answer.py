@@ -8,15 +8,13 @@ from typing import Any
 
 import click
 
+from rag_service.cli.bench_options import document_options
 from rag_service.cli.running import progress, read_quiet_settings, run_command
 from rag_service.settings import Settings
 
 
 @click.command()
-@click.option(
-    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
-)
-@click.option("--limit", type=click.IntRange(1), help="Most documents, in the order of their names.")
+@document_options
 @click.option("--questions", type=click.IntRange(10, 100_000), default=300, show_default=True)
 @click.option(
     "--connections", type=click.IntRange(1, 200), default=8, show_default=True, help="At once, for the rates."

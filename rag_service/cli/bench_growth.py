@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_service.cli.running import Failure, read_quiet_settings, run_command
+from rag_service.cli.running import Failure, progress, read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 
@@ -56,20 +56,17 @@ def growth(sizes: list[int], queries: int, words: int, plot: Path | None, as_jso
 
 
 async def _growth(settings: Settings, sizes: list[int], *, queries: int, words: int) -> list[Step]:
-    from rich.console import Console
 
     from rag_service.bench.growth import measure_growth
     from rag_service.bench.load import check_memory, open_bench_database
     from rag_service.definitions import load_index
-    from rag_service.evaluation.report import ProgressSteps, progress_bar
 
     check_memory(sizes[-1], dimension=settings.embedding_dimension)
     bench = await open_bench_database(settings, chunks=sizes[-1])
     index = load_index("general", indices_path=settings.indices_path)
     found = []
     try:
-        with progress_bar(Console(stderr=True)) as bar:
-            steps = ProgressSteps(bar)
+        with progress() as steps:
             for size in sizes:
                 steps.begin(f"{size:,} chunks", size)
                 step = await measure_growth(

@@ -9,15 +9,13 @@ from typing import Any
 
 import click
 
+from rag_service.cli.bench_options import document_options
 from rag_service.cli.running import progress, read_quiet_settings, run_command
 from rag_service.settings import Settings
 
 
 @click.command()
-@click.option(
-    "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
-)
-@click.option("--limit", type=click.IntRange(1), help="Most documents, in the order of their names.")
+@document_options
 @click.option(
     "--storage-chunks", type=click.IntRange(100, 1_000_000), default=2_000, show_default=True,
     help="Generated chunks for the storage leg alone.",

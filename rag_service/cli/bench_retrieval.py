@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_service.cli.running import read_quiet_settings, run_command
+from rag_service.cli.running import progress, read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 
@@ -57,18 +57,15 @@ async def run_retrieval(
     """What is measured, how long each selectivity took, and milliseconds of embedding a question (None: no model)."""
     from contextlib import AsyncExitStack
 
-    from rich.console import Console
-
     from rag_service.bench.load import load_corpus, open_bench_database
     from rag_service.bench.retrieval import SELECTIVITIES, Bench, measure_all
     from rag_service.bench.stock import open_stock
     from rag_service.definitions import load_index
-    from rag_service.evaluation.report import ProgressSteps, progress_bar
 
     async with AsyncExitStack() as stack:
         database = await open_bench_database(settings, chunks=chunks)
         stack.push_async_callback(database.database.close)
-        steps = ProgressSteps(stack.enter_context(progress_bar(Console(stderr=True))))
+        steps = stack.enter_context(progress())
         corpus = await _corpus(settings, chunks, documents, steps)
         steps.begin("loading", len(corpus.texts))
         loaded = await load_corpus(database, corpus, steps.advance)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rag_service.cli.running import Failure, read_quiet_settings, run_command
+from rag_service.cli.running import Failure, progress, read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 
@@ -82,20 +82,17 @@ def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any)
 
 
 async def _run_sets(paths: Sequence[Path], settings: Settings, options: Any) -> list[Any]:
-    from rich.console import Console
 
-    from rag_service.evaluation.report import ProgressSteps, progress_bar
     from rag_service.evaluation.run import find_set, run_set
     from rag_service.evaluation.workspace import open_workspace
 
-    console = Console(stderr=True)
     results = []
     found = [find_set(path, options, settings) for path in paths]  # every mistake before any work
     async with open_workspace(settings) as workspace:
         for loaded, index_name in found:
-            with progress_bar(console) as progress:
+            with progress() as steps:
                 index = workspace.index_named(index_name)
-                results.append(await run_set(workspace, loaded, index, options, ProgressSteps(progress)))
+                results.append(await run_set(workspace, loaded, index, options, steps))
     return results
 
 
@@ -175,17 +172,15 @@ def calibrate(paths: tuple[Path, ...], as_json: bool, **chosen: Any) -> None:
 
 
 async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) -> Any:
-    from rich.console import Console
 
     from rag_service.evaluation.calibration_run import calibrate_sets
-    from rag_service.evaluation.report import ProgressSteps, progress_bar
     from rag_service.evaluation.workspace import open_workspace
 
     # What is calibrated are the legs; the order that a reranker gives them has no part in it.
     settings = settings.model_copy(update={"rerank_strategy": "none"})
     async with open_workspace(settings) as workspace:
-        with progress_bar(Console(stderr=True)) as progress:
-            return await calibrate_sets(workspace, paths, options, ProgressSteps(progress))
+        with progress() as steps:
+            return await calibrate_sets(workspace, paths, options, steps)
 
 
 @eval_group.command()

@@ -10,7 +10,7 @@ the same model output. LlamaIndex sees a `BaseQueryEngine`.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -31,7 +31,7 @@ from rag_service.query.confidence import decide, rate_confidence
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
 from rag_service.query.nodes import to_node
-from rag_service.query.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK
+from rag_service.query.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK, find_related
 from rag_service.query.prompt import Prompts
 from rag_service.query.prompting import Prompted, write_prompt
 from rag_service.query.retriever import Retrieval, Retriever
@@ -41,11 +41,6 @@ from rag_service.text.words import terms
 from rag_service.tracing import record_span, span
 
 log = structlog.get_logger(__name__)
-
-# Of free questions that the threshold refuses though a document answers them, 7 in 10 (English) to 5 in 10 (Spanish)
-# have the right passage among the first three (evals/cooperative.*.json); below this relevance, one of ten does.
-MOST_RELATED = 3
-RELATED_RELEVANCE = 0.1
 
 RERANKED = 20  # hits that the reranker sees
 
@@ -312,8 +307,3 @@ class AnswerEngine(BaseQueryEngine):
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
-
-
-def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The first few passages that are not far from the question, in their order."""
-    return tuple(hit for hit in hits if hit.scores.relevance >= RELATED_RELEVANCE)[:MOST_RELATED]

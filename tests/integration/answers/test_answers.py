@@ -12,9 +12,9 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.query.chat import ChatQuery
-from rag_service.query.engine import RELATED_RELEVANCE
 from rag_service.query.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
 from rag_service.query.history import Turn
+from rag_service.query.postprocess import RELATED_RELEVANCE
 from rag_service.store.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
 from rag_service.store.documents import read_text
 from tests.integration.answers.conftest import SAMPLES, Ingest, OpenService
