@@ -119,8 +119,7 @@ async def _search(
     selectivity: str,
     first_id: int,
 ) -> tuple[Times, float]:
-    embedding = KnownVectors()
-    embedding.learn(queries)
+    embedding = KnownVectors(queries)
     retriever = Retriever(bench.database, embedding, {index.name: index}, default_index=index.name)
     for query in queries[:_WARM_UP]:
         await retriever.search(query.text, identity=BENCH_USER, filters=filters, limit=TOP)

@@ -73,13 +73,15 @@ def fuse(
     elif not dense:
         alpha, calibration = 0.0, BY_WORDS
     lexical_share = (1 - alpha) / scale if scale else 0.0
-    fused = {
-        chunk_id: alpha * trust * (dense.get(chunk_id) or 0.0) + lexical_share * (lexical.get(chunk_id) or 0.0)
-        for chunk_id in dense.keys() | lexical.keys()
-    }
-    best = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))[:limit]
+    dense_share = alpha * trust
+    ranked = sorted(
+        [
+            (-(dense_share * dense.get(chunk_id, 0.0) + lexical_share * lexical.get(chunk_id, 0.0)), chunk_id)
+            for chunk_id in dense.keys() | lexical.keys()
+        ]
+    )
     candidates = []
-    for chunk_id in best:
+    for below_zero, chunk_id in ranked[:limit]:
         cosine, bm25 = dense.get(chunk_id), lexical.get(chunk_id)
         coverage = min(1.0, (bm25 or 0.0) / ceiling) if ceiling > 0 else None
         if shares is not None and coverage is not None:
@@ -90,7 +92,7 @@ def fuse(
                 dense=cosine,
                 bm25=bm25,
                 coverage=coverage,
-                fused=fused[chunk_id],
+                fused=-below_zero,
                 relevance=relevance(cosine or 0.0, coverage or 0.0, calibration),
             )
         )

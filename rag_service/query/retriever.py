@@ -13,9 +13,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Literal
-
-from llama_index.core.base.embeddings.base import BaseEmbedding
+from typing import Literal, Protocol
 
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters, Hit, Identity, Scores
@@ -44,13 +42,21 @@ class Retrieval:
     timings_ms: Mapping[str, float] = field(default_factory=dict)  # step → milliseconds
 
 
+class QueryEmbedding(Protocol):
+    """What a search asks of an embedding model; every LlamaIndex embedding is one."""
+
+    async def aget_query_embedding(self, query: str) -> list[float]:
+        """The vector of a question."""
+        ...
+
+
 class Retriever:
     """Hybrid retrieval over everything an identity may read."""
 
     def __init__(
         self,
         database: Database,
-        embedding: BaseEmbedding,
+        embedding: QueryEmbedding,
         indices: Mapping[str, IndexDefinition],
         *,
         default_index: str,

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from rag_service.domain import Filters
+from rag_service.store.parameters import BigIntegers, HalfVector
 from rag_service.store.scope import SearchScope, chunk_conditions, resolve_scope
 from rag_service.store.session import SETTINGS, Connection
-from rag_service.store.vectors import HalfVector
 
 EXACT_SCAN_LIMIT = 20_000  # chunks; up to here an exact scan beats HNSW in time and recall (see `bench retrieval`)
 
@@ -77,9 +77,9 @@ async def read_cosines(
     if besides:  # one statement: as two they would parse the vector, plan and travel twice
         statement += (
             " UNION ALL SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c"
-            " WHERE c.id = ANY(%(besides)s::bigint[])"
+            " WHERE c.id = ANY(%(besides)s)"
         )
-        parameters["besides"] = list(besides)
+        parameters["besides"] = BigIntegers(besides)
     # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using HNSW.
     cursor = await connection.execute(statement, parameters, binary=True, prepare=None if exact else False)
     return dict(await cursor.fetchall())

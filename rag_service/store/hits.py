@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_service.domain import Chunk, DocumentRef, Location, Span
+from rag_service.store.parameters import BigIntegers
 from rag_service.store.session import Connection
 
 
@@ -17,7 +18,7 @@ async def read_chunks(connection: Connection, chunk_ids: Sequence[int]) -> dict[
                   d.content_hash, d.updated_at, d.fields
            FROM data_chunks c JOIN documents d ON d.id = c.document_id
            WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
-        [list(chunk_ids)],
+        [BigIntegers(chunk_ids)],
     )
     return {row[0]: _to_chunk(row[1:]) for row in await cursor.fetchall()}
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rag_service.store.parameters import BigIntegers
 from rag_service.store.postings import ENTRY_BYTES, unpack
 from rag_service.store.scope import SearchScope, chunk_conditions, corpora_condition
 from rag_service.store.session import Connection
@@ -175,16 +176,19 @@ class LexicalLeg:
             where, parameters = chunk_conditions(self._scope, "p", with_type=False)
             self._add(await _read(connection, where, parameters, rare))
             self._pending = set(common)
-        candidates = await self._best(connection, max(limit, RESCORED) if common else limit)
-        scores = await self.score(connection, candidates)
-        best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        return dict(best[:limit])
+        best = await self._best(connection, max(limit, RESCORED) if common else limit)
+        ids = self._ids[best].tolist()
+        if not common:  # the sums are whole
+            return dict(zip(ids, self._sums[best].tolist(), strict=True))
+        scores = await self.score(connection, ids)
+        return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
     async def score(self, connection: Connection, chunk_ids: Iterable[int]) -> dict[int, float]:
         """BM25 of given chunks of the scope; those that hold no term are left out."""
-        asked = np.unique(np.fromiter(chunk_ids, dtype=np.int64))
+        asked = np.fromiter(set(chunk_ids), dtype=np.int64)
         if not len(asked):
             return {}
+        asked.sort()
         sums = np.zeros(len(asked))
         if len(self._ids):
             places = np.minimum(np.searchsorted(self._ids, asked), len(self._ids) - 1)
@@ -196,7 +200,7 @@ class LexicalLeg:
                 "p.corpus_id = ANY(%(corpora)s) AND p.document_id = ANY(ARRAY("
                 "SELECT DISTINCT c.document_id FROM data_chunks c WHERE c.id = ANY(%(chunks)s)))"
             )
-            parameters = {"corpora": list(self._scope.corpus_ids), "chunks": asked.tolist()}
+            parameters = {"corpora": list(self._scope.corpus_ids), "chunks": BigIntegers(asked)}
             ids, parts = self._take_apart(await _read(connection, where, parameters, sorted(self._pending)))
             places = np.minimum(np.searchsorted(asked, ids), len(asked) - 1)
             wanted = asked[places] == ids
@@ -237,24 +241,23 @@ class LexicalLeg:
             self._ids, places = np.unique(ids, return_inverse=True)
             self._sums = np.bincount(places, parts).astype(np.float64)
 
-    async def _best(self, connection: Connection, limit: int) -> list[int]:
-        """The best chunks by what is summed up, of the types that the filter names."""
+    async def _best(self, connection: Connection, limit: int) -> npt.NDArray[np.int64]:
+        """Places of the best chunks by what is summed up, best first, of the types that the filter names."""
         if not self._scope.filters.chunk_types:
-            best: list[int] = self._ids[_largest(self._sums, limit)].tolist()
-            return best
-        ordered = self._ids[_largest(self._sums, len(self._sums))]
-        found: list[int] = []
+            return _largest(self._sums, limit)
+        ordered = _largest(self._sums, len(self._sums))
+        found: list[npt.NDArray[np.int64]] = [ordered[:0]]
         for start in range(0, len(ordered), _TYPED_AT_ONCE):
-            part = ordered[start : start + _TYPED_AT_ONCE].tolist()
+            part = ordered[start : start + _TYPED_AT_ONCE]
             cursor = await connection.execute(
                 "SELECT id FROM data_chunks WHERE id = ANY(%s) AND chunk_type = ANY(%s)",
-                [part, list(self._scope.filters.chunk_types)],
+                [BigIntegers(self._ids[part]), list(self._scope.filters.chunk_types)],
             )
-            of_type = {row[0] for row in await cursor.fetchall()}
-            found += [chunk_id for chunk_id in part if chunk_id in of_type]
-            if len(found) >= limit:
+            of_type = [row[0] for row in await cursor.fetchall()]
+            found.append(part[np.isin(self._ids[part], of_type)])
+            if sum(map(len, found)) >= limit:
                 break
-        return found[:limit]
+        return np.concatenate(found)[:limit]
 
 
 def _largest(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
 from rag_service.errors import StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
-from rag_service.store.vectors import vector_adapters
+from rag_service.store.parameters import our_adapters
 
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
 
@@ -56,7 +56,8 @@ class Database:
             kwargs={
                 "options": options,
                 "connect_timeout": max(1, int(timeout)),
-                "context": vector_adapters(),
+                "context": our_adapters(),
+                "autocommit": True,  # `_begin` begins what the pool commits
             },
         )
         self._role_is_safe = False  # until the server was asked; it may not have been there at the start
@@ -83,11 +84,11 @@ class Database:
             for attempt in range(self._pool.max_size + 1):
                 connection, begun = None, False
                 try:
-                    async with self._pool.connection() as connection, connection.transaction():
+                    async with self._pool.connection() as connection:
+                        await _begin(connection, user_id)
                         if not self._role_is_safe:
                             await _check_role(connection)
                             self._role_is_safe = True
-                        await connection.execute("SELECT set_config('rag.user_id', %s, true)", [user_id])
                         begun = True
                         yield connection
                     return
@@ -113,6 +114,12 @@ class Database:
         async with self.transaction(None) as connection:
             await _check_role(connection)
             await _check_revision(connection)
+
+
+async def _begin(connection: Connection, user_id: str) -> None:
+    """Begin a transaction as a user, in one round trip; the pool commits it, or rolls it back after an error."""
+    # Two statements at once go without bound parameters: psycopg quotes the value, which is a UUID's text or empty.
+    await AsyncClientCursor(connection).execute("BEGIN; SELECT set_config('rag.user_id', %s, true)", [user_id])
 
 
 async def _check_role(connection: Connection) -> None:

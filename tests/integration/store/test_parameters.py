@@ -1,0 +1,42 @@
+"""Values as statements carry them are those that PostgreSQL would read from text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from psycopg.types.json import Json
+
+from rag_service.store.dense import vector_literal
+from rag_service.store.parameters import BigIntegers, HalfVector
+from rag_service.store.session import Database
+
+
+async def test_a_bound_vector_is_the_one_that_its_text_gives(database: Database) -> None:
+    values = np.random.default_rng(4).standard_normal(384).astype(np.float32)
+    values[:4] = (0.0, -0.0, 60_000, 6e-8)
+    async with database.transaction(None) as connection:
+        cursor = await connection.execute(
+            "SELECT %s::halfvec::text, %s::halfvec::text",
+            [HalfVector(values.tolist()), vector_literal(values.tolist())],
+        )
+        row = await cursor.fetchone()
+    assert row is not None
+    bound, written = (np.array(text[1:-1].split(","), dtype=np.float64) for text in row)
+    assert np.allclose(bound, values, rtol=2**-11, atol=2**-25)
+    assert np.allclose(bound, written, rtol=2**-10, atol=2**-24)
+
+
+@pytest.mark.parametrize("values", [[], [0], [1, -1, 40_000, 2**40, 2**63 - 1, -(2**63)]], ids=["none", "one", "many"])
+async def test_bound_ids_are_a_bigint_array(database: Database, values: list[int]) -> None:
+    async with database.transaction(None) as connection:
+        cursor = await connection.execute(
+            "SELECT ids, pg_typeof(ids)::text, 7 = ANY(ids) FROM (SELECT %s AS ids) AS given", [BigIntegers(values)]
+        )
+        assert await cursor.fetchone() == (values, "bigint[]", False)
+
+
+async def test_json_is_read_as_it_was_written(database: Database) -> None:
+    written = {"text": "naïve \u0000", "numbers": [1, -2.5, 1e300], "nothing": None, "nested": {"yes": True}}
+    async with database.transaction(None) as connection:
+        cursor = await connection.execute("SELECT %s::json", [Json(written)])
+        assert await cursor.fetchone() == (written,)
