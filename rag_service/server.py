@@ -38,15 +38,6 @@ def _keep_what_is_loaded() -> None:
     gc.freeze()
 
 
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """libuv's where it is to be had, else asyncio's: a streamed answer wakes the loop a hundred times."""
-    try:
-        import uvloop
-    except ImportError:  # not made for every platform
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
 async def serve_app(settings: Settings) -> None:
     """Serve until a signal ends it: no new requests then, and RAG_SHUTDOWN_SECONDS for those that run."""
     end_tracing = configure_tracing()

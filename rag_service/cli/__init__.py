@@ -51,9 +51,9 @@ def quickstart(documents: Path | None, question: str | None, once: bool, port: i
 def serve(host: str | None, port: int | None) -> None:
     """Serve the API and the page."""
     gc.disable()  # until the server is up: an eighth of its start would go into searching what is there to stay
-    from rag_service.server import new_event_loop, serve_app
+    from rag_service.server import serve_app
 
-    run_command(serve_app(read_settings(host=host, port=port)), loop_factory=new_event_loop)
+    run_command(serve_app(read_settings(host=host, port=port)))
 
 
 @main.command()

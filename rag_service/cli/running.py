@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,26 +25,29 @@ class Failure(click.ClickException):
         super().__init__(f"{error.message}\n{error.help}")
 
 
-def run_command(
-    work: Coroutine[Any, Any, T], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-) -> T:
+def run_command(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's work to its end.
-
-    Args:
-        work: what the command does.
-        loop_factory: makes the event loop; None: asyncio's own.
 
     Raises:
         Failure: in place of an error of ours.
         click.Abort: it was interrupted.
     """
     try:
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
+        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
             return runner.run(work)
     except RagError as error:
         raise Failure(error) from error
     except KeyboardInterrupt:
         raise click.Abort() from None
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    """libuv's where it is to be had, else asyncio's: a streamed answer wakes the loop a hundred times."""
+    try:
+        import uvloop
+    except ImportError:  # not made for every platform
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def read_settings(**overrides: object) -> Settings:

@@ -78,9 +78,9 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
             if len(group_of) < _MAX_TERMS:
                 group_of[position] = expanded.setdefault(term, QueryTerm(term=term, group=len(group_of))).group
     for position, group in group_of.items():
-        for other in LANGUAGES:
-            for term in _terms_of(asked[position], other) if other != language else ():
-                expanded.setdefault(term, QueryTerm(term=term, weight=FOREIGN_STEM_WEIGHT, group=group))
+        for term in _foreign_terms_of(asked[position], language):
+            if term not in expanded:
+                expanded[term] = QueryTerm(term=term, weight=FOREIGN_STEM_WEIGHT, group=group)
     for position, term, weight in _synonym_terms(asked, language, synonyms):
         expanded.setdefault(term, QueryTerm(term=term, weight=weight, group=group_of.get(position, -1)))
     return list(expanded.values())
@@ -141,6 +141,12 @@ def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str]
 @lru_cache(maxsize=100_000)
 def _terms_of(word: str, language: str) -> tuple[str, ...]:
     return tuple(terms(word, language))
+
+
+@lru_cache(maxsize=100_000)
+def _foreign_terms_of(word: str, language: str) -> tuple[str, ...]:
+    """The stems of a word in the other languages."""
+    return tuple(term for other in LANGUAGES if other != language for term in terms(word, other))
 
 
 @lru_cache(maxsize=20_000)

@@ -19,6 +19,21 @@ CHUNKS_A_NEIGHBOUR = 1_250
 MOST_NEIGHBOURS = 1_000  # what pgvector allows
 
 
+# Every chunk in scope is compared once, and those to be given besides come first. They are of the scope: what the
+# lexical leg finds is under the same conditions. OFFSET 0 keeps the distances apart, which the HNSW index would serve.
+_EXACT = """
+SELECT near.id, 1 - near.distance
+FROM (SELECT c.id, c.embedding <=> %(vector)s::halfvec AS distance FROM data_chunks c WHERE {where} OFFSET 0) AS near
+ORDER BY near.id IN (SELECT unnest(%(besides)s)) DESC, near.distance LIMIT %(limit)s
+"""
+_BY_GRAPH = """
+(SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c
+ WHERE {where} ORDER BY c.embedding <=> %(vector)s::halfvec LIMIT %(limit)s)
+UNION ALL
+SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c WHERE c.id = ANY(%(besides)s)
+"""
+
+
 async def search_dense(
     connection: Connection,
     vector: Sequence[float],
@@ -52,8 +67,8 @@ async def read_cosines(
         connection: inside a transaction.
         vector: the question's.
         scope: where to look.
-        nearest: how many of the nearest.
-        besides: ids of chunks that were found otherwise; those that are not there are left out.
+        nearest: how many of the nearest, at least.
+        besides: ids of chunks in scope that were found otherwise; those that are gone are left out.
 
     Returns:
         Chunk id → cosine, in no order.
@@ -61,27 +76,17 @@ async def read_cosines(
     if not scope.corpus_ids or not scope.reachable:
         return {}
     where, parameters = chunk_conditions(scope, "c", with_type=True)
-    parameters |= {"vector": HalfVector(vector), "limit": nearest}
-    exact = scope.reachable <= EXACT_SCAN_LIMIT
-    if exact:
-        order = "(c.embedding <=> %(vector)s::halfvec) + 0"  # an expression that the HNSW index does not serve
-    else:
-        order = "c.embedding <=> %(vector)s::halfvec"
-        looked_at = min(MOST_NEIGHBOURS, max(nearest, scope.reachable // CHUNKS_A_NEIGHBOUR))
-        if looked_at > int(SETTINGS["hnsw.ef_search"]):
-            await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(looked_at)])
-    statement = (
-        "(SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c"  # noqa: S608 - fixed text
-        f" WHERE {where} ORDER BY {order} LIMIT %(limit)s)"
-    )
-    if besides:  # one statement: as two they would parse the vector, plan and travel twice
-        statement += (
-            " UNION ALL SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c"
-            " WHERE c.id = ANY(%(besides)s)"
-        )
-        parameters["besides"] = BigIntegers(besides)
+    parameters |= {"vector": HalfVector(vector), "besides": BigIntegers(besides)}
+    if scope.reachable <= EXACT_SCAN_LIMIT:
+        parameters["limit"] = nearest + len(besides)
+        cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
+        return dict(await cursor.fetchall())
+    parameters["limit"] = nearest
+    looked_at = min(MOST_NEIGHBOURS, max(nearest, scope.reachable // CHUNKS_A_NEIGHBOUR))
+    if looked_at > int(SETTINGS["hnsw.ef_search"]):
+        await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(looked_at)])
     # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using HNSW.
-    cursor = await connection.execute(statement, parameters, binary=True, prepare=None if exact else False)
+    cursor = await connection.execute(_BY_GRAPH.format(where=where), parameters, binary=True, prepare=False)
     return dict(await cursor.fetchall())
 
 
