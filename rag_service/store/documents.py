@@ -80,7 +80,7 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
         [document.corpus_id, document.name, document.id],
     )
     try:
-        await connection.execute(
+        cursor = await connection.execute(
             """INSERT INTO documents (id, corpus_id, name, title, file_name, source, tags, language, media_type,
                                       content_hash, fingerprint, fields, metadata, territory, size_bytes,
                                       expires_at, chunk_count)
@@ -93,7 +93,8 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
                    content_hash = excluded.content_hash, fingerprint = excluded.fingerprint,
                    fields = excluded.fields, metadata = excluded.metadata, territory = excluded.territory,
                    size_bytes = excluded.size_bytes, expires_at = excluded.expires_at,
-                   chunk_count = excluded.chunk_count, updated_at = now()""",
+                   chunk_count = excluded.chunk_count, updated_at = now()
+               RETURNING xmax = 0""",
             {
                 "id": document.id, "corpus_id": document.corpus_id, "name": document.name, "title": document.title,
                 "file_name": document.file_name, "source": document.source, "tags": list(document.tags),
@@ -107,7 +108,8 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
         )  # fmt: skip
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionDeniedError("This corpus is read-only for you.") from error
-    await delete_chunks(connection, document.id)
+    if await cursor.fetchone() != (True,):  # a row that has only been inserted has no xmax
+        await delete_chunks(connection, document.id)
     await connection.execute(
         "INSERT INTO document_texts (document_id, corpus_id, text) VALUES (%s, %s, %s)"
         " ON CONFLICT (document_id) DO UPDATE SET text = excluded.text",
