@@ -25,6 +25,7 @@ EventData = SourcesData | DeltaData | CitationBody | AnswerBody | DoneData | Pro
 
 NDJSON = "application/x-ndjson"
 SSE = "text/event-stream"
+SSE_HEARTBEAT = b": keep-alive\n\n"
 
 _Item = TypeVar("_Item")
 
@@ -100,16 +101,18 @@ class Encoder(Protocol):
 
     media_type: str
     heartbeat: bytes
+    opening: bytes  # what the stream begins with; may be empty
 
     def encode(self, event: WireEvent) -> bytes:
-        """One event, complete with its end."""
+        """One event, complete with its end; nothing where it has no words for it."""
 
 
 class SseEncoder:
     """Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
     media_type = SSE
-    heartbeat = b": keep-alive\n\n"
+    heartbeat = SSE_HEARTBEAT
+    opening = b""
 
     def encode(self, event: WireEvent) -> bytes:
         # JSON holds no line break, so one data line is always enough
@@ -121,6 +124,7 @@ class NdjsonEncoder:
 
     media_type = NDJSON
     heartbeat = b'{"event":"heartbeat"}\n'
+    opening = b""
 
     def encode(self, event: WireEvent) -> bytes:
         return msgspec.json.encode(event, enc_hook=str) + b"\n"

@@ -27,11 +27,11 @@ from rag_service.api.openai_errors import (
 )
 from rag_service.api.openai_fields import Conversation, read_conversation
 from rag_service.api.openai_schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
-from rag_service.api.openai_stream import ChunkStreamResponse, ChunkWriter, present_completion
+from rag_service.api.openai_stream import ChunkEncoder, present_completion
 from rag_service.api.problems import ClientGoneError, Problem, StreamingDisabledError, handle_client_gone
 from rag_service.api.schemas import AnswerBody
 from rag_service.api.services import IdentityDependency, Services, ServicesDependency
-from rag_service.api.streaming import unless_gone
+from rag_service.api.streaming import EventStreamResponse, unless_gone
 from rag_service.domain import Identity
 from rag_service.query.events import AnswerEvent
 
@@ -131,10 +131,12 @@ def _stream(
     if not services.settings.stream_enabled:
         raise StreamingDisabledError("Streamed answers are turned off here.", field="stream")
     options = body.stream_options
-    return ChunkStreamResponse(
+    usage = options is not None and options.include_usage
+    return EventStreamResponse(
         wire_events(model.answer(conversation, identity)),
-        ChunkWriter(key=uuid4(), model=body.model, include_usage=options is not None and options.include_usage),
+        encoder=ChunkEncoder(key=uuid4(), model=body.model, include_usage=usage),
         heartbeat_seconds=services.settings.heartbeat_seconds,
+        refuse=error_response,
     )
 
 

@@ -7,19 +7,12 @@ an error reply with its own status; a later one is an `error` event, and `[DONE]
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
-from typing import Any
 from uuid import UUID
 
 import msgspec
-import structlog
-from litestar import Request, Response
-from litestar.response.base import ASGIResponse
-from litestar.types import Receive, Scope, Send
 
-from rag_service.api.bodies import AnyRequest
-from rag_service.api.events import SSE, WireEvent
-from rag_service.api.openai_errors import error_event, error_response
+from rag_service.api.events import SSE, SSE_HEARTBEAT, WireEvent
+from rag_service.api.openai_errors import error_event
 from rag_service.api.openai_schemas import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -30,13 +23,9 @@ from rag_service.api.openai_schemas import (
     RagBody,
     Usage,
 )
-from rag_service.api.problems import ClientGoneError, Problem
+from rag_service.api.problems import Problem
 from rag_service.api.schemas import AnswerBody, DeltaData
-from rag_service.api.streaming import EventFeed, unless_gone
 
-log = structlog.get_logger(__name__)
-
-_HEARTBEAT = b": keep-alive\n\n"
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -73,8 +62,11 @@ def _rag(answer: AnswerBody) -> RagBody:
     )
 
 
-class ChunkWriter:
+class ChunkEncoder:
     """Writes the events of one answer as chunks, which all carry the same id and time."""
+
+    media_type = SSE
+    heartbeat = SSE_HEARTBEAT
 
     def __init__(self, *, key: UUID, model: str, include_usage: bool):
         """
@@ -87,12 +79,9 @@ class ChunkWriter:
         self._created = int(time.time())
         self._model = model
         self._include_usage = include_usage
+        self.opening = self._write([ChunkChoice(delta=Delta(role="assistant", content=""))])  # says whose words follow
 
-    def start(self) -> bytes:
-        """The chunk that says whose words follow."""
-        return self._write([ChunkChoice(delta=Delta(role="assistant", content=""))])
-
-    def write(self, event: WireEvent) -> bytes:
+    def encode(self, event: WireEvent) -> bytes:
         """What an event is in that API; nothing for those that it has no words for."""
         match event.data:
             case DeltaData(text=text):
@@ -121,70 +110,3 @@ class ChunkWriter:
             rag=None if answer is None else _rag(answer),
         )
         return b"data: " + msgspec.json.encode(chunk) + b"\n\n"
-
-
-class ChunkStreamResponse(Response[None]):
-    """A streamed reply whose status is decided by its first event, or by the first heartbeat that is due."""
-
-    def __init__(self, events: AsyncGenerator[WireEvent, None], writer: ChunkWriter, *, heartbeat_seconds: float):
-        super().__init__(None)
-        self._events = events
-        self._writer = writer
-        self._heartbeat_seconds = heartbeat_seconds
-
-    def to_asgi_response(  # type: ignore[override]  # the options that Litestar passes have no use here
-        self, app: None, request: Request[Any, Any, Any], **_: object
-    ) -> _ChunkStream:
-        return _ChunkStream(self._events, self._writer, self._heartbeat_seconds, request)
-
-
-class _ChunkStream(ASGIResponse):
-    def __init__(
-        self,
-        events: AsyncGenerator[WireEvent, None],
-        writer: ChunkWriter,
-        heartbeat_seconds: float,
-        request: AnyRequest,
-    ):
-        super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"}, media_type=SSE)
-        self._events = events
-        self._writer = writer
-        self._heartbeat_seconds = heartbeat_seconds
-        self._request = request
-        self._complete = False
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await unless_gone(receive, self._reply(scope, receive, send))
-        except ClientGoneError:
-            if not self._complete:  # the server reports the end of a complete reply as a disconnect, too
-                log.info("client_gone")
-
-    async def _reply(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with EventFeed(self._events) as feed:
-            first = await self._next(feed)
-            if isinstance(first, WireEvent) and isinstance(first.data, Problem):
-                self._complete = True
-                await error_response(first.data).to_asgi_response(None, self._request)(scope, receive, send)
-                return
-            self.headers.pop("content-length", None)
-            await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
-            await _send(send, self._writer.start())
-            item: WireEvent | bytes | None = first
-            while item is not None:
-                await _send(send, item if isinstance(item, bytes) else self._writer.write(item))
-                item = await self._next(feed)
-        self._complete = True
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _next(self, feed: EventFeed) -> WireEvent | bytes | None:
-        """The next event, or a heartbeat after silence."""
-        try:
-            return await feed.next(self._heartbeat_seconds)
-        except TimeoutError:
-            return _HEARTBEAT
-
-
-async def _send(send: Send, body: bytes) -> None:
-    if body:
-        await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -7,7 +7,7 @@ is being closed runs to its end, which it would not below Litestar's cancel scop
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -100,16 +100,31 @@ class EventStreamResponse(Response[None]):
     failure is then an `error` event.
     """
 
-    def __init__(self, events: AsyncGenerator[WireEvent, None], *, encoder: Encoder, heartbeat_seconds: float):
+    def __init__(
+        self,
+        events: AsyncGenerator[WireEvent, None],
+        *,
+        encoder: Encoder,
+        heartbeat_seconds: float,
+        refuse: Callable[[Problem], Response[Any]] = problem_response,
+    ):
+        """
+        Args:
+            events: what to write; closed at the end, also when the reader leaves.
+            encoder: how.
+            heartbeat_seconds: silence after which the encoder's heartbeat is sent.
+            refuse: makes the reply of a failure before any event.
+        """
         super().__init__(None)
         self._events = events
         self._encoder = encoder
         self._heartbeat_seconds = heartbeat_seconds
+        self._refuse = refuse
 
     def to_asgi_response(  # type: ignore[override]  # the options that Litestar passes have no use here
         self, app: None, request: Request[Any, Any, Any], **_: object
     ) -> _EventStream:
-        return _EventStream(self._events, self._encoder, self._heartbeat_seconds, request)
+        return _EventStream(self._events, self._encoder, self._heartbeat_seconds, self._refuse, request)
 
 
 class _EventStream(ASGIResponse):
@@ -118,13 +133,15 @@ class _EventStream(ASGIResponse):
         events: AsyncGenerator[WireEvent, None],
         encoder: Encoder,
         heartbeat_seconds: float,
+        refuse: Callable[[Problem], Response[Any]],
         request: AnyRequest,
     ):
-        headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(headers=headers, media_type=encoder.media_type)
         self._events = events
         self._encoder = encoder
         self._heartbeat_seconds = heartbeat_seconds
+        self._refuse = refuse
         self._request = request
         self._complete = False
 
@@ -139,15 +156,14 @@ class _EventStream(ASGIResponse):
         async with EventFeed(self._events) as feed:
             first = await self._next(feed)
             if isinstance(first, WireEvent) and isinstance(first.data, Problem):
-                refusal = problem_response(first.data).to_asgi_response(None, self._request)
+                refusal = self._refuse(first.data).to_asgi_response(None, self._request)
                 self._complete = True
                 await refusal(scope, receive, send)
                 return
             await self._start(send)
             item: WireEvent | bytes | None = first
             while item is not None:
-                body = item if isinstance(item, bytes) else self._encoder.encode(item)
-                await send({"type": "http.response.body", "body": body, "more_body": True})
+                await _send(send, item if isinstance(item, bytes) else self._encoder.encode(item))
                 item = await self._next(feed)
         self._complete = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -162,6 +178,12 @@ class _EventStream(ASGIResponse):
     async def _start(self, send: Send) -> None:
         self.headers.pop("content-length", None)
         await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
+        await _send(send, self._encoder.opening)
+
+
+async def _send(send: Send, body: bytes) -> None:
+    if body:
+        await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 def choose_encoder(request: AnyRequest) -> Encoder:

@@ -149,7 +149,7 @@ def test_stream_carries_the_events_in_order_and_the_same_final_as_the_plain_repl
 def test_stream_true_streams_from_the_plain_address(serve: Serve) -> None:
     with serve().stream("POST", ANSWER_URL, json={"query": QUESTION, "stream": True}) as response:
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert response.headers["cache-control"] == "no-cache"
+        assert response.headers["cache-control"] == "no-store"
         assert response.headers["x-accel-buffering"] == "no"
         assert "content-length" not in response.headers
         assert [name for name, _ in read_sse(response.iter_lines())] == EXPECTED
