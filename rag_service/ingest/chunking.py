@@ -1,7 +1,7 @@
 """Documents into chunks of a size, cut where the text itself pauses.
 
 A chunk is a slice of the stored text, never a rewriting of it, so that every citation offset
-follows by addition. Cuts fall between sections first, then paragraphs, lines, sentences, and inside
+follows by addition. Cuts fall between sections (a sheet of a workbook is one) first, then paragraphs, lines, sentences, and inside
 a sentence only when it is longer than a chunk.
 """
 
@@ -186,7 +186,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 class _HeadingLookup:
-    """Heading path at a character; positions must be asked for in rising order."""
+    """Heading path, or sheet, at a character; positions must be asked for in rising order."""
 
     def __init__(self, spans: Sequence[Span]):
         self._spans = spans
@@ -196,5 +196,6 @@ class _HeadingLookup:
         while self._next < len(self._spans) and self._spans[self._next].end <= position:
             self._next += 1
         if self._next < len(self._spans) and self._spans[self._next].start <= position:
-            return self._spans[self._next].location.headings
+            location = self._spans[self._next].location
+            return (location.sheet, *location.headings) if location.sheet else location.headings
         return Location().headings

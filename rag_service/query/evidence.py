@@ -68,6 +68,7 @@ class Evidence:
     support: float  # 0..1
     start: int = -1
     end: int = -1
+    is_copy: bool = False  # the claim stands there letter by letter
 
     @property
     def found(self) -> bool:
@@ -85,7 +86,7 @@ class Passage:
         """The best evidence for `claim` in this chunk."""
         for wording in claim.wordings:
             if place := self._find_wording(wording, claim):
-                return Evidence(1.0, *place)
+                return Evidence(1.0, *place, is_copy=True)
         if claim.quotations:
             quoted = self._find_quotations(claim)
             if quoted is None or claim.quoted_share >= _QUOTED_SHARE:

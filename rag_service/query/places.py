@@ -13,13 +13,23 @@ from rag_service.query.statement import WORD, Statement, any_matches
 from rag_service.text.normalise import normalise
 
 _CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
+_NAME_AND_VALUE = 2  # cells of a line such as "Product: Hex bolt M8 | Stock: 120"
 
 
-def locate(chunk: Chunk, start: int, end: int, claim: Statement, number_words: Mapping[str, str]) -> Location | None:
+def locate(
+    chunk: Chunk,
+    start: int,
+    end: int,
+    claim: Statement,
+    number_words: Mapping[str, str],
+    *,
+    is_copy: bool = False,
+) -> Location | None:
     """The place of characters [start, end) of the stored text, for a quote that carries `claim`.
 
     The place of the quote's first character. A quote over several cells has the place of the cell with
-    the number that the claim states; failing that, the range of all its cells. None if no span has it.
+    the number that the claim states; failing that, the range of all its cells. A claim that copies a line of
+    three cells or more states them all: which of them is meant, its numbers do not tell. None if no span has it.
     """
     spans = [span for span in chunk.spans if span.start < end and span.end > start]
     if not spans:
@@ -27,7 +37,8 @@ def locate(chunk: Chunk, start: int, end: int, claim: Statement, number_words: M
     cells = [span for span in spans if span.location.cell]
     if len(cells) < 2:
         return spans[0].location
-    stating = _stating_cells(chunk, cells, start, claim, number_words)
+    copies_line = is_copy and len(cells) > _NAME_AND_VALUE
+    stating = [] if copies_line else _stating_cells(chunk, cells, start, claim, number_words)
     return _merge([span.location for span in stating or cells])
 
 

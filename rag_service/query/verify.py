@@ -159,7 +159,7 @@ class _Checker:
             quote=quote,
             start=start,
             end=end,
-            location=locate(chunk, start, end, claim.statement, self._number_words),
+            location=locate(chunk, start, end, claim.statement, self._number_words, is_copy=found.is_copy),
         )
 
 

@@ -242,7 +242,8 @@ class SentenceStream:
                 return closed
             if following.end() == len(text) and not final:
                 return _WAIT
-            return closed if following[0] in SENTENCE_STARTERS else _NO
+            is_initial = len(following[0]) == 1 and text[following.end() : following.end() + 1] == "."  # "S. A."
+            return closed if following[0] in SENTENCE_STARTERS and not is_initial else _NO
         return closed
 
     def _unless_row(self, at: int, verdict: int, final: bool) -> int:

@@ -83,6 +83,18 @@ def test_sections_begin_chunks_of_their_own_and_are_named() -> None:
     assert "120 euros" in nodes[0].get_content(MetadataMode.NONE)
 
 
+def test_sheets_begin_chunks_of_their_own_and_are_named() -> None:
+    sheets = {"Allowances": "Item: Taxi | Limit: 45\n" * 8, "Payments": "No: R-104 | Paid: 2025-06-13\n" * 8}
+    text, spans = "", []
+    for sheet, rows in sheets.items():
+        part = f"Sheet: {sheet}\n{rows}\n"
+        spans.append(Span(start=len(text), end=len(text) + len(part), location=Location(sheet=sheet)))
+        text += part
+    nodes = chunk(text, spans, title="expenses")
+    assert [node.metadata["section"] for node in nodes] == ["Allowances", "Payments"]
+    assert ["R-104" in node.get_content(MetadataMode.NONE) for node in nodes] == [False, True]
+
+
 def test_title_and_section_stand_before_the_text_that_is_embedded() -> None:
     embedded = chunk_markdown(GUIDE)[1].get_content(MetadataMode.EMBED)
     assert embedded.startswith("Travel\nTrains\n")

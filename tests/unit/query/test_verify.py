@@ -253,12 +253,19 @@ ROW = row_hit(["Product: Hex bolt M8", "Stock: 120", "Price: 0,35 €", "Minimum
         ("Hex bolt M8: stock 120, minimum 40 [C1].", "B12:D12"),
         ("The product Hex bolt M8 has a stock, a price and a minimum [C1].", "A12:D12"),
         ("Product: Hex bolt M8 [C1]", "A12"),
+        ("Product: Hex bolt M8 | Stock: 120 | Price: 0,35 € | Minimum: 40 [C1]", "A12:D12"),
     ],
 )
 def test_the_place_is_the_cell_that_states_the_number(answer: str, cell: str) -> None:
     (citation,) = verify_answer(answer, [ROW]).citations
     assert citation.status is V
     assert citation.location == Location(sheet="Stocks", cell=cell, row=12)
+
+
+def test_a_copied_line_is_placed_as_a_whole_when_only_one_of_its_cells_holds_a_number() -> None:
+    row = row_hit(["Item: Taxi", "Limit (€): 45", "Approved by: Finance director"], 6)
+    (citation,) = verify_answer("Item: Taxi | Limit (€): 45 | Approved by: Finance director [C1]", [row]).citations
+    assert citation.location == Location(sheet="Stocks", cell="A6:C6", row=6)
 
 
 def test_numbers_under_another_heading_of_the_row_do_not_verify() -> None:

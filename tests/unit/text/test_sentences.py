@@ -29,6 +29,7 @@ def split(text: str, language: str | None = None) -> list[str]:
         ("en", ["Acme Inc. was founded by J. R. Smith in the U.S. in 1990.", "It grew, e.g. in Asia.", "See No. 5."]),
         ("en", ["He lives in the U.S.", "The rate is 3.5 %.", "Dr. Who met Mr. X at 5 p.m. on Monday."]),
         ("en", ['She said "no."', "(Really.)", "Then [...] she left..."]),
+        ("fr", ["Talleres Aranda, S. L., en Huesca, et Pinos, S. A., livrent.", "L'usine ferme en août."]),
         (None, ["Sr. Pérez met Mme Curie and Dr. No. 5 stayed.", "The end."]),
     ],
 )
