@@ -25,6 +25,9 @@ from rag_service.errors import DefinitionError
 _Model = TypeVar("_Model", bound=BaseModel)
 Tier = Literal["critical", "high", "medium", "low"]
 Language = Literal["es", "fr", "en"]
+# Raised whenever this code makes other text, chunks or index terms of the same documents than before.
+CHUNKS_MADE_AS = 2
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml, where it was built in, is ten times as fast
 
 
@@ -115,6 +118,7 @@ class IndexDefinition(_Strict):
     def fingerprint(self, *, embedding_model: str, dimension: int) -> str:
         """Hash of everything that decides what the chunks are; a change means: ingest again."""
         parts = {
+            "code": CHUNKS_MADE_AS,
             "ingest": self.ingest.model_dump(mode="json"),
             "embedding_model": embedding_model,
             "dimension": dimension,

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 import Stemmer
 
+from rag_service.text.irregular_forms import BASES
 from rag_service.text.stopwords import STOP_WORDS, TELLING_WORDS
 
 LANGUAGES = ("es", "fr", "en")
@@ -42,8 +43,14 @@ _RESTORED_ENDINGS = {
     ),
     "en": (),
 }
-# What Snowball's French leaves apart: forms of one word, mended on the folded stem, each rule in turn.
+# What Snowball leaves apart: forms of one word, mended on the folded stem, each rule in turn.
 _MENDED_STEMS = {
+    "es": (
+        (re.compile(r"(?<=[a-z])ie(?=[bcdfgjlmnpqrstvxyz]+$)"), "e"),  # cierra: cerrar
+        (re.compile(r"(?<![qg])ue(?=[bcdfgjlmnpqrstvxyz]+$)"), "o"),  # renueva: renovar
+        (re.compile(r"(?:z?c|z|qu)$"), "c"),  # saque, empiece, conozca, luz: sacar, empezar, conocer, luces
+        (re.compile(r"gu$"), "g"),  # pague: pagar
+    ),
     "fr": (
         (re.compile(r"(?<=..[tv])(?:ien[st]?|iennent|enu)$"), "en"),  # obtient, prévenu: obtenir, prévenir
         (re.compile(r"(?<=...)aison$"), ""),  # livraison: livrer
@@ -126,6 +133,8 @@ def _term(word: str, language: str) -> str | None:
         return word
     if (known := _IRREGULAR.get(language, {}).get(word)) is not None:
         return known
+    if language == "en":
+        word = BASES.get(word, word)
     for ending, restored in _RESTORED_ENDINGS[language]:
         word, count = ending.subn(restored, word)
         if count:

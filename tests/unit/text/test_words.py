@@ -32,6 +32,16 @@ from rag_service.text.words import detect_language, fold, is_stop_word, terms, w
         ("loyer de 84 000 € hors taxes", "loyer : 84000 € hors taxes", "fr"),
         ("applications", "application", "en"),
         ("Requirements", "requirement", "en"),
+        ("is paid", "pays", "en"),
+        ("written", "writing", "en"),
+        ("children", "child", "en"),
+        ("cierra", "cerrar", "es"),
+        ("renueva", "renovación", "es"),
+        ("pague", "pagar", "es"),
+        ("saqué", "sacar", "es"),
+        ("empiece", "empezar", "es"),
+        ("conozcan", "conocer", "es"),
+        ("luz", "luces", "es"),
     ],
 )
 def test_spellings_of_one_word_give_one_term(first: str, second: str, language: str) -> None:
@@ -41,6 +51,13 @@ def test_spellings_of_one_word_give_one_term(first: str, second: str, language: 
 @pytest.mark.parametrize(("first", "second"), [("pays", "paie"), ("maison", "main"), ("raison", "rayon"), ("os", "o")])
 def test_different_french_words_stay_apart(first: str, second: str) -> None:
     assert terms(first, "fr") != terms(second, "fr")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("agua", "aguja"), ("queso", "caso"), ("hielo", "hilo"), ("puerto", "parte")]
+)
+def test_different_spanish_words_stay_apart(first: str, second: str) -> None:
+    assert terms(first, "es") != terms(second, "es")
 
 
 @pytest.mark.parametrize("question", ["Jusqu'à qui ?", "Puis-je, si quelqu’un le veut ?", "Lorsqu’il faut, dois-je ?"])
