@@ -28,7 +28,7 @@ from rag_service.ingest.sandbox_child import OUT_OF_MEMORY, Reply, Success, fram
 # -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
 _FLAGS = ("-I", "-S", "-B", "-X", "utf8")
 _BOOT = "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.ingest.sandbox_child import main; main()"
-_ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH also keeps pypdf from running `jbig2dec`
+_ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH: there is nothing that a parser may run
 _PIPE_CHUNK = 1024 * 1024
 _MAX_COMPLAINT = 8_192  # bytes of stderr kept for the log
 _ERRORS = {error.code: error for error in (DocumentError, UnsupportedMediaError, TooLargeError)}
@@ -157,7 +157,7 @@ async def _interpret(output: bytes, exit_code: int | None, complaint: bytes, nam
     except msgspec.MsgspecError as error:
         last_words = complaint.decode(errors="replace").strip()
         cause = ChildFailure(f"exit code {exit_code}, {type(error).__name__}: {last_words}")
-        raise _ended_badly(exit_code, name) from cause
+        raise _ended_badly(exit_code, last_words, name) from cause
     if isinstance(reply, Success):
         spans: list[Span] = []
         for batch in reply.spans:
@@ -170,8 +170,10 @@ async def _interpret(output: bytes, exit_code: int | None, complaint: bytes, nam
     raise _ERRORS.get(reply.code, DocumentError)(reply.message) from origin
 
 
-def _ended_badly(exit_code: int | None, name: str) -> DocumentError:
+def _ended_badly(exit_code: int | None, last_words: str, name: str) -> DocumentError:
     """No reply: judge by how the child ended."""
+    if exit_code == -signal.SIGABRT and not last_words:
+        return _too_hungry(name)  # PDFium, where it is given no memory; the C library aborts with a word on stderr
     if exit_code == -signal.SIGXCPU:
         return _too_slow(name)
     if exit_code == -signal.SIGKILL:  # not by us: the hard CPU limit, or the kernel short of memory

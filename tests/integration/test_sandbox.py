@@ -81,8 +81,8 @@ async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> 
             DocumentError,
             "XML declarations",
         ),
-        (pdf_bomb, "a.pdf", TooLargeError, "unpacks to far more"),
-        (pdf_of_many_operations, "a.pdf", DocumentError, "far more data|too long|too much"),
+        (pdf_bomb, "a.pdf", TooLargeError, "too much memory"),
+        (pdf_of_many_operations, "a.pdf", TooLargeError, "too much memory"),
         (gigabyte_of_zeros, "a.xlsx", TooLargeError, "far more data"),
         (lambda: samples.word("x")[:-200], "a.docx", DocumentError, "damaged"),
         (lambda: b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(200), "a.pdf", UnsupportedMediaError, "image"),
@@ -146,7 +146,13 @@ async def test_output_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children:
 
 @pytest.mark.parametrize(
     "code",
-    ["import os\nos.abort()\nresult = 0", "import os\nos._exit(7)\nresult = 0", "raise SystemExit\nresult = 0"],
+    [
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\nresult = 0",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTRAP)\nresult = 0",
+        "import os\nos.write(2, b'free(): invalid pointer')\nos.abort()\nresult = 0",
+        "import os\nos._exit(7)\nresult = 0",
+        "raise SystemExit\nresult = 0",
+    ],
 )
 async def test_crash_becomes_an_error_with_its_cause(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     inside(monkeypatch, code)

@@ -21,7 +21,7 @@ LATER = {
     "nltk": "never",
     "tiktoken": "at the first count of tokens",
     "matplotlib": "never",
-    "pypdf": "in the parser's subprocess",
+    "pypdfium2": "in the parser's subprocess",
     "openpyxl": "in the parser's subprocess",
     "docx": "in the parser's subprocess",
     "opentelemetry.sdk": "where traces are sent",

@@ -114,19 +114,36 @@ def far_corner_xlsx() -> bytes:
     return saved(book)
 
 
-def pdf_with_stream(stream: bytes, *, filters: str = "") -> bytes:
-    """A one-page PDF around a raw content stream."""
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R"
-        b"/Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
-        b"<</Length %d%s>>stream\n%s\nendstream" % (len(stream), filters.encode(), stream),
-    ]
+def pdf_of_objects(*objects: bytes, trailer: bytes = b"") -> bytes:
+    """A PDF of objects written by hand; the first is the catalog."""
     out, offsets = bytearray(b"%PDF-1.4\n"), []
     for number, body in enumerate(objects, start=1):
         offsets.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 5\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    return bytes(out + b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % start)
+    start, size = len(out), len(objects) + 1
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % size + b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    return bytes(out + b"trailer<</Size %d/Root 1 0 R%s>>\nstartxref\n%d\n%%%%EOF" % (size, trailer, start))
+
+
+def stream(content: bytes, *, keys: str = "") -> bytes:
+    return b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), keys.encode(), content)
+
+
+def pdf_with_stream(
+    content: bytes,
+    *,
+    filters: str = "",
+    font: str = "Helvetica",
+    unicode: Mapping[str, str] | None = None,
+) -> bytes:
+    """A one-page PDF around a raw content stream, with one font, /F1; `unicode` says what its letters stand for."""
+    letters = [f"<{ord(letter):02x}><{text.encode('utf-16-be').hex()}>" for letter, text in (unicode or {}).items()]
+    meanings = ["begincmap", f"{len(letters)} beginbfchar", *letters, "endbfchar endcmap"]
+    return pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        stream(content, keys=filters),
+        b"<</Type/Font/Subtype/Type1/BaseFont/%s%s>>" % (font.encode(), b"/ToUnicode 6 0 R" if unicode else b""),
+        stream("\n".join(meanings).encode()),
+    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
 from fpdf import FPDF
 
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.ingest.parse import parse
-from rag_service.ingest.parse.pdf import is_two_column, tidy
+from rag_service.ingest.parse.pdf import MAX_PAGES, is_two_column, tidy
 from tests.unit.parse import samples
 
 
@@ -67,13 +65,16 @@ def test_spacing_is_tidied_without_touching_words() -> None:
     assert tidy("   A   b\n\n\n\n$      5      (3)\nco-\nop  ") == "A  b\n\n$ 5  (3)\nco-\nop"
 
 
-def test_rotated_page_is_read() -> None:
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_a_table_on_a_turned_page_keeps_its_rows(angle: int) -> None:
     file = FPDF()
     file.add_page()
     file.set_font("Helvetica", size=12)
-    with file.rotation(90, x=60, y=100):
-        file.text(60, 100, "Sideways words")
-    assert "Sideways words" in parse(bytes(file.output()), file_name="a.pdf").text
+    with file.rotation(angle, x=100, y=150):
+        for y, row in enumerate([("Sideways words", "2023"), ("Net income", "1,058")]):
+            for x in (1, 0):
+                file.text(60 + 60 * x, 150 + 5 * y, row[x])
+    assert parse(bytes(file.output()), file_name="a.pdf").text == "Sideways words  2023\nNet income  1,058"
 
 
 def test_empty_user_password_opens() -> None:
@@ -96,9 +97,43 @@ def test_unreadable_pdf_is_refused_with_its_reason(data: bytes, says: str) -> No
         parse(data, file_name="a.pdf")
 
 
-def test_stream_that_unpacks_beyond_the_limit_is_refused() -> None:
-    bomb = zlib.compress(zlib.compress(bytes(300 * 2**20), 9), 9)
-    data = samples.pdf_with_stream(bomb, filters="/Filter[/FlateDecode/FlateDecode]")
-    assert len(data) < 100_000
-    with pytest.raises(TooLargeError, match="unpacks to far more data"):
+def pages(count: int, *objects: bytes, trailer: bytes = b"") -> bytes:
+    kids = b"4 0 R " * count
+    tree = b"<</Type/Pages/Kids[3 0 R %s]/Count %d/MediaBox[0 0 200 200]>>" % (kids, count + 1)
+    font = b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+    return samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R/Lang(es-MX)>>",
+        tree,
+        b"<</Type/Page/Parent 2 0 R/Contents 5 0 R/Resources %s>>" % font,
+        *(objects or (b"<</Type/Page/Parent 2 0 R>>",)),
+        samples.stream(b"BT /F1 9 Tf 20 100 Td (Readable) Tj ET"),
+        trailer=trailer,
+    )
+
+
+def test_a_damaged_page_leaves_the_others_readable() -> None:
+    document = parse(pages(2, b"<</Type/Nothing"), file_name="a.pdf")
+    assert document.text == "Readable"
+    assert document.metadata["pages_without_text"] == [2, 3]
+
+
+def test_the_declared_language_is_kept() -> None:
+    assert parse(pages(0), file_name="a.pdf").language == "es"
+
+
+def test_an_encryption_of_an_unknown_kind_is_said() -> None:
+    data = pages(0, trailer=b"/Encrypt<</Filter/Unheard>>/ID[<00><00>]")
+    with pytest.raises(DocumentError, match="encrypted in a way that this service cannot open"):
+        parse(data, file_name="a.pdf")
+
+
+@pytest.mark.parametrize("count", [MAX_PAGES, 1_000_000])
+def test_too_many_pages_are_refused(count: int) -> None:
+    with pytest.raises(TooLargeError, match=f"has {count + 1:,} pages"):
+        parse(pages(count), file_name="a.pdf")
+
+
+def test_a_page_of_more_characters_than_any_page_holds_is_refused() -> None:
+    data = samples.pdf_with_stream(b"BT /F1 9 Tf 20 100 Td " + b"(%s) Tj " % (b"word " * 6_000) * 40 + b"ET")
+    with pytest.raises(TooLargeError, match=r'Page 1 of "a\.pdf" unpacks to far more data'):
         parse(data, file_name="a.pdf")
