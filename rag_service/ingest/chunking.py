@@ -1,8 +1,8 @@
 """Documents into chunks of a size, cut where the text itself pauses.
 
 A chunk is a slice of the stored text, never a rewriting of it, so that every citation offset
-follows by addition. Cuts fall between sections (a sheet of a workbook is one) first, then paragraphs, lines, sentences, and inside
-a sentence only when it is longer than a chunk.
+follows by addition. Cuts fall between sections (a sheet of a workbook is one) first, then paragraphs,
+lines, sentences, and inside a sentence only when it is longer than a chunk.
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@ last message, which must be a `GroundedMessage`; other LLMs read that as a plain
 
 A sentence scores by the share of the question's idf mass that it holds, by its cosine to the
 question, by the relevance of its passage, and by whether it holds the kind of thing asked for: a
-number for "how many", a date for "when", a name for "who".
+number for "how many", a date for "when", a name for "who". Beside the best one stands only what says
+more about what was asked: a sentence with a word of the question in it or next to the best one, and of
+the rows of its table only those that answer as much of the question, or another part of it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ from llama_index.core.llms import CustomLLM
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
-from rag_service.text.sentences import split_sentences
+from rag_service.models.asked_kinds import kind_asked
+from rag_service.models.quotable import LIST_LENGTH, Unit, read_units
 from rag_service.text.words import LANGUAGES, fold, terms, words
 
 log = structlog.get_logger(__name__)
@@ -43,12 +44,6 @@ MODEL_NAME = "extractive"
 MAX_SENTENCES = 3
 _EMBEDDED = 16  # sentences compared by cosine: the lexically best
 _LEAST_SHARE = 0.55  # a further sentence must reach this share of the best one's score
-_LEAST_WORDS = 3
-_LIST_LENGTH = 900  # characters of a list that is quoted whole
-_LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
-_ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
-_RULE_FOLLOWS = re.compile(r"\s*+\|-")
-_BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 _LEAD_BONUS = 0.5  # for the first sentences under a heading that is what the question asks for
 _LEAD_SENTENCES = 2
 _ASKED_FOR = 0.5  # of the question's idf mass: then a heading is what the question asks for
@@ -58,44 +53,6 @@ _EQUIVALENT_SHARE = 0.7  # of a word's weight, for its synonyms
 _COSINE_SHARE = 0.5
 _NEXT_BONUS = 0.2  # for the sentence after the best one; XQuAD gold found: en 0.945 → 0.949, es 0.918 → 0.926
 _BEFORE_BONUS = 0.1
-
-_NUMBER = re.compile(
-    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|"
-    r"seventy|eighty|ninety|hundred|thousand|million|billion|half|"
-    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|quince|veint\w*|treinta|cuarenta|cincuenta|sesenta|"
-    r"setenta|ochenta|noventa|cien|ciento|mil|millones|mitad|"
-    r"deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|quinze|vingt|trente|quarante|cinquante|"
-    r"soixante|cents?|mille|millions?|milliards?|moitie|tiers)\b"
-)
-_DATE = re.compile(
-    r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}\b|\b(?:enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|"
-    r"octubre|noviembre|diciembre|janvier|fevrier|mars|avril|mai|juin|juillet|aout|septembre|octobre|novembre|decembre|"
-    r"january|february|march|april|may|june|july|august|september|october|november|december|"
-    r"lunes|martes|miercoles|jueves|viernes|sabado|domingo|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|veille|matin|midi|soir|\d{1,2} ?h\b(?: ?\d\d\b)?|horas?|heures?|"
-    r"dias?|meses|mes|semanas?|anos?|jours?|mois|semaines?|ans?|annees?|days?|months?|weeks?|years?|century|siglo|siecle)\b"
-)
-_NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
-_MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|euros?|dollars?|pounds?|d[oó]lares)\b", re.IGNORECASE)
-# "What … cost" is looked for from the first "what" of a line alone: from each, a long question would take seconds.
-_ASKS_MONEY = re.compile(
-    r"\b(?:cuanto (?:cuesta|vale|se paga|cobr|hay que pagar)|que (?:coste|precio|tasa|importe|cuantia)|"
-    r"combien (?:coute|coutent|vaut|paie|paye|gagne|touche))|"
-    r"^(?>.*?\bhow much (?:does|do|is|are|will|can|may) ).*(?:cost|pay|fee|price|borrow|charge|get|receive)|"
-    r"^(?>.*?\bwhat ).*(?:cost|fee|price)|"
-    r"^(?>.*?\bquel(?:le)? ).*(?:cout|prix|tarif|montant)",
-    re.MULTILINE,
-)
-_ASKS_NUMBER = re.compile(
-    r"\b(?:how (?:many|much|long|old|far|often|large|big|high)|cuant[oa]s?|combien|what (?:percentage|amount|number)|"
-    r"que (?:porcentaje|cantidad|importe|numero)|quel(?:le)? (?:montant|pourcentage|nombre|quantite|est le taux))\b"
-)
-_ASKS_DATE = re.compile(
-    r"\b(?:when|(?:what|which) (?:year|date|day|month|time)|cuando|que (?:ano|fecha|dia|mes)|que hora|quand|"
-    r"quel(?:le)?s? (?:annee|date|jour|mois|heure)s?|"
-    r"deadline|plazo|delai)\b"
-)
-_ASKS_NAME = re.compile(r"\b(?:who|whom|whose|where|which|quien(?:es)?|donde|qui|ou|quel(?:le)?s?)\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +91,18 @@ class Sentence:
     """A candidate sentence of the answer."""
 
     mark: int  # number of its passage
-    position: int  # among the sentences of the passage, from 0
-    text: str
+    unit: Unit
     score: float  # the higher the better; about 1.5 for a full match
-    share: float  # of the question's idf mass, 0..1
+    held: frozenset[int] = frozenset()  # which words of the question it holds itself, headings aside
+
+    @property
+    def text(self) -> str:
+        return self.unit.text
+
+    @property
+    def table(self) -> tuple[int, str] | None:
+        """The table that it is a row of."""
+        return None if self.unit.table is None else (self.mark, self.unit.table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,39 +181,85 @@ def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
     if not sentences:
         return [refusal]
     pieces: list[str] = []
-    for number, sentence in enumerate(sentences):
-        pieces.append(("\n\n" if number else "") + sentence.text)
+    previous: Sentence | None = None
+    for sentence in sentences:
+        if previous is not None and sentence.unit.header and sentence.table == previous.table:
+            pieces.append("\n" + sentence.text)  # one more row below the same header
+        else:
+            pieces.append(("\n\n" if previous else "") + sentence.unit.with_header)
         pieces.append(f" [C{sentence.mark}]")
+        previous = sentence
     return pieces
 
 
 async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) -> list[Sentence]:
     """The best sentences of the shown passages, best first; empty when none fits."""
-    candidates = _candidates(evidence, _weigh(evidence))
-    candidates.sort(key=lambda candidate: -candidate.score)
-    if embedding is not None and candidates:
+    everything = _candidates(evidence, _weigh(evidence))
+    if not everything:
+        return []
+    shared = _shared_by_rows(everything)
+    candidates = sorted(everything, key=lambda candidate: -candidate.score)
+    if embedding is not None:
         try:
             candidates = await _add_cosine(evidence.question, candidates[:_EMBEDDED], embedding)
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
-    best = candidates[0].score if candidates else 0.0
+    if rows := _whole_table(candidates[0], everything, shared):
+        return rows
     chosen: list[Sentence] = []
     for candidate in _lift_neighbours(candidates):
-        if len(chosen) == MAX_SENTENCES or candidate.score < _LEAST_SHARE * best:
+        if len(chosen) == MAX_SENTENCES or candidate.score < _LEAST_SHARE * candidates[0].score:
             break
-        if all(fold(candidate.text) not in fold(other.text) for other in chosen):
+        is_new = all(fold(candidate.text) not in fold(other.text) for other in chosen)
+        if is_new and (not chosen or _says_more(candidate, chosen[0], shared)):
             chosen.append(candidate)
-    return chosen
+    tables = [sentence.table for sentence in chosen]
+    return sorted(
+        chosen, key=lambda sentence: tables.index(sentence.table) if sentence.table else chosen.index(sentence)
+    )
+
+
+def _shared_by_rows(candidates: Sequence[Sentence]) -> dict[tuple[int, str], frozenset[int]]:
+    """Words of the question that every row of a table holds, such as names of columns: they tell no row apart."""
+    shared: dict[tuple[int, str], frozenset[int]] = {}
+    for candidate in candidates:
+        if candidate.table is not None:
+            shared[candidate.table] = shared.get(candidate.table, candidate.held) & candidate.held
+    return shared
+
+
+def _whole_table(
+    best: Sentence, candidates: Sequence[Sentence], shared: Mapping[tuple[int, str], frozenset[int]]
+) -> list[Sentence]:
+    """All rows of the best one's table, where the question names none ("which is the cheapest?") and they are few."""
+    if best.table is None or best.held != shared[best.table]:
+        return []
+    rows = [candidate for candidate in candidates if candidate.table == best.table]
+    is_quotable = len(rows) > 1 and sum(len(row.text) for row in rows) <= LIST_LENGTH
+    return sorted(rows, key=lambda row: row.unit.position) if is_quotable else []
+
+
+def _says_more(candidate: Sentence, best: Sentence, shared: Mapping[tuple[int, str], frozenset[int]]) -> bool:
+    """Whether it belongs beside the best one."""
+    if candidate.table is not None and candidate.table == best.table:
+        told, told_by_best = (row.held - shared[candidate.table] for row in (candidate, best))
+        return not told < told_by_best
+    return bool(candidate.held) or abs(_distance(candidate, best)) == 1
+
+
+def _distance(sentence: Sentence, best: Sentence) -> int:
+    """1 for what goes on where the best one ends, -1 for what leads to it; rows of tables do neither."""
+    if sentence.mark != best.mark or sentence.table or best.table:
+        return 0
+    return sentence.unit.position - best.unit.position
 
 
 def _lift_neighbours(candidates: Sequence[Sentence]) -> list[Sentence]:
     """The best first, and what stands beside it lifted: "It does so in …" shares no word with the question."""
-    if not candidates:
-        return []
     best, *rest = candidates
 
     def lifted(candidate: Sentence) -> float:
-        distance = candidate.position - best.position if candidate.mark == best.mark else 0
+        distance = _distance(candidate, best)
         return candidate.score + (_NEXT_BONUS if distance == 1 else _BEFORE_BONUS if distance == -1 else 0.0)
 
     rest = [replace(candidate, score=min(best.score, lifted(candidate))) for candidate in rest]
@@ -257,7 +268,7 @@ def _lift_neighbours(candidates: Sequence[Sentence]) -> list[Sentence]:
 
 def _weigh(evidence: Evidence) -> list[_Asked]:
     """What the question asks for; a word that no chunk holds in any form cannot tell sentences apart."""
-    own = {term for language in {evidence.language, *LANGUAGES} for term in terms(evidence.question, language)}
+    own = _forms(evidence.question)
     grouped: dict[int | str, dict[str, float]] = {}
     for term in own | evidence.equivalents.keys():
         if term in evidence.weights:
@@ -271,24 +282,30 @@ def _weigh(evidence: Evidence) -> list[_Asked]:
 
 def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
     total = sum(word.weight for word in asked)
-    kind = _kind_asked(fold(evidence.question))
+    kind = kind_asked(fold(evidence.question))
     found = []
     for mark, hit in enumerate(evidence.hits, start=1):
-        headed = set(terms(_headings(hit), evidence.language))
-        match = _section_match(hit, asked, evidence.language)
+        headed = _forms(" ".join(_headings(hit)))
+        match = _section_match(hit, asked)
         lead = _LEAD_BONUS * match
-        units = _units(hit.chunk.text, evidence.language, whole_list=match >= _ASKED_FOR)
-        for number, sentence in enumerate(units):
-            held = set(terms(sentence, evidence.language))
+        units = read_units(hit.chunk.text, evidence.language, headings=_headings(hit), whole_list=match >= _ASKED_FOR)
+        for number, unit in enumerate(units):
+            held = _forms(unit.text)
             share = _share(asked, held, headed) / total if total else 0.0
             score = (
                 share
                 + _PASSAGE_SHARE * _standing(hit, evidence.hits)
-                + (kind.bonus if kind and kind.stands_in(sentence) else 0.0)
+                + (kind.bonus if kind and kind.stands_in(unit.text) else 0.0)
                 + (lead if number < _LEAD_SENTENCES else 0.0)
             )
-            found.append(Sentence(mark=mark, position=number, text=sentence, score=score, share=share))
+            own = frozenset(place for place, word in enumerate(asked) if word.held_by(held))
+            found.append(Sentence(mark=mark, unit=unit, score=score, held=own))
     return found
+
+
+def _forms(text: str) -> set[str]:
+    """Its words as they are written and their stems in every language: documents are in others than the question."""
+    return {*words(text), *(term for language in LANGUAGES for term in terms(text, language))}
 
 
 def _share(asked: Sequence[_Asked], held: set[str], headed: set[str]) -> float:
@@ -296,51 +313,21 @@ def _share(asked: Sequence[_Asked], held: set[str], headed: set[str]) -> float:
     return sum(max(word.held_by(held), _HEADING_SHARE * word.held_by(headed)) for word in asked)
 
 
-def _section_match(hit: Hit, asked: Sequence[_Asked], language: str) -> float:
+def _section_match(hit: Hit, asked: Sequence[_Asked]) -> float:
     """Share of the question's idf mass in the heading right above a passage, the document's title aside."""
     path = hit.chunk.spans[0].location.headings if hit.chunk.spans else ()
     if len(path) < 2 or not asked:
         return 0.0
-    heading = set(terms(path[-1], language))
+    heading = _forms(path[-1])
     return sum(word.held_by(heading) for word in asked) / sum(word.weight for word in asked)
 
 
-def _headings(hit: Hit) -> str:
-    paths = dict.fromkeys(heading for span in hit.chunk.spans for heading in span.location.headings)
-    return " ".join([hit.chunk.document.title, *paths])
-
-
-def _units(text: str, language: str, *, whole_list: bool) -> list[str]:
-    """Sentences worth quoting: no headings, no header rows of tables; a sentence that announces a
-    list ("You need:") takes the list with it, and so does the heading that the question asks for."""
-    bounds = split_sentences(text, language=language)
-    units: list[str] = []
-    taken = 0  # end of the list that a heading took
-    for number, (start, end) in enumerate(bounds):
-        sentence = text[start:end].strip()
-        if start < taken or sentence.startswith("#"):
-            continue
-        if whole_list and not units and _LIST_ITEM.match(sentence):
-            taken = _end_of_list(text, bounds, number)
-            sentence = text[start:taken].strip()
-        elif sentence.endswith(":"):
-            last = _end_of_list(text, bounds, number)
-            sentence = text[start:last].strip() if last > end else ""
-        is_header_row = "\n" not in sentence and sentence.startswith("|") and bool(_RULE_FOLLOWS.match(text, end))
-        cleaned = _clean(sentence)
-        if not is_header_row and len(words(cleaned)) >= _LEAST_WORDS:
-            units.append(cleaned)
-    return units
-
-
-def _end_of_list(text: str, bounds: Sequence[tuple[int, int]], number: int) -> int:
-    """Where the list or table ends that begins with, or right after, the sentence of that number."""
-    start, last = bounds[number]
-    for _, following in islice(bounds, number + 1, None):
-        if following - start > _LIST_LENGTH or not _ITEM_FOLLOWS.match(text, last):
-            break
-        last = following
-    return last
+def _headings(hit: Hit) -> list[str]:
+    """The document's title and all headings, and sheets, that the passage stands under."""
+    places = [span.location for span in hit.chunk.spans]
+    sheets = dict.fromkeys(f"Sheet: {place.sheet}" for place in places if place.sheet)  # as their line reads
+    paths = dict.fromkeys(heading for place in places for heading in place.headings)
+    return [hit.chunk.document.title, *sheets, *paths]
 
 
 def _standing(hit: Hit, hits: Sequence[Hit]) -> float:
@@ -354,31 +341,6 @@ def _rating(hit: Hit) -> float:
     return max(0.0, hit.scores.relevance if fused is None else fused)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Kind:
-    """A kind of thing that questions ask for."""
-
-    asked_by: re.Pattern[str]  # in a folded question
-    pattern: re.Pattern[str]  # of such a thing
-    folded: bool  # whether the pattern is one of folded text
-    bonus: float  # for a sentence that holds one
-
-    def stands_in(self, sentence: str) -> bool:
-        return self.pattern.search(fold(sentence) if self.folded else sentence) is not None
-
-
-_KINDS = (
-    _Kind(asked_by=_ASKS_MONEY, pattern=_MONEY, folded=False, bonus=0.3),
-    _Kind(asked_by=_ASKS_NUMBER, pattern=_NUMBER, folded=True, bonus=0.15),
-    _Kind(asked_by=_ASKS_DATE, pattern=_DATE, folded=True, bonus=0.15),
-    _Kind(asked_by=_ASKS_NAME, pattern=_NAME, folded=False, bonus=0.1),
-)
-
-
-def _kind_asked(question: str) -> _Kind | None:
-    return next((kind for kind in _KINDS if kind.asked_by.search(question)), None)
-
-
 async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> list[Sentence]:
     query = np.asarray(await embedding.aget_query_embedding(question))
     vectors = np.asarray(await embedding.aget_text_embedding_batch([candidate.text for candidate in candidates]))
@@ -389,11 +351,3 @@ async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: 
         for candidate, cosine in zip(candidates, cosines, strict=True)
     ]
     return sorted(rated, key=lambda candidate: -candidate.score)
-
-
-def _clean(sentence: str) -> str:
-    """A sentence in one line and without its list bullet; a list keeps its lines."""
-    lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
-    if any(_LIST_ITEM.match(line) for line in lines[1:]):
-        return "\n".join(lines)
-    return _BULLET.sub("", " ".join(lines)).strip()

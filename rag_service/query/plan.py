@@ -13,7 +13,7 @@ from rag_service.domain import Filters
 from rag_service.store.lexical import QueryTerm
 from rag_service.text.words import LANGUAGES, detect_language, terms, words
 
-FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages: names match across languages
+FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages, and itself: names match across languages
 SYNONYM_WEIGHT = 0.7  # an equivalent expression counts a little less than the asker's own
 _MAX_TERMS = 64  # of a question; longer ones are texts, and their head says what they are about
 _MAX_NAME_WORDS = 4  # a place name, or a file name with blanks
@@ -145,8 +145,11 @@ def _terms_of(word: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=100_000)
 def _foreign_terms_of(word: str, language: str) -> tuple[str, ...]:
-    """The stems of a word in the other languages."""
-    return tuple(term for other in LANGUAGES if other != language for term in terms(word, other))
+    """The stems of a word in the other languages, and the word as it is written.
+
+    That is how documents hold it whose language cannot be told, such as tables of names and figures.
+    """
+    return (*(term for other in LANGUAGES if other != language for term in terms(word, other)), word)
 
 
 @lru_cache(maxsize=20_000)

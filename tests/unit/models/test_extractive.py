@@ -170,3 +170,65 @@ async def test_it_streams_like_any_other_llm() -> None:
 async def test_a_chat_without_evidence_is_refused_with_the_mend() -> None:
     with pytest.raises(ModelOutputError, match="configure a chat model"):
         await ExtractiveLLM().astream_chat([ChatMessage(role=MessageRole.USER, content="Hello")])
+
+
+def rows_hit(*lines: str, sheet: str = "Limits") -> Hit:
+    text = "\n".join((f"Sheet: {sheet}", *lines))
+    hit = make_hit(text, 1)
+    return replace(hit, chunk=replace(hit.chunk, spans=(Span(start=0, end=len(text), location=Location(sheet=sheet)),)))
+
+
+LIMITS = rows_hit(
+    "Item: Hotel Paris | Limit: 165 | Approved by: Head of unit",
+    "Item: Hotel elsewhere | Limit: 120 | Approved by: Head of unit",
+    "Item: Dinner | Limit: 32.5 | Approved by: Head of unit",
+    "Item: Taxi | Limit: 45 | Approved by: Finance director",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("limit for a taxi", ["Taxi"]),
+        ("limit of a hotel in Paris and elsewhere", ["Hotel Paris", "Hotel elsewhere"]),
+        ("which item has the lowest limit", ["Hotel Paris", "Hotel elsewhere", "Dinner", "Taxi"]),
+    ],
+)
+async def test_rows_of_a_table_are_quoted_as_far_as_the_question_names_them(question: str, rows: list[str]) -> None:
+    sentences = await select_sentences(evidence(question, LIMITS), None)
+    assert sorted(sentence.text.split(" | ")[0] for sentence in sentences) == sorted(f"Item: {row}" for row in rows)
+
+
+async def test_a_row_is_found_by_a_word_of_another_language_than_the_question() -> None:
+    hit = rows_hit("Service: Informatique | Repas: 410", "Service: Production | Repas: 950")
+    asked = replace(evidence("repas informatique", hit, language="en"), weights={"rep": 2.0, "informat": 2.0})
+    (sentence,) = await select_sentences(asked, None)
+    assert sentence.text.startswith("Service: Informatique")
+
+
+async def test_rows_of_a_markdown_table_keep_their_header_and_verify() -> None:
+    rows = "| Starter | $9 | 10 |\n| Team | $49 | 100 |\n| Big | $199 | 1,000 |"
+    text = f"| Plan | Price | Monitors |\n|---|:--|---|\n{rows}"
+    hits = (make_hit(text),)
+    answer = "".join(compose(await select_sentences(evidence("monitors of Starter and Big", *hits), None), REFUSAL))
+    assert answer.splitlines()[:2] == text.splitlines()[:2]
+    assert sorted(answer.splitlines()[2:]) == ["| Big | $199 | 1,000 | [C1]", "| Starter | $9 | 10 | [C1]"]
+    verification = verify_answer(answer, hits, language="en")
+    assert [citation.quote for citation in verification.citations if "Big" in str(citation.quote)]
+    assert {citation.status.value for citation in verification.citations} == {"verified"}
+    assert not verification.flagged
+
+
+async def test_what_shares_no_word_with_the_question_is_not_quoted_beside_the_answer() -> None:
+    text = "The webhook is retried five times.\n\n## Privacy\n\nData stays in Frankfurt.\n\nBackups are kept long."
+    sentences = await select_sentences(evidence("How often is a webhook retried?", make_hit(text)), None)
+    assert [sentence.text for sentence in sentences] == ["The webhook is retried five times."]
+
+
+async def test_headings_without_a_sign_are_not_quoted() -> None:
+    text = "5. Risk prevention\n\nThe head of risk prevention is Lucía Bernad."
+    path = Location(headings=("5. Risk prevention",))
+    hit = make_hit(text, 1)
+    hit = replace(hit, chunk=replace(hit.chunk, spans=(Span(start=0, end=len(text), location=path),)))
+    sentences = await select_sentences(evidence("Who is the head of risk prevention?", hit), None)
+    assert [sentence.text for sentence in sentences] == ["The head of risk prevention is Lucía Bernad."]
