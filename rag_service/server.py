@@ -7,6 +7,7 @@ import gc
 import socket
 from collections.abc import Callable
 
+import structlog
 import uvicorn
 from litestar import Litestar
 
@@ -15,6 +16,8 @@ from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
 from rag_service.tracing import configure_tracing
+
+log = structlog.get_logger(__name__)
 
 _SETTLED_SECONDS = 2.0  # after the start, when nobody waits for it any more
 
@@ -42,9 +45,14 @@ async def serve_app(settings: Settings) -> None:
     """Serve until a signal ends it: no new requests then, and RAG_SHUTDOWN_SECONDS for those that run."""
     end_tracing = configure_tracing()
     try:
-        await serve_application(create_app(settings), settings)
+        await serve_application(create_app(settings), settings, announce=_log_address)
     finally:
         await asyncio.to_thread(end_tracing)  # what is left is sent, which takes the time it takes
+
+
+def _log_address(address: str) -> None:
+    """Where the page and the API are: those who started the service have no other way to know."""
+    log.info("serving", address=address)
 
 
 async def serve_application(

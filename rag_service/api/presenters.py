@@ -128,6 +128,7 @@ def _as_float(value: float | None) -> float | None:
 
 def present_source(hit: Hit) -> SourceBody:
     chunk, document = hit.chunk, hit.chunk.document
+    location = _location_of(hit)
     return SourceBody(
         document_id=document.id,
         title=document.title,
@@ -137,7 +138,8 @@ def present_source(hit: Hit) -> SourceBody:
         tags=list(document.tags),
         chunk_id=chunk.id,
         file_name=document.file_name,
-        place=describe_place(document, _location_of(hit)),
+        location=present_location(location),
+        place=describe_place(document, location),
     )
 
 

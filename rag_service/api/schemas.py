@@ -123,6 +123,7 @@ class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     tags: list[str]
     chunk_id: str
     file_name: str | None
+    location: LocationBody | None
     place: str
 
 

@@ -94,6 +94,7 @@ class Sentence:
     unit: Unit
     score: float  # the higher the better; about 1.5 for a full match
     held: frozenset[int] = frozenset()  # which words of the question it holds itself, headings aside
+    is_headed: bool = False  # whether a heading of its own, below the title, holds one
 
     @property
     def text(self) -> str:
@@ -244,7 +245,7 @@ def _says_more(candidate: Sentence, best: Sentence, shared: Mapping[tuple[int, s
     if candidate.table is not None and candidate.table == best.table:
         told, told_by_best = (row.held - shared[candidate.table] for row in (candidate, best))
         return not told < told_by_best
-    return bool(candidate.held) or abs(_distance(candidate, best)) == 1
+    return bool(candidate.held) or candidate.is_headed or abs(_distance(candidate, best)) == 1
 
 
 def _distance(sentence: Sentence, best: Sentence) -> int:
@@ -299,7 +300,9 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
                 + (lead if number < _LEAD_SENTENCES else 0.0)
             )
             own = frozenset(place for place, word in enumerate(asked) if word.held_by(held))
-            found.append(Sentence(mark=mark, unit=unit, score=score, held=own))
+            own_headings = _forms(" ".join(_headings_at(hit, unit.start)))
+            is_headed = any(word.held_by(own_headings) for word in asked)
+            found.append(Sentence(mark=mark, unit=unit, score=score, held=own, is_headed=is_headed))
     return found
 
 
@@ -328,6 +331,13 @@ def _headings(hit: Hit) -> list[str]:
     sheets = dict.fromkeys(f"Sheet: {place.sheet}" for place in places if place.sheet)  # as their line reads
     paths = dict.fromkeys(heading for place in places for heading in place.headings)
     return [hit.chunk.document.title, *sheets, *paths]
+
+
+def _headings_at(hit: Hit, start: int) -> tuple[str, ...]:
+    """The headings above a character of a passage, the document's title aside."""
+    at = hit.chunk.start + start
+    span = next((span for span in hit.chunk.spans if span.start <= at < span.end), None)
+    return span.location.headings[1:] if span else ()
 
 
 def _standing(hit: Hit, hits: Sequence[Hit]) -> float:

@@ -24,6 +24,7 @@ class Unit:
     """A part of a passage in its own words, on one line, or on as many as its list has."""
 
     text: str
+    start: int  # character of the passage
     position: int  # in its passage; the next number is the unit right behind it, with no heading between them
     header: str = ""  # of the Markdown table that it is a row of: names of columns and the rule below them
     table: str | None = None  # what rows of one table of a passage have in common; None: no row
@@ -71,7 +72,9 @@ def read_units(text: str, language: str, *, headings: Collection[str], whole_lis
         cleaned = _clean(sentence)
         if len(words(cleaned)) >= _LEAST_WORDS:
             table = _table_of(cleaned, header)
-            units.append(Unit(text=cleaned, position=position, header=header if is_one_row else "", table=table))
+            units.append(
+                Unit(text=cleaned, start=start, position=position, header=header if is_one_row else "", table=table)
+            )
     return units
 
 

@@ -109,6 +109,16 @@ def test_where_nothing_is_found_the_nearest_passages_can_be_read(visit: Open) ->
     assert one.page.locator(".badge").count() == 0  # they prove nothing
 
 
+def test_places_of_passages_are_in_the_language_of_the_page(visit: Open) -> None:
+    one = visit(locale="es-ES")
+    one.ask("nothing")
+    assert "rapport.pdf, página 2" in one.page.locator(".related summary").first.inner_text()
+    one = visit(locale="fr-FR")
+    one.ask("stock")
+    one.page.click(".why summary")
+    assert "production.xlsx, feuille Stocks" in one.page.locator(".passage-head").first.inner_text()
+
+
 def test_enter_sends_and_shift_enter_does_not(visit: Open) -> None:
     one = visit()
     one.page.click("#question")

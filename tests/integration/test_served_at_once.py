@@ -1,16 +1,19 @@
-"""Replies leave at once: no small packet waits for the client's acknowledgement of the one before."""
+"""The address is said, and replies leave at once: no small packet waits for the acknowledgement of the one before."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 from litestar import Litestar
+from structlog.testing import capture_logs
 
-from rag_service.server import serve_application
+from rag_service.server import serve_app, serve_application
 from rag_service.settings import Settings
 
 
@@ -32,3 +35,14 @@ async def test_nagles_algorithm_is_off_for_accepted_connections(monkeypatch: pyt
     monkeypatch.setattr(uvicorn.Server, "serve", serve)
     await serve_application(Litestar(), Settings(port=0))
     assert options == [1]
+
+
+async def test_the_address_is_said_once_it_is_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def serve(_: uvicorn.Server, *, sockets: list[socket.socket]) -> None:
+        sockets[0].close()
+
+    monkeypatch.setattr(uvicorn.Server, "serve", serve)
+    with capture_logs() as lines:
+        await serve_app(Settings(port=0, data_dir=tmp_path))
+    (address,) = [line["address"] for line in lines if line["event"] == "serving"]
+    assert re.fullmatch(r"http://127\.0\.0\.1:[1-9]\d*", address)

@@ -44,3 +44,8 @@ export function fullPlace(location) {
   ];
   return parts.filter(Boolean).join(", ");
 }
+
+/** File and place of a passage. Answers kept from before have no location: then the API's own English. */
+export function sourcePlace({ fileName, title, location, place }) {
+  return location === undefined ? place : [fileName ?? title, fullPlace(location)].filter(Boolean).join(", ");
+}

@@ -8,7 +8,7 @@ import { Evidence } from "./evidence.js";
 import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
-import { iconOf } from "./places.js";
+import { iconOf, sourcePlace } from "./places.js";
 import { makeDecision, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
@@ -152,7 +152,8 @@ export class Turn {
   /** The passages that come nearest. */
   _nothingFound() {
     const related = this.final.related ?? []; // answers kept from before have none
-    const show = ({ fileName, place, text }) => {
+    const show = ({ fileName, text, ...source }) => {
+      const place = sourcePlace({ fileName, ...source });
       const element = el("details", { className: "related" }, el("summary", {}, icon(iconOf(fileName)), place));
       import("./passage.js").then(
         ({ renderPassage }) => element.append(renderPassage(text, null, fileName)),

@@ -2,7 +2,7 @@
 
 import { el, icon } from "./dom.js";
 import { decimal, duration, t, whole } from "./i18n.js";
-import { iconOf } from "./places.js";
+import { iconOf, sourcePlace } from "./places.js";
 
 /** The disclosure "Why this answer". @param final the body of the `final` event @param question as it was typed */
 export function makeWhy(final, question) {
@@ -35,7 +35,7 @@ function passage(source, final) {
   return el(
     "li",
     {},
-    el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), el("span", {}, source.place), meter(source.score)),
+    el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), el("span", {}, sourcePlace(source)), meter(source.score)),
     el("p", { className: "muted" }, source.title, shown ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
     shown ? el("p", { className: "snippet" }, shown.snippet) : null,
   );

@@ -55,6 +55,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
                 "tags": ["stock", "lyon"],
                 "chunkId": "chunk-1",
                 "fileName": "production.xlsx",
+                "location": location,
                 "place": place,
             }
         ],
