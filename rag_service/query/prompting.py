@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.domain import AnswerQuery, Hit
-from rag_service.models.extractive import Evidence, GroundedMessage
+from rag_service.models.grounded_message import Evidence, GroundedMessage
 from rag_service.query.blocks import in_blocks, render_blocks
 from rag_service.query.budget import PackedContext, count_rendered, fit_prompt, pack_context, prompt_limit
 from rag_service.query.prompt import Prompts, new_boundary

@@ -14,7 +14,8 @@ from dataclasses import replace
 import pytest
 
 from rag_service.evaluation.metrics import holds_answer
-from rag_service.models.extractive import Evidence, select_sentences
+from rag_service.models.grounded_message import Evidence
+from rag_service.models.sentence_choice import select_sentences
 from rag_service.query.checked_answer import AnswerChecker
 from rag_service.query.guardrails import check_rules, read_rules
 from rag_service.query.leaks import LeakFilter

@@ -9,14 +9,9 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.domain import Hit, Location, Span
 from rag_service.errors import ModelOutputError
-from rag_service.models.extractive import (
-    MAX_SENTENCES,
-    Evidence,
-    ExtractiveLLM,
-    GroundedMessage,
-    compose,
-    select_sentences,
-)
+from rag_service.models.extractive import ExtractiveLLM, compose
+from rag_service.models.grounded_message import Evidence, GroundedMessage
+from rag_service.models.sentence_choice import MAX_SENTENCES, select_sentences
 from rag_service.query.verify import verify_answer
 from rag_service.text.words import terms
 from tests.unit.query.answers import make_hit

@@ -10,6 +10,7 @@ import pytest
 from rag_service.definitions import IndexDefinition, IngestDefinition, QueryDefinition, Territory
 from rag_service.domain import Filters
 from rag_service.query.plan import expand, find_file_names, find_territory, make_plan
+from rag_service.text.words import terms
 
 TERRITORIES = (
     Territory(name="Comunidad de Madrid", aliases=("Madrid",), cities=("Alcalá de Henares", "Getafe")),
@@ -108,3 +109,10 @@ def test_a_long_question_is_looked_through_once(part: str) -> None:
         return time.perf_counter() - started
 
     assert min(seconds(50_000) for _ in range(3)) < 0.5  # it took 30 s when every beginning was tried
+
+
+def test_words_are_searched_as_written_too_since_tables_of_no_language_are_not_stemmed() -> None:
+    table = set(terms("Product: Pressure gauge | Warehouse: Sevilla", ""))
+    found = {term.term: term for term in expand("Which warehouse has a pressure gauge?", language="en")}
+    assert {"pressure", "gauge", "warehouse"} <= table & found.keys()
+    assert found["gauge"].group == found["gaug"].group  # the same word of the question, counted once
