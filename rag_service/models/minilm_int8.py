@@ -56,8 +56,8 @@ class Int8Engine:
         offsets: list[tuple[int, int]] = self._tokenizer.encode(text, add_special_tokens=False).offsets
         return offsets
 
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """One row of length 1 per text, of which 256 word pieces are read."""
+    def encode(self, texts: Sequence[str], *, threads: int) -> npt.NDArray[np.float32]:
+        """One row of length 1 per text, of which 256 word pieces are read; by the session's threads, not `threads`."""
         rows = np.stack([self._states(text).mean(axis=0) for text in texts])
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows

@@ -22,7 +22,7 @@ from rag_service.domain import Hit
 from rag_service.errors import RerankError
 from rag_service.models.rerankers import by_score
 from rag_service.models.torch_runtime import import_torch
-from rag_service.models.worker import ModelThread
+from rag_service.models.worker import ModelThreads
 
 
 class PostprocessorReranker:
@@ -32,7 +32,7 @@ class PostprocessorReranker:
         self.name = name
         self._make = make  # makes the postprocessor; may import and load for seconds
         self._postprocessor: Any = None
-        self._thread = ModelThread(f"rerank-{name}")
+        self._thread = ModelThreads(f"rerank-{name}")
 
     async def warm_up(self) -> None:
         """Load the model.

@@ -9,10 +9,10 @@ from typing import Any, Literal
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
-def import_torch() -> Any:
-    """Import torch and give it a thread per core. Blocks for seconds at the first call.
+def import_torch(*, threads: int | None = None) -> Any:
+    """Import torch and say how many threads it may use; None: one per core. Blocks for seconds at the first call.
 
-    Call it in the thread that will do the work: the number of threads belongs to the thread.
+    Call it in the thread that will do the work: the number belongs to the thread.
 
     OpenMP threads spin while they wait for each other. Where other processes want the cores, that
     costs most of the speed: on two busy cores MiniLM embedded 7 passages a second and a question in
@@ -22,7 +22,7 @@ def import_torch() -> Any:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
-    torch.set_num_threads(cores())
+    torch.set_num_threads(threads or cores())
     return torch
 
 

@@ -1,8 +1,7 @@
-"""One thread that owns a local model, and a queue in front of it with a fast lane.
+"""Threads that own a local model, and a queue in front of them with a fast lane.
 
-A thread of its own keeps the event loop free and makes locks unnecessary. An executor would not do:
-its queue is first come, first served, and a person's question would wait behind a whole folder of
-documents.
+Threads of its own keep the event loop free. An executor would not do: its queue is first come, first
+served, and a person's question would wait behind a whole folder of documents.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import atexit
 import itertools
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -20,19 +19,30 @@ T = TypeVar("T")
 
 _STOP_NOW, _URGENT, _NORMAL, _STOP = range(4)
 
-# Seconds that the end of the process waits for the job that is running.
+# Seconds that the end of the process waits for each job that is running.
 _LAST_JOB = 10
 
 
-class ModelThread:
-    """Runs jobs one at a time, urgent ones first, otherwise in order. Starts with its first job."""
+class ModelThreads:
+    """Runs jobs, urgent ones first, otherwise in order; each thread one at a time. They start with the first job."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, *, count: int = 1):
+        """
+        Args:
+            name: of the model, for stack traces.
+            count: threads. One makes locks unnecessary; more run that many jobs at once.
+        """
         self._name = name
+        self._count = count
         self._jobs: queue.PriorityQueue[tuple[int, int, Future[Any], Callable[[], Any]]] = queue.PriorityQueue()
         self._order = itertools.count()  # keeps equal priorities in order and tuples comparable
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """Jobs that run at once."""
+        return self._count
 
     def submit(self, job: Callable[[], T], *, urgent: bool = False) -> Future[T]:
         """Queue a job. Cancelling the future takes it out unless it has begun."""
@@ -45,28 +55,34 @@ class ModelThread:
         return await asyncio.wrap_future(self.submit(job, urgent=urgent))
 
     def stop(self) -> None:
-        """End the thread after the jobs that are queued now. The next job starts a new one."""
+        """End the threads after the jobs that are queued now. The next job starts new ones."""
         with self._starting:
-            if self._thread is not None:
-                self._jobs.put((_STOP, next(self._order), Future(), lambda: None))
-                self._thread = None
+            for _ in self._threads:
+                self._jobs.put((_STOP, next(self._order), Future(), _nothing))
+            self._threads = []
 
-    def _finish(self, thread: threading.Thread) -> None:
-        """At the end of the process: leave the queue, wait for the running job, stopped or not.
+    def _finish(self, threads: Sequence[threading.Thread]) -> None:
+        """At the end of the process: leave the queue, wait for the running jobs, stopped or not.
 
         torch aborts the process when its thread is killed at work.
         """
-        self._jobs.put((_STOP_NOW, next(self._order), Future(), lambda: None))
-        thread.join(_LAST_JOB)
+        for _ in threads:
+            self._jobs.put((_STOP_NOW, next(self._order), Future(), _nothing))
+        for thread in threads:
+            thread.join(_LAST_JOB)
 
     def _put(self, priority: int, future: Future[T], job: Callable[[], T]) -> None:
         with self._starting:
             self._jobs.put((priority, next(self._order), future, job))
-            if self._thread is None:
-                # A daemon, so that a process told to end does not wait for a folder to be embedded.
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                atexit.register(self._finish, self._thread)
-                self._thread.start()
+            if not self._threads:
+                # Daemons, so that a process told to end does not wait for a folder to be embedded.
+                self._threads = [
+                    threading.Thread(target=self._work, name=f"{self._name}-{number}", daemon=True)
+                    for number in range(self._count)
+                ]
+                atexit.register(self._finish, self._threads)
+                for thread in self._threads:
+                    thread.start()
 
     def _work(self) -> None:
         while True:
@@ -79,3 +95,7 @@ class ModelThread:
                 future.set_result(job())
             except BaseException as error:  # noqa: BLE001  # handed to the waiting caller
                 future.set_exception(error)
+
+
+def _nothing() -> None:
+    """The job of a message that ends a thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 import time
 from collections.abc import Iterator
@@ -66,6 +67,19 @@ async def test_a_batch_of_mixed_lengths_keeps_its_order(minilm: MiniLMEmbedding)
     assert [cosine(one, other) for one, other in zip(together, apart, strict=True)] == pytest.approx([1] * 13, abs=1e-4)
 
 
+async def test_many_callers_at_once_get_what_each_would_get_alone(minilm: MiniLMEmbedding) -> None:
+    """Streams share a tokenizer, which refuses to be set while it works, and the model."""
+    texts = [f"{number} {FILLER * (number % 4)}" for number in range(24)]
+    alone = [await minilm.aget_text_embedding(text) for text in texts]
+    questions = [await minilm.aget_query_embedding(text) for text in texts[:8]]
+    *together, asked = await asyncio.gather(
+        *(minilm.aget_text_embedding_batch(texts[start : start + 3]) for start in range(0, 24, 3)),
+        asyncio.gather(*(minilm.aget_query_embedding(text) for text in texts[:8])),
+    )
+    pairs = zip([*alone, *questions], [*itertools.chain(*together), *asked], strict=True)
+    assert [cosine(one, other) for one, other in pairs] == pytest.approx([1] * 32, abs=1e-4)
+
+
 PRECISIONS: tuple[tuple[Precision, float], ...] = (("bfloat16", 0.9998), ("int8", 0.97))  # least cosine to float32
 
 
@@ -104,7 +118,7 @@ async def test_in_eight_bits_a_vector_does_not_depend_on_its_neighbours() -> Non
 def test_word_pieces_beyond_the_model_s_limit_are_left_out(precision: Precision) -> None:
     """A window of 128 word pieces, cut out and read anew, may have more; the model has places for 512."""
     engine = load_engine(precision)
-    short, long, longer = engine.encode([" ".join(["word"] * count) for count in (254, 300, 900)])
+    short, long, longer = engine.encode([" ".join(["word"] * count) for count in (254, 300, 900)], threads=1)
     assert np.allclose(long, short, atol=1e-6)
     assert np.allclose(longer, short, atol=1e-6)
 

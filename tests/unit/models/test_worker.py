@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from rag_service.models.worker import ModelThread
+from rag_service.models.worker import ModelThreads
 
 
 @pytest.fixture
-def thread() -> Iterator[ModelThread]:
-    worker = ModelThread("test")
+def thread() -> Iterator[ModelThreads]:
+    worker = ModelThreads("test")
     yield worker
     worker.stop()
 
 
-async def test_urgent_jobs_overtake_and_others_keep_their_order(thread: ModelThread) -> None:
+async def test_urgent_jobs_overtake_and_others_keep_their_order(thread: ModelThreads) -> None:
     gate = threading.Event()
     order: list[str] = []
     jobs: list[Any] = [thread.submit(gate.wait)]
@@ -34,7 +34,7 @@ async def test_urgent_jobs_overtake_and_others_keep_their_order(thread: ModelThr
     assert order == ["urgent", "a", "b", "c"]
 
 
-async def test_a_cancelled_job_is_left_out(thread: ModelThread) -> None:
+async def test_a_cancelled_job_is_left_out(thread: ModelThreads) -> None:
     gate, done = threading.Event(), []
     first = thread.submit(gate.wait)
     left = asyncio.create_task(thread.run(lambda: done.append("left")))
@@ -47,7 +47,7 @@ async def test_a_cancelled_job_is_left_out(thread: ModelThread) -> None:
     assert done == ["stayed"]
 
 
-async def test_a_failing_job_tells_its_caller_and_the_next_one_works(thread: ModelThread) -> None:
+async def test_a_failing_job_tells_its_caller_and_the_next_one_works(thread: ModelThreads) -> None:
     def fail() -> None:
         raise ValueError("failed")
 
@@ -56,7 +56,7 @@ async def test_a_failing_job_tells_its_caller_and_the_next_one_works(thread: Mod
     assert await thread.run(lambda: 1) == 1
 
 
-async def test_all_jobs_run_in_one_thread_that_starts_again_after_a_stop(thread: ModelThread) -> None:
+async def test_all_jobs_run_in_one_thread_that_starts_again_after_a_stop(thread: ModelThreads) -> None:
     idents = {await thread.run(threading.get_ident) for _ in range(5)}
     assert len(idents) == 1
     assert threading.get_ident() not in idents
@@ -64,11 +64,21 @@ async def test_all_jobs_run_in_one_thread_that_starts_again_after_a_stop(thread:
     assert await thread.run(lambda: "again") == "again"
 
 
+async def test_as_many_jobs_run_at_once_as_there_are_threads() -> None:
+    worker = ModelThreads("test", count=3)
+    together = threading.Barrier(3)
+    try:
+        places = await asyncio.gather(*(worker.run(partial(together.wait, timeout=10)) for _ in range(6)))
+    finally:
+        worker.stop()
+    assert sorted(places) == [0, 0, 1, 1, 2, 2]
+
+
 def test_the_end_of_the_process_waits_for_the_running_job_and_not_for_the_queue() -> None:
     code = """
         import time
-        from rag_service.models.worker import ModelThread
-        thread = ModelThread("test")
+        from rag_service.models.worker import ModelThreads
+        thread = ModelThreads("test")
         thread.submit(lambda: (time.sleep(0.3), print("running job done", flush=True)))
         for _ in range(100):
             thread.submit(lambda: time.sleep(10))
@@ -84,8 +94,8 @@ def test_a_process_that_ends_waits_for_the_running_job_of_a_stopped_thread() -> 
     """torch aborts a process whose end kills it at work: the service stopped while a document was embedded."""
     program = """
 import time
-from rag_service.models.worker import ModelThread
-thread = ModelThread("test")
+from rag_service.models.worker import ModelThreads
+thread = ModelThreads("test")
 thread.submit(lambda: (time.sleep(0.5), print("done", flush=True)))
 thread.submit(lambda: print("left in the queue"))
 time.sleep(0.1)
