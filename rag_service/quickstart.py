@@ -43,7 +43,7 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
         async def first_steps() -> None:
             paths = [documents] if documents is not None else [components.indices[settings.index].documents_path]
             await _ingest(components, paths, console)
-            await _ask(components, question or SAMPLE_QUESTION, console)
+            print_answer(await _ask(components, question or SAMPLE_QUESTION), console)
             console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
 
         if serve:
@@ -98,9 +98,13 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
 
 
 async def ask_once(settings: Settings, question: str) -> None:
-    """Ask and print."""
-    async with open_components(settings) as components:
-        await _ask(components, question, Console())
+    """Ask and print. What is going on is said on stderr, where that is a terminal: the answer alone may be piped."""
+    with Console(stderr=True).status("Starting the database …") as status:
+        async with open_components(settings) as components:
+            status.update("Reading the documents; the first answer loads the model …")
+            answer = await _ask(components, question)
+            status.stop()
+            print_answer(answer, Console())
 
 
 async def _ingest(
@@ -157,11 +161,9 @@ def _find_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
     return found
 
 
-async def _ask(components: Components, question: str, console: Console) -> None:
-    settings = components.settings
-    query = AnswerQuery(question=question, top_k=settings.topk_default)
-    answer = await components.engine.answer(query, LOCAL_ADMIN)
-    print_answer(answer, console)
+async def _ask(components: Components, question: str) -> Answer:
+    query = AnswerQuery(question=question, top_k=components.settings.topk_default)
+    return await components.engine.answer(query, LOCAL_ADMIN)
 
 
 def print_answer(answer: Answer, console: Console) -> None:
