@@ -32,7 +32,7 @@ class PostprocessorReranker:
         self.name = name
         self._make = make  # makes the postprocessor; may import and load for seconds
         self._postprocessor: Any = None
-        self._thread = ModelThreads(f"rerank-{name}")
+        self._threads = ModelThreads(f"rerank-{name}")
 
     async def warm_up(self) -> None:
         """Load the model.
@@ -41,7 +41,7 @@ class PostprocessorReranker:
             RerankError: it cannot be loaded.
         """
         try:
-            await self._thread.run(self._loaded)
+            await self._threads.run(self._loaded)
         except Exception as error:
             raise RerankError("The reranking model cannot be loaded.") from error
 
@@ -49,14 +49,14 @@ class PostprocessorReranker:
         if not hits:
             return []
         try:
-            scores = await self._thread.run(lambda: self._rate(query, hits))
+            scores = await self._threads.run(lambda: self._rate(query, hits))
         except Exception as error:
             raise RerankError("The reranker failed.") from error
         return by_score(hits, to_unit_range(scores))
 
     async def aclose(self) -> None:
-        """End the thread after the work that is queued."""
-        self._thread.stop()
+        """End its thread after the work that is queued."""
+        self._threads.stop()
 
     def _loaded(self) -> Any:
         if self._postprocessor is None:

@@ -163,10 +163,11 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
     kind = kind_asked(fold(evidence.question))
     found = []
     for mark, hit in enumerate(evidence.hits, start=1):
-        headed = _forms(" ".join(_headings(hit)))
+        headings = _headings(hit)
+        headed = _forms(" ".join(headings))
         match = _section_match(hit, asked)
         lead = _LEAD_BONUS * match
-        units = read_units(hit.chunk.text, evidence.language, headings=_headings(hit), whole_list=match >= _ASKED_FOR)
+        units = read_units(hit.chunk.text, evidence.language, headings=headings, whole_list=match >= _ASKED_FOR)
         for number, unit in enumerate(units):
             held = _forms(unit.text)
             share = _share(asked, held, headed) / total if total else 0.0
