@@ -6,6 +6,7 @@ All but the last are LlamaIndex postprocessors in their usual order of work and 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,9 +30,9 @@ MOST_RELATED = 3
 class HitPostprocessor(BaseNodePostprocessor):
     """Adapter: subclasses work on hits."""
 
+    @abstractmethod
     async def process(self, hits: Sequence[Hit], question: str) -> list[Hit]:
         """The hits in another order, or fewer of them."""
-        raise NotImplementedError
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
