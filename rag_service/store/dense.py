@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_service.domain import Filters
 from rag_service.store.parameters import BigIntegers, HalfVector
@@ -19,13 +20,13 @@ CHUNKS_A_NEIGHBOUR = 1_250
 MOST_NEIGHBOURS = 1_000  # what pgvector allows
 
 
-# Every chunk in scope is compared once, and those to be given besides come first. They are of the scope: what the
-# lexical leg finds is under the same conditions. OFFSET 0 keeps the distances apart, which the HNSW index would serve.
+# Every chunk in scope is compared once, and its distance given in one value with all others: rows of their own, and
+# PostgreSQL's sorting of them, take a third of the time of a search of a thousand chunks.
 _EXACT = """
-SELECT near.id, 1 - near.distance
-FROM (SELECT c.id, c.embedding <=> %(vector)s::halfvec AS distance FROM data_chunks c WHERE {where} OFFSET 0) AS near
-ORDER BY near.id IN (SELECT unnest(%(besides)s)) DESC, near.distance LIMIT %(limit)s
+SELECT coalesce(string_agg(int8send(c.id) || float8send(c.embedding <=> %(vector)s::halfvec), ''::bytea), ''::bytea)
+FROM data_chunks c WHERE {where}
 """
+_DISTANCE = np.dtype([("id", ">i8"), ("distance", ">f8")])  # as the statement above packs them
 _BY_GRAPH = """
 (SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c
  WHERE {where} ORDER BY c.embedding <=> %(vector)s::halfvec LIMIT %(limit)s)
@@ -76,11 +77,12 @@ async def read_cosines(
     if not scope.corpus_ids or not scope.reachable:
         return {}
     where, parameters = chunk_conditions(scope, "c", with_type=True)
-    parameters |= {"vector": HalfVector(vector), "besides": BigIntegers(besides)}
+    parameters["vector"] = HalfVector(vector)
     if scope.reachable <= EXACT_SCAN_LIMIT:
-        parameters["limit"] = nearest + len(besides)
         cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
-        return dict(await cursor.fetchall())
+        row = await cursor.fetchone()
+        return _choose(b"" if row is None else row[0], nearest, besides)
+    parameters["besides"] = BigIntegers(besides)
     parameters["limit"] = nearest
     looked_at = min(MOST_NEIGHBOURS, max(nearest, scope.reachable // CHUNKS_A_NEIGHBOUR))
     if looked_at > int(SETTINGS["hnsw.ef_search"]):
@@ -88,6 +90,26 @@ async def read_cosines(
     # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using HNSW.
     cursor = await connection.execute(_BY_GRAPH.format(where=where), parameters, binary=True, prepare=False)
     return dict(await cursor.fetchall())
+
+
+def _choose(packed: bytes, nearest: int, besides: Collection[int]) -> dict[int, float]:
+    """Chunk id → cosine of the nearest of what `_EXACT` gave, and of given ones among it."""
+    found = np.frombuffer(packed, _DISTANCE)
+    ids, distances = found["id"].astype(np.int64), found["distance"].astype(np.float64)
+    if len(ids) > nearest:
+        chosen = _are_in(ids, besides)
+        chosen[np.argpartition(distances, nearest)[:nearest]] = True
+        ids, distances = ids[chosen], distances[chosen]
+    return dict(zip(ids.tolist(), (1 - distances).tolist(), strict=True))
+
+
+def _are_in(ids: npt.NDArray[np.int64], wanted: Collection[int]) -> npt.NDArray[np.bool_]:
+    """Whether each id is wanted; a fifth of the time of `np.isin` for a thousand ids and a hundred wanted."""
+    if not wanted:
+        return np.zeros(len(ids), dtype=np.bool_)
+    ascending = np.sort(np.fromiter(wanted, np.int64, len(wanted)))
+    found: npt.NDArray[np.bool_] = ascending[np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)] == ids
+    return found
 
 
 def vector_literal(vector: Sequence[float]) -> str:
