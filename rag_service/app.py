@@ -28,6 +28,7 @@ from rag_service.components import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import AnswerQuery, Hit, Identity, Role
 from rag_service.identity import Authenticator
 from rag_service.ingest.pipeline import DocumentInput, Ingested
+from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
 from rag_service.keyword_app import create_keyword_app
 from rag_service.metrics import Door, Metrics
@@ -176,7 +177,10 @@ class _Backend:
 
     @asynccontextmanager
     async def _beside(self, components: Components) -> AsyncGenerator[None]:
-        tasks = [asyncio.create_task(warm_up(components.embedding))]
+        tasks = [
+            asyncio.create_task(warm_up(components.embedding)),
+            asyncio.create_task(warn_of_stale(Reingestion(components.database, components.fingerprints))),
+        ]
         if self._settings.worker_embedded:
             # One process does it all; with RAG_WORKER_EMBEDDED off, `rag-service worker` processes do.
             worker = build_worker(
@@ -270,7 +274,7 @@ class _Backend:
             transaction=components.database.transaction,
             uploads=components.uploads,
             originals=components.originals,
-            index_names=frozenset(components.indices),
+            fingerprints=components.fingerprints,
             chat=self.chat,
             count_feedback=self._metrics.feedback,
             agents=self._agents,

@@ -18,7 +18,10 @@ import httpx
 import psycopg
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
+from rag_service.definitions import list_indices, load_index
 from rag_service.errors import ConfigurationError, RagError
+from rag_service.ingest.reingest import Reingestion, describe_stale
+from rag_service.ingest.wiring import current_fingerprints
 from rag_service.models.chat import build_chat
 from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
 from rag_service.models.extractive import ExtractiveLLM
@@ -41,7 +44,7 @@ _LEAST_CONTEXT = 500  # tokens of passages, below which an answer has nothing to
 class CheckResult:
     """One line of the report."""
 
-    name: str  # database, replica, embedding, chat or reranker
+    name: str  # database, documents, replica, embedding, chat or reranker
     ok: bool
     detail: str  # what was found, or what is wrong and how to mend it
     latency_ms: float
@@ -53,9 +56,10 @@ class CheckResult:
 
 
 async def check_live(settings: Settings) -> list[CheckResult]:
-    """Ask the configured database, its replica, embedding, chat model and reranker, all at once."""
+    """Ask the configured database, its documents, its replica, embedding, chat model and reranker, all at once."""
     probes: dict[str, Callable[[Settings], Awaitable[str]]] = {
         "database": check_database,
+        "documents": check_documents,
         "embedding": check_embedding,
         "chat": check_chat,
         "reranker": check_reranker,
@@ -107,6 +111,26 @@ async def check_database(settings: Settings) -> str:
             field="RAG_EMBEDDING_DIMENSION",
         )
     return f"PostgreSQL {version}, {dimension} dimensions"
+
+
+async def check_documents(settings: Settings) -> str:
+    """Whether any were made by other settings than those in force. That is no failure: they are found as they are."""
+    if not settings.enabled:
+        return "not used (RAG_ENABLED is false)"
+    if settings.database_url is None:
+        return "looked at when the service starts"
+    indices = {
+        name: load_index(name, indices_path=settings.indices_path)
+        for name in list_indices(indices_path=settings.indices_path)
+    }
+    database = Database(settings.database_url.get_secret_value(), pool_size=1, timeout=settings.database_timeout)
+    await database.open()
+    try:
+        await database.check()
+        stale = await Reingestion(database, current_fingerprints(settings, indices)).count()
+    finally:
+        await database.close()
+    return "; ".join(map(describe_stale, stale)) or "made by the settings in force"
 
 
 async def check_replica(settings: Settings) -> str:

@@ -20,7 +20,7 @@ from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.jobs import Uploads
 from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
-from rag_service.ingest.wiring import build_originals, build_uploads
+from rag_service.ingest.wiring import build_originals, build_uploads, current_fingerprints
 from rag_service.metrics import Metrics
 from rag_service.models.chat import ChatModel, build_chat
 from rag_service.models.embeddings import build_embedding, close_embedding
@@ -74,6 +74,11 @@ class Components:
     agent_chat: AgentChat
     originals: OriginalStore
     uploads: Uploads
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Index name → what a document ingested now carries."""
+        return current_fingerprints(self.settings, self.indices)
 
     async def default_corpus(self, identity: Identity) -> Corpus:
         """The corpus that takes documents which name no other: global for administrators, else the user's own.

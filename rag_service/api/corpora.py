@@ -42,8 +42,10 @@ class CorporaController(Controller):
         body = await read_json(request, CorpusCreate)
         check_texts(required={"name": body.name})
         index = body.index or tenancy.settings.index
-        if index not in tenancy.index_names:
-            raise InvalidRequestError([FieldError("index", f"must be one of {', '.join(sorted(tenancy.index_names))}")])
+        if index not in tenancy.fingerprints:
+            raise InvalidRequestError(
+                [FieldError("index", f"must be one of {', '.join(sorted(tenancy.fingerprints))}")]
+            )
         kind = CorpusKind(body.kind)
         if kind is CorpusKind.GLOBAL:
             require_scope(identity, Scope.ADMIN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID
@@ -28,7 +29,7 @@ from rag_service.api.schemas_tenancy import (
 )
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import present, present_page, read_slice
-from rag_service.api.tenancy_services import TenancyDependency, check_corpus_scope
+from rag_service.api.tenancy_services import TenancyDependency, TenancyServices, check_corpus_scope
 from rag_service.api.uploads import present_upload, status_url
 from rag_service.settings import Settings
 from rag_service.store.catalogue import (
@@ -43,6 +44,7 @@ from rag_service.store.catalogue import (
 from rag_service.store.clock import database_now
 from rag_service.store.corpora import check_ttl, read_corpus
 from rag_service.store.originals import OriginalKey
+from rag_service.store.session import Connection
 
 if TYPE_CHECKING:
     from rag_service.ingest.pipeline import DocumentInput
@@ -70,9 +72,11 @@ class CorpusDocumentsController(Controller):
         """Newest first, with the state of their newest uploads. Query: `offset`, `limit`."""
         part = read_slice(request)
         async with tenancy.transaction(identity) as connection:
-            await read_corpus(connection, corpus_id)
+            corpus = await read_corpus(connection, corpus_id)
             page = await list_documents(connection, corpus_id, part)
-        return DocumentList(**present_page(page, _present))
+        return DocumentList(
+            **present_page(page, partial(_present, fingerprint=tenancy.fingerprints.get(corpus.index_name)))
+        )
 
     @post(
         status_code=202,
@@ -102,7 +106,7 @@ class DocumentsController(Controller):
     @get(summary="Read a document's description", responses=problems(401, 403, 404, 500))
     async def read(self, document_id: UUID, tenancy: TenancyDependency, identity: IdentityDependency) -> DocumentBody:
         async with tenancy.transaction(identity) as connection:
-            return _present(await read_document(connection, document_id))
+            return await _read(connection, document_id, tenancy)
 
     @get("/original", summary="Download the original", responses=problems(401, 403, 404, 500))
     async def download(
@@ -147,7 +151,7 @@ class DocumentsController(Controller):
             document = await read_document(connection, document_id)
             check_corpus_scope(identity, await read_corpus(connection, document.corpus_id))
             await set_expiry(connection, document_id, expires_at)
-            return _present(await read_document(connection, document_id))
+            return await _read(connection, document_id, tenancy)
 
     @delete(summary="Delete a document", responses=problems(401, 403, 404, 500))
     async def remove(self, document_id: UUID, tenancy: TenancyDependency, identity: IdentityDependency) -> None:
@@ -193,8 +197,16 @@ def _read_ttl(values: list[str]) -> int | None:
     return int(text)
 
 
-def _present(document: StoredDocument) -> DocumentBody:
+async def _read(connection: Connection, document_id: UUID, tenancy: TenancyServices) -> DocumentBody:
+    document = await read_document(connection, document_id)
+    corpus = await read_corpus(connection, document.corpus_id)
+    return _present(document, fingerprint=tenancy.fingerprints.get(corpus.index_name))
+
+
+def _present(document: StoredDocument, *, fingerprint: str | None) -> DocumentBody:
+    """`fingerprint` is that of the corpus's index; None where the index is no longer defined."""
     values: dict[str, Any] = {
+        "stale": bool(document.fingerprint) and fingerprint is not None and document.fingerprint != fingerprint,
         "status": document.status.value,
         "fields": dict(document.fields),
         "progress": ProgressBody(done=document.done, total=document.total),

@@ -108,6 +108,9 @@ class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
     code: str | None
     reason: str | None
     progress: ProgressBody
+    stale: Annotated[
+        bool, Meta(description="Made by other settings than those in force; found as it is until ingested again.")
+    ]
 
 
 class DocumentList(Struct, kw_only=True, frozen=True):

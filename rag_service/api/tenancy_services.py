@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ class TenancyServices:
     transaction: Callable[[Identity], AbstractAsyncContextManager[Connection]]  # as an identity
     uploads: Uploads  # takes documents in
     originals: OriginalStore  # gives their bytes back
-    index_names: frozenset[str]  # definitions that corpora may name
+    fingerprints: Mapping[str, str]  # definitions that corpora may name → what documents ingested now carry
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
     agents: AgentMemory = field(default_factory=AgentMemory)
     count_feedback: Callable[[str], None] = lambda thumbs: None  # told "up" or "down" for each feedback that is kept

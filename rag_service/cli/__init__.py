@@ -15,6 +15,7 @@ from rag_service.cli.admin import keys, users, worker
 from rag_service.cli.bench import bench_group
 from rag_service.cli.eval import eval_group
 from rag_service.cli.mcp import mcp_command
+from rag_service.cli.reingest import reingest
 from rag_service.cli.running import read_quiet_settings, read_settings, run_command
 from rag_service.cli.settings import settings_command
 from rag_service.errors import RagError
@@ -168,5 +169,5 @@ def check(live: bool) -> None:
         sys.exit(1)
 
 
-for command in (keys, users, worker, eval_group, bench_group, mcp_command, settings_command):
+for command in (keys, users, worker, reingest, eval_group, bench_group, mcp_command, settings_command):
     main.add_command(command)

@@ -26,6 +26,14 @@ def embedding_model(settings: Settings, embedding: BaseEmbedding) -> EmbeddingMo
     return EmbeddingModel(embedding=embedding, name=settings.embedding_model, dimension=settings.embedding_dimension)
 
 
+def current_fingerprints(settings: Settings, indices: Mapping[str, IndexDefinition]) -> dict[str, str]:
+    """Index name → what documents ingested now would carry; others are stale."""
+    return {
+        name: index.fingerprint(embedding_model=settings.embedding_model, dimension=settings.embedding_dimension)
+        for name, index in indices.items()
+    }
+
+
 def build_originals(settings: Settings) -> OriginalStore:
     """Where RAG_ORIGINALS_URL says.
 

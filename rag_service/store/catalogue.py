@@ -39,6 +39,7 @@ class StoredDocument:
     language: str | None
     media_type: str | None
     content_hash: str  # of the version that is searched; before the first is stored, of that
+    fingerprint: str  # of the settings that made this version; empty before the first is stored
     chunk_count: int  # 0 until it is indexed for the first time
     size_bytes: int
     expires_at: datetime | None
@@ -151,6 +152,7 @@ def _to_document(row: Sequence[Any]) -> StoredDocument:
         status = UploadStatus.INDEXED if fingerprint else UploadStatus.PENDING
     return StoredDocument(
         **values,
+        fingerprint=fingerprint,
         fields=fields,
         upload_id=upload_id,
         status=UploadStatus(status),

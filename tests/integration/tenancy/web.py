@@ -25,7 +25,7 @@ from rag_service.identity import Authenticator
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.keys import ALL_SCOPES, create_key
-from tests.integration.tenancy.conftest import INDEX, House
+from tests.integration.tenancy.conftest import INDEX, House, load_indices
 
 SECRET = "a secret of thirty-two bytes, at the least"
 
@@ -55,7 +55,7 @@ def build_application(house: House, settings: Settings, *, chat: Any = None) -> 
         transaction=house.database.transaction,
         uploads=house.uploads,
         originals=house.originals,
-        index_names=frozenset({INDEX}),
+        fingerprints={INDEX: house.model.fingerprint(load_indices()[INDEX])},
         chat=chat,
     )
     routes = [tenancy_router(settings, lambda: tenancy), answers_route(refuse)]

@@ -1,0 +1,32 @@
+-- Documents whose chunks were made by other settings than those in force. Like upkeep these act past row-level
+-- security and give back ids and counts only. `fingerprints` is {name of an index: its fingerprint}; documents of
+-- indexes that it does not name, and of corpora that are not active, are left out.
+
+CREATE FUNCTION rag.count_stale(fingerprints jsonb) RETURNS TABLE (index_name text, documents bigint, chunks bigint)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = rag, pg_temp AS $$
+    SELECT c.index_name, count(*), sum(d.chunk_count)::bigint
+    FROM rag.documents d JOIN rag.corpora c ON c.id = d.corpus_id
+    WHERE c.active AND d.fingerprint <> '' AND d.fingerprint <> fingerprints ->> c.index_name
+      AND (d.expires_at IS NULL OR d.expires_at > now())
+    GROUP BY c.index_name ORDER BY c.index_name $$;
+
+-- Those of them that can be made again: their original is kept, nothing of them waits in the queue, and no newer
+-- version failed. Beside each the user as whom to work: who uploaded it, else who may write there.
+CREATE FUNCTION rag.list_stale(fingerprints jsonb, after uuid, most integer)
+    RETURNS TABLE (document_id uuid, user_id uuid)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = rag, pg_temp AS $$
+    SELECT d.id, writer.id
+    FROM rag.documents d JOIN rag.corpora c ON c.id = d.corpus_id
+    LEFT JOIN LATERAL (SELECT * FROM rag.uploads n WHERE n.document_id = d.id
+                       ORDER BY n.created_at DESC, n.id LIMIT 1) u ON true
+    CROSS JOIN LATERAL (SELECT o.id FROM rag.users o
+                        WHERE o.active AND (o.id = c.owner_id OR (c.kind = 'global' AND o.role = 'admin'))
+                        ORDER BY (o.id = u.user_id) IS TRUE DESC, o.created_at, o.id LIMIT 1) writer
+    WHERE d.id > after AND c.active AND d.fingerprint <> '' AND d.fingerprint <> fingerprints ->> c.index_name
+      AND (d.expires_at IS NULL OR d.expires_at > now())
+      AND (u.id IS NULL OR (u.content_hash = d.content_hash AND u.status IN ('indexed', 'failed')))
+      AND EXISTS (SELECT FROM rag.originals o WHERE o.document_id = d.id AND o.content_hash = d.content_hash)
+    ORDER BY d.id LIMIT most $$;
+
+REVOKE EXECUTE ON FUNCTION rag.count_stale(jsonb), rag.list_stale(jsonb, uuid, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION rag.count_stale(jsonb), rag.list_stale(jsonb, uuid, integer) TO {role};
