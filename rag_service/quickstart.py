@@ -122,10 +122,16 @@ async def _ingest(
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[rate]}"),
         TextColumn("{task.description}"),
     )
+    started, chunks = time.perf_counter(), 0
+
+    def rate() -> str:
+        return f"{chunks / (time.perf_counter() - started):.1f} chunks/s" if chunks else ""
+
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(files))
+        task = progress.add_task("", total=len(files), rate="")
 
         async def read_files() -> AsyncIterator[DocumentInput]:
             for name, file in files:
@@ -141,9 +147,10 @@ async def _ingest(
                 failures.append(f"{source.name}: {outcome.message}")
             else:
                 outcomes.append(outcome.outcome)
-            progress.advance(task)
+                chunks += 0 if outcome.outcome is Outcome.UNCHANGED else outcome.chunk_count
+            progress.update(task, advance=1, rate=rate())
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
-    console.print(f"Documents: {counts or 'none ingested'}.")
+    console.print(f"Documents: {counts or 'none ingested'}.{f' {chunks} chunks, {rate()}.' if chunks else ''}")
     for failure in failures:
         console.print(f"  not ingested: {escape(failure)}", style="yellow")
     return len(failures)
