@@ -23,7 +23,8 @@ PREFIX = "RAG_"
 class Settings(BaseSettings):
     """All settings of the service. Read-only; tests and the notebook build it with keywords."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    # An empty value is none at all: that is how compose files and .env templates hand on what nobody has set.
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", env_ignore_empty=True)
 
     # -- where data lives
     data_dir: Path = Field(Path(".rag"), description="Folder of the embedded database and its secret.")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 from rag_service.definitions import list_indices, load_index
 from rag_service.query.prompt import load_prompts
-from rag_service.settings import Settings, setting_name
+from rag_service.settings import Settings, load_settings, setting_name
 
 LAYOUT = {
     "rag_service", "indices", "prompts", "evals", "tests", "pyproject.toml", "compose.yaml", "README.md", "Makefile",
@@ -36,6 +38,20 @@ def test_the_compose_file_sets_only_settings_that_exist(checkout: Path) -> None:
     used = {name for service in services.values() for name in service.get("environment", {}) if name.startswith("RAG_")}
     assert used
     assert used <= known
+
+
+def test_the_compose_file_starts_with_nothing_set_but_what_it_demands(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody has set arrives empty; what must be set is marked with `:?`."""
+    services = yaml.safe_load((checkout / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    for name in ("service", "worker", "migrate"):
+        with monkeypatch.context() as patch:
+            for setting, value in services[name]["environment"].items():
+                filled = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", re.sub(r"\$\{\w+:\?[^}]*\}", "secret", str(value)))
+                assert "$" not in filled
+                patch.setenv(setting, filled)
+            assert load_settings().auth == "required"
 
 
 def test_compose_commands_exist(checkout: Path) -> None:

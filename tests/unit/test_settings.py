@@ -39,6 +39,14 @@ def test_a_wrong_value_is_refused_and_named(monkeypatch: pytest.MonkeyPatch, nam
         load_settings()
 
 
+def test_an_empty_value_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAG_JWT_SECRET", "RAG_DATABASE_URL", "RAG_INDICES_PATH", "RAG_TOPK_DEFAULT"):
+        monkeypatch.setenv(name, "")
+    settings = load_settings()
+    assert (settings.jwt_secret, settings.database_url, settings.indices_path) == (None, None, None)
+    assert settings.topk_default == 5
+
+
 def test_secrets_do_not_show_in_the_settings_repr() -> None:
     settings = Settings(database_url="postgresql://rag:swordfish@localhost/rag")  # type: ignore[arg-type]
     assert "swordfish" not in repr(settings)
