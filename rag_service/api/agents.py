@@ -10,7 +10,8 @@ from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.corpora import present_corpus
 from rag_service.api.documentation import accepts, problems
 from rag_service.api.problems import FieldError, InvalidRequestError
-from rag_service.api.schemas_tenancy import AgentBody, AgentList, AgentRequest, CorpusList
+from rag_service.api.schemas_agents import AgentBody, AgentList, AgentRequest
+from rag_service.api.schemas_corpora import CorpusList
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import check_texts, present_page, read_slice
 from rag_service.api.tenancy_services import ADMINISTRATORS, TenancyDependency, check_corpus_scope

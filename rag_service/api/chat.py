@@ -19,7 +19,7 @@ from rag_service.api.events import WireEvent, collect, wire_events
 from rag_service.api.presenters import find_nul, is_blank
 from rag_service.api.problems import FieldError, InvalidRequestError, Problem, StreamingDisabledError, problem_response
 from rag_service.api.schemas import AnswerBody
-from rag_service.api.schemas_tenancy import ChatBody, ChatRequest
+from rag_service.api.schemas_agents import ChatBody, ChatRequest
 from rag_service.api.services import IdentityDependency
 from rag_service.api.streaming import EventStreamResponse, choose_encoder, unless_gone
 from rag_service.api.tenancy_services import REQUIRED_SCOPE, TenancyDependency, TenancyServices

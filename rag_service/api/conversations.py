@@ -8,7 +8,7 @@ from litestar import Controller, delete, get, post
 
 from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
-from rag_service.api.schemas_tenancy import (
+from rag_service.api.schemas_agents import (
     ConversationBody,
     ConversationList,
     MessageBody,

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
 from rag_service.api.problems import FieldError, InvalidRequestError
-from rag_service.api.schemas_tenancy import CorpusBody, CorpusCreate, CorpusList, CorpusUpdate
+from rag_service.api.schemas_corpora import CorpusBody, CorpusCreate, CorpusList, CorpusUpdate
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import check_texts, present, present_page, read_choice, read_slice
 from rag_service.api.tenancy_services import TenancyDependency, check_corpus_scope, require_scope

@@ -16,7 +16,7 @@ from rag_service.api.forms import FORM, MEGABYTE, read_form
 from rag_service.api.ingest import _FORM_OVERHEAD, _FORM_SCHEMA, _TEXT_FIELDS, _from_form, _from_text
 from rag_service.api.presenters import present_location
 from rag_service.api.problems import ContentTypeError, FieldError, InvalidRequestError
-from rag_service.api.schemas_tenancy import (
+from rag_service.api.schemas_corpora import (
     ChunkBody,
     ChunkList,
     DocumentBody,

@@ -12,7 +12,7 @@ from litestar import Controller, Response, delete, get, put
 from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
 from rag_service.api.events import NDJSON
-from rag_service.api.schemas_tenancy import FeedbackBody, FeedbackList, FeedbackRequest
+from rag_service.api.schemas_agents import FeedbackBody, FeedbackList, FeedbackRequest
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import check_texts, present, present_page, read_choice, read_slice
 from rag_service.api.tenancy_services import ADMINISTRATORS, TenancyDependency

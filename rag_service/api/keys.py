@@ -9,7 +9,7 @@ from litestar import Controller, delete, get, post
 from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
 from rag_service.api.problems import FieldError, InvalidRequestError
-from rag_service.api.schemas_tenancy import KeyBody, KeyCreate, KeyList
+from rag_service.api.schemas_people import KeyBody, KeyCreate, KeyList
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import check_future, check_texts, present, present_page, read_slice
 from rag_service.api.tenancy_services import TenancyDependency, require_scope

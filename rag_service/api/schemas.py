@@ -12,6 +12,7 @@ MAX_TAGS = 50
 MAX_CHARS = 1000  # of a filter value, a tag or a title
 
 Text = Annotated[str, Meta(max_length=MAX_CHARS)]
+Name = Annotated[str, Meta(max_length=200)]
 Tags = Annotated[list[Text], Meta(max_length=MAX_TAGS)]
 Ids = Annotated[list[UUID], Meta(max_length=MAX_IDS)]
 Fields = Annotated[dict[Text, Text], Meta(max_length=MAX_TAGS)]

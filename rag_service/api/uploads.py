@@ -14,7 +14,7 @@ from rag_service.api.bodies import AnyRequest
 from rag_service.api.documentation import problems
 from rag_service.api.events import WireEvent
 from rag_service.api.problems import report
-from rag_service.api.schemas_tenancy import ProgressBody, UploadBody
+from rag_service.api.schemas_corpora import ProgressBody, UploadBody
 from rag_service.api.services import IdentityDependency
 from rag_service.api.streaming import EventStreamResponse, choose_encoder
 from rag_service.api.tenancy_fields import present

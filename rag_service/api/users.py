@@ -8,7 +8,7 @@ from litestar import Controller, delete, get, patch, post
 
 from rag_service.api.bodies import AnyRequest, read_json
 from rag_service.api.documentation import accepts, problems
-from rag_service.api.schemas_tenancy import MeBody, UserBody, UserCreate, UserList, UserUpdate
+from rag_service.api.schemas_people import MeBody, UserBody, UserCreate, UserList, UserUpdate
 from rag_service.api.services import IdentityDependency
 from rag_service.api.tenancy_fields import check_texts, present, present_page, read_slice
 from rag_service.api.tenancy_services import ADMINISTRATORS, TenancyDependency
