@@ -160,7 +160,7 @@ def check(live: bool) -> None:
         failed += 1
         click.echo(f"prompts: {error.message}", err=True)
     if live:
-        from rag_service.checks import check_live
+        from rag_service.checks.live import check_live
 
         for result in run_command(check_live(settings)):
             click.echo(result.line, err=not result.ok)

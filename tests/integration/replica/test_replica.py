@@ -15,7 +15,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import SecretStr
 
-from rag_service.checks import check_live, check_replica
+from rag_service.checks.live import check_live
+from rag_service.checks.stores import check_replica
 from rag_service.definitions import load_index
 from rag_service.domain import Filters, Identity
 from rag_service.errors import ConfigurationError, StoreError, UnsafeRoleError

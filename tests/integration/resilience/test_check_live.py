@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_service.checks import CheckResult, check_live
+from rag_service.checks.live import CheckResult, check_live
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import CHAT, EMBED, OllamaDouble, embed, failure

@@ -10,10 +10,12 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
+from rag_service.checks.stores import check_documents
 from rag_service.cli.reingest import reingest
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.ingest.pipeline import Ingestor
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
+from rag_service.settings import Settings
 from rag_service.store.claims import claim_upload
 from rag_service.store.corpora import Corpus, update_corpus
 from rag_service.store.session import Database
@@ -178,6 +180,19 @@ async def test_a_service_says_at_its_start_what_is_stale(house: House, database:
     with capture_logs() as logs:
         await warn_of_stale(reingestion(house))  # the service starts all the same
     assert [line["log_level"] for line in logs] == ["debug"]
+
+
+async def test_a_check_counts_what_is_stale(house: House) -> None:
+    settings = Settings(
+        database_url=house.server.service_conninfo,  # type: ignore[arg-type]  # read by pydantic
+        embedding_model="fake",
+    )
+    ana = await house.user("ana")
+    await house.index(ana, await house.corpus(ana), text_file("a.txt", "Llamas hum."))
+    assert await check_documents(settings) == "made by the settings in force"
+    made_by_others(house)
+    assert (await check_documents(settings)).startswith("index general: 1 documents (1 chunks) were made by other")
+    assert await check_documents(Settings()) == "looked at when the service starts"
 
 
 async def test_the_command_names_them_and_queues_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
