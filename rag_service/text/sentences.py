@@ -49,6 +49,12 @@ _SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 _WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
 _UNIT = re.compile(r"\d[ \u00a0\u202f]?[ghlmt]\Z")  # "14 h", "3,5 m": no abbreviation that a name follows
+# A short word that ends a row rather than one that a wrapped line goes on after. No unit here is a preposition, too:
+# "3 a", "12 in" and "2 de" run on.
+_QUANTITY = re.compile(
+    r"\d[ \u00a0\u202f]?(?:h|hs|hrs?|min|sec|s|g|kg|mg|l|cl|ml|m|km|cm|mm|ha|t|lb|oz|ft|mph|w|kw|kwh|v|px|"
+    r"[ap]m|eur|ans?|año|mes|día)\Z"
+)
 _TITLE_LENGTH = 60  # a line this short that the next, capitalised line follows reads as a title
 
 _LONGEST_ABBREVIATION = 6  # letters of the longest entry without inner stops; a longer word is a word
@@ -334,5 +340,5 @@ class SentenceStream:
             and (following.isupper() or following in '¿¡"«“*_')
             and len(shown) <= _TITLE_LENGTH
             and shown[-1] not in ",;-–—(/.…"
-            and _SHORT_LAST_WORD.search(shown) is None
+            and (_SHORT_LAST_WORD.search(shown) is None or _QUANTITY.search(shown) is not None)
         )

@@ -80,6 +80,31 @@ def test_a_short_capitalised_line_is_a_title_and_a_wrapped_line_is_not() -> None
     assert split("El plazo lo fija el\nMinisterio.") == ["El plazo lo fija el\nMinisterio."]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["Lundi 14 h – 19 h", "Mardi fermé", "Mercredi 10 h – 19 h", "Samedi 9 h 30 – 17 h", "Dimanche fermé"],
+        ["Altura máxima 3,5 m", "Peso máximo 12 kg", "Distancia 40 km", "Precio 12 €", "Descuento 5 %"],
+        ["Opens 9 am", "Closes 5 pm", "Tank 20\u00a0l", "Élan 3 s"],
+    ],
+)
+def test_a_row_that_ends_in_a_quantity_is_no_wrapped_line(rows: list[str]) -> None:
+    assert split("\n".join(rows)) == rows
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Las oficinas son 3 y\nMadrid tiene dos.",
+        "It is one of the 12 in\nLondon.",
+        "Le dépôt reçoit des camions qui pèsent plus de 12 t\net repart à 19 h\nle soir.",
+        "Article 3 de la\nConvention.",
+    ],
+)
+def test_a_number_before_a_short_word_is_not_a_quantity(text: str) -> None:
+    assert split(text) == [text]
+
+
 def test_code_lines_are_kept_apart_and_marked_as_code() -> None:
     sentences = read_sentences("Antes.\n```py\nx = 1. Y\n\ny = 2\n```\nDespués.")
     assert [(s.text, s.code) for s in sentences if s.code] == [("```py", True), ("x = 1. Y", True), ("y = 2", True)]
@@ -94,7 +119,7 @@ def test_before_holds_what_stands_between_sentences() -> None:
 PIECES = [
     "Sr. ", "a", "El", " ", ".", "?", "…", "\n", "\n\n", "[", "C", "1", "]", "[C1]", "- ", "1. ", " | ", "|", "#",
     "`", "```", "~~~", "No", "U.S.", ":", "x: ", "»", '"', ",", "é", "A", "---", "*", "[C1, 2]", "(", ")", "\u00a0",
-    "\r\n", "¿", "3", "-",
+    "\r\n", "¿", "3", "-", "9 h", "m", "\nSam ",
 ]  # fmt: skip
 
 
