@@ -66,7 +66,7 @@ class ExtractiveLLM(CustomLLM):
 
         async def stream() -> AsyncGenerator[ChatResponse]:
             text = ""
-            for delta in compose(sentences, evidence.refusal):
+            for delta in compose(sentences, evidence.refusal, warning=evidence.warning):
                 text += delta
                 yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text), delta=delta)
 
@@ -74,7 +74,8 @@ class ExtractiveLLM(CustomLLM):
 
     async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
         evidence = _evidence_of(messages)
-        text = "".join(compose(await select_sentences(evidence, self._embedding), evidence.refusal))
+        sentences = await select_sentences(evidence, self._embedding)
+        text = "".join(compose(sentences, evidence.refusal, warning=evidence.warning))
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
 
     def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
@@ -91,11 +92,11 @@ def _evidence_of(messages: Sequence[ChatMessage]) -> Evidence:
     return last.evidence
 
 
-def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
+def compose(sentences: Sequence[Sentence], refusal: str, *, warning: str = "") -> list[str]:
     """The answer in pieces as they are streamed; one paragraph a sentence, each with its mark."""
     if not sentences:
         return [refusal]
-    pieces: list[str] = []
+    pieces: list[str] = [f"{warning}\n\n"] if warning else []
     previous: Sentence | None = None
     for sentence in sentences:
         if previous is not None and sentence.unit.header and sentence.table == previous.table:

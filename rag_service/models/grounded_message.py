@@ -23,6 +23,7 @@ class Evidence:
         default_factory=dict
     )  # index term → which word of the question it stands for
     refusal: str = ""  # said when nothing fits
+    warning: str = ""  # said before an answer, where the question names what no document mentions
 
 
 class GroundedMessage(ChatMessage):

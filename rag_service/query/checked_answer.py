@@ -59,7 +59,7 @@ class AnswerChecker:
         *,
         others: Sequence[Hit] = (),
         question: str = "",
-        refusal: str = "",
+        harmless: Sequence[str] = (),
         notice: str,
         language: str | None = None,
         secrets: Sequence[str] = (),
@@ -70,7 +70,7 @@ class AnswerChecker:
             shown: the passages as the model saw them, [C1] first.
             others: further passages found, in which a misattributed quote may stand.
             question: its words may be repeated without proof.
-            refusal: the sentence that says that nothing answers; it needs no proof.
+            harmless: sentences of the service's own, such as the refusal; they need no proof.
             notice: put in the place of a sentence that is left out.
             language: ISO 639-1 of the answer.
             secrets: texts of the prompt that must not be repeated, without the refusal.
@@ -80,7 +80,7 @@ class AnswerChecker:
         self._others = tuple(others)
         self._hits = {hit.chunk.id: hit for hit in (*shown, *others)}
         self._question = question
-        self._harmless = {text for text in (refusal.strip(), notice.strip()) if text}
+        self._harmless = {text for text in map(str.strip, (*harmless, notice)) if text}
         self._notice = notice
         self._language = language
         self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")

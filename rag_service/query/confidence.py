@@ -31,7 +31,15 @@ def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
     )
 
 
-def decide(confidence: Confidence, *, found: bool, refused: bool, context_tokens: int, minimum: int) -> Decision:
+def decide(
+    confidence: Confidence,
+    *,
+    found: bool,
+    refused: bool,
+    context_tokens: int,
+    minimum: int,
+    absent: bool = False,
+) -> Decision:
     """What the figures allow: proceed, or say that it is uncertain, or that it is out of scope.
 
     Args:
@@ -40,10 +48,11 @@ def decide(confidence: Confidence, *, found: bool, refused: bool, context_tokens
         refused: whether the answer is the refusal sentence.
         context_tokens: size of the context shown to the model.
         minimum: least size that the index definition asks for.
+        absent: whether the question names what no document mentions.
     """
     if not found or refused:
         return Decision.OUT_OF_SCOPE
-    if confidence.value < LEAST_CONFIDENCE or context_tokens < minimum:
+    if absent or confidence.value < LEAST_CONFIDENCE or context_tokens < minimum:
         return Decision.UNCERTAIN
     return Decision.CAN_PROCEED
 

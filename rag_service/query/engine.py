@@ -33,7 +33,7 @@ from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
 from rag_service.query.nodes import to_node
 from rag_service.query.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK, find_related
 from rag_service.query.prompt import Prompts
-from rag_service.query.prompting import Prompted, write_prompt
+from rag_service.query.prompting import Prompted, warn_of_absent, write_prompt
 from rag_service.query.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
@@ -170,7 +170,7 @@ class AnswerEngine(BaseQueryEngine):
 
     async def _nothing_found(self, query: AnswerQuery, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent]:
         """The model is never called where there is nothing to answer from (requirement A4)."""
-        text = self._prompts.message("nothing_found", retrieval.plan.language)
+        text = self._say_nothing_found(retrieval)
         yield SourcesFound(sources=(), shown=(), timings_ms=retrieval.timings_ms)
         yield AnswerDelta(text=text)
         yield AnswerComplete(
@@ -190,6 +190,13 @@ class AnswerEngine(BaseQueryEngine):
                 related=find_related(retrieval.hits),
             )
         )
+
+    def _say_nothing_found(self, retrieval: Retrieval) -> str:
+        if not retrieval.scope.chunk_count:
+            return self._prompts.message("no_documents", retrieval.plan.language)
+        said = self._prompts.message("nothing_found", retrieval.plan.language)
+        warning = warn_of_absent(retrieval, self._prompts)
+        return f"{warning} {said}" if warning else said
 
     async def _answer_from(
         self, query: AnswerQuery, retrieval: Retrieval, sources: tuple[Hit, ...], identity: Identity
@@ -235,7 +242,7 @@ class AnswerEngine(BaseQueryEngine):
             shown,
             others=[hit for hit in retrieval.hits if hit.chunk.id not in ids],
             question=query.question,
-            refusal=prompted.refusal,
+            harmless=[prompted.refusal, prompted.warning],
             notice=self._prompts.message("withheld", retrieval.plan.language),
             language=retrieval.plan.language,
             secrets=[prompted.secret],
@@ -268,6 +275,7 @@ class AnswerEngine(BaseQueryEngine):
                 confidence,
                 found=True,
                 refused=refused,
+                absent=bool(retrieval.absent),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
             ),

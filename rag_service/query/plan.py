@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from rag_service.definitions import IndexDefinition, Territory
 from rag_service.domain import Filters
+from rag_service.query.names import Name, find_names
 from rag_service.store.lexical import QueryTerm
 from rag_service.text.words import LANGUAGES, detect_language, terms, words
 
@@ -40,6 +41,7 @@ class QueryPlan:
     filters: Filters
     territory: str | None = None  # detected, not asked for by filter
     file_names: tuple[str, ...] = ()  # names of files the question may mean, lower case
+    names: tuple[Name, ...] = ()  # that it asks about; none where it names a territory or a file, which filter
 
 
 def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> QueryPlan:
@@ -50,13 +52,15 @@ def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> Que
         territory = find_territory(question, index.territories)
         if territory is not None:
             filters = replace(filters, territory=territory)
+    file_names = tuple(find_file_names(question))
     return QueryPlan(
         question=question,
         language=language or _default_language(index),
         terms=tuple(expand(question, language=language or _default_language(index), synonyms=index.synonyms)),
         filters=filters,
         territory=territory,
-        file_names=tuple(find_file_names(question)),
+        file_names=file_names,
+        names=() if territory or file_names else find_names(question),
     )
 
 

@@ -21,6 +21,7 @@ from rag_service.query.untrusted import neutralise, neutralise_metadata
 from rag_service.text.words import LANGUAGES
 
 FALLBACK_LANGUAGE = "en"
+REQUIRED_MESSAGES = ("refusal", "nothing_found", "no_documents", "not_mentioned", "withheld")
 _KNOWN_VARIABLES = frozenset({"boundary", "context", "question", "refusal", "history", "instructions"})
 _REQUIRED_VARIABLES = frozenset({"context", "question"})
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -103,7 +104,7 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
             templates["grounded", language] = _load_template(replacement, "grounded")
     messages_file = root / "messages.yaml"
     messages = load_yaml(messages_file.read_text(encoding="utf-8"))
-    for key in ("refusal", "nothing_found", "withheld"):
+    for key in REQUIRED_MESSAGES:
         if FALLBACK_LANGUAGE not in (messages or {}).get(key, {}):
             raise DefinitionError(f"{messages_file}: {key}.{FALLBACK_LANGUAGE} is missing; add the sentence.")
     return Prompts(templates=templates, messages=messages)

@@ -24,6 +24,7 @@ class Prompted:
     context: PackedContext
     tokens: int  # our count of the whole prompt
     refusal: str  # what the model is told to say when nothing answers
+    warning: str  # that the documents do not mention what the question names; empty where they do
     secret: str  # what the answer must not repeat
 
 
@@ -73,6 +74,7 @@ def write_prompt(
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
+    warning = warn_of_absent(retrieval, prompts)
     evidence = Evidence(
         question=query.question,
         language=language,
@@ -80,11 +82,21 @@ def write_prompt(
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
+        warning=warning,
     )
     return Prompted(
         messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), GroundedMessage.with_evidence(user, evidence)],
         context=context,
         tokens=fitted.tokens,
         refusal=refusal,
+        warning=warning,
         secret=template.render({**values, "refusal": "", "question": ""})[0],
     )
+
+
+def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
+    """That the documents do not mention what the question names; empty where they do."""
+    if not retrieval.absent:
+        return ""
+    names = ", ".join(f"“{name}”" for name in retrieval.absent)
+    return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)

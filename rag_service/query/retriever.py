@@ -17,7 +17,8 @@ from typing import Literal, Protocol
 
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters, Hit, Identity, Scores
-from rag_service.query.fusion import Candidate, fuse
+from rag_service.query.fusion import ABSENT_NAME, Candidate, fuse
+from rag_service.query.names import find_absent
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.store.dense import read_cosines
 from rag_service.store.hits import read_chunks
@@ -39,6 +40,7 @@ class Retrieval:
     scope: SearchScope
     hits: tuple[Hit, ...]  # best first, not yet cut by threshold
     weights: Mapping[str, float] = field(default_factory=dict)  # index term → idf in the scope, for the answerer
+    absent: tuple[str, ...] = ()  # names in the question that nothing in scope holds, as it writes them
     timings_ms: Mapping[str, float] = field(default_factory=dict)  # step → milliseconds
 
 
@@ -124,6 +126,7 @@ class Retriever:
             scope=begun.scope,
             hits=tuple(ranked or ()),
             weights=begun.terms.weights,
+            absent=begun.absent,
             timings_ms=clock.laps,
         )
 
@@ -145,7 +148,8 @@ class Retriever:
         leg = LexicalLeg(scope, terms, k1=query.bm25_k1, b=query.bm25_b)
         lexical = {} if mode == "dense" else await leg.search(connection, limit=query.candidates)
         clock.lap("lexical")
-        return _Begun(index=index, plan=plan, scope=scope, terms=terms, leg=leg, lexical=lexical)
+        absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
+        return _Begun(index=index, plan=plan, scope=scope, terms=terms, leg=leg, lexical=lexical, absent=absent)
 
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters
@@ -191,6 +195,7 @@ class Retriever:
             calibration=query.fit_for(begun.plan.language),
             limit=limit,
             shares=begun.leg.coverage(),
+            log_odds=ABSENT_NAME if begun.absent else 0.0,
         )
         clock.lap("dense")
         chunks = await read_chunks(connection, [candidate.id for candidate in candidates])
@@ -211,6 +216,7 @@ class _Begun:
     terms: WeightedTerms
     leg: LexicalLeg
     lexical: Mapping[int, float]  # the best of the lexical leg
+    absent: tuple[str, ...]
 
 
 class _Clock:

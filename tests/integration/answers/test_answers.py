@@ -104,6 +104,31 @@ async def test_nothing_relevant_is_said_in_the_language_of_the_question(
     assert answer.confidence.value == 0.0
 
 
+async def test_a_name_that_the_documents_do_not_mention_is_told_before_the_nearest_passages(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest(LEAVE, "leave.md")
+    query = AnswerQuery(question="How many days of vacation do employees in Norway receive?", threshold=0.01)
+    events = [event async for event in service.engine.stream(query, LOCAL_ADMIN)]
+    assert isinstance(events[-1], AnswerComplete)
+    answer = events[-1].answer
+    assert answer.text.startswith("The documents do not mention “Norway”.\n\n")
+    assert answer.text == "".join(event.text for event in events if isinstance(event, AnswerDelta))
+    assert answer.decision is Decision.UNCERTAIN
+    assert [citation.status for citation in answer.citations] == [CitationStatus.VERIFIED] * len(answer.citations) != []
+    assert (answer.unmarked_sentences, answer.flagged) == (0, ())  # the warning is the service's own
+    known = await service.engine.answer(ask("How many days of vacation do Employees receive?"), LOCAL_ADMIN)
+    assert known.text.startswith("Employees receive")
+    refused = await service.engine.answer(AnswerQuery(question="Who governs Norway?", threshold=0.9), LOCAL_ADMIN)
+    assert refused.text.startswith("The documents do not mention “Norway”. Nothing in the documents")
+
+
+async def test_where_there_are_no_documents_that_is_what_is_said(service: Components) -> None:
+    answer = await service.engine.answer(ask("¿Cuántos días de vacaciones hay?"), LOCAL_ADMIN)
+    assert answer.text.startswith("Aquí todavía no hay documentos.")
+    assert (answer.decision, answer.sources) == (Decision.OUT_OF_SCOPE, ())
+
+
 async def test_where_nothing_is_certain_enough_the_nearest_passages_are_shown(
     service: Components, ingest: Ingest
 ) -> None:

@@ -19,7 +19,7 @@ RULES = make_hit("Children under six travel free. The desk opens at 8:30 on week
 
 def check(text: str, *, shown: Sequence[Hit] = (PASS, RULES), size: int = 4, withhold: bool = False) -> CheckedAnswer:
     checker = AnswerChecker(
-        shown, question="How long do refunds take?", refusal=REFUSAL, notice=NOTICE, language="en", withhold=withhold
+        shown, question="How long do refunds take?", harmless=[REFUSAL], notice=NOTICE, language="en", withhold=withhold
     )
     events = [event for start in range(0, len(text), size) for event in checker.feed(text[start : start + size])]
     last, checked = checker.finish()

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from rag_service.errors import DefinitionError
-from rag_service.query.prompt import load_prompts, new_boundary, render_context
+from rag_service.query.prompt import REQUIRED_MESSAGES, load_prompts, new_boundary, render_context
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import LANGUAGES
 from tests.unit.query.answers import make_hit
 
 TEMPLATE = "---\nvariables: [context, question]\n---\n# system\n\nBe exact.\n\n# user\n\n{{context}}\n\n{{question}}\n"
-MESSAGES = "refusal: {en: no}\nnothing_found: {en: nothing}\nwithheld: {en: left out}\n"
+MESSAGES = "".join(f"{key}: {{en: said}}\n" for key in REQUIRED_MESSAGES)
 
 
 def prompts_folder(folder: Path, **files: str) -> Path:
@@ -28,7 +28,7 @@ def prompts_folder(folder: Path, **files: str) -> Path:
 def test_the_shipped_prompts_exist_in_every_language(name: str, language: str) -> None:
     prompts = load_prompts()
     assert (name, language) in prompts.templates
-    for key in ("refusal", "nothing_found", "withheld"):
+    for key in REQUIRED_MESSAGES:
         assert prompts.messages[key][language]
 
 
