@@ -104,5 +104,7 @@ def compose(sentences: Sequence[Sentence], refusal: str, *, warning: str = "") -
         else:
             pieces.append(("\n\n" if previous else "") + sentence.unit.with_header)
         pieces.append(f" [C{sentence.mark}]")
+        if sentence.unit.short_answer:
+            pieces.append(f" {sentence.unit.short_answer}")
         previous = sentence
     return pieces

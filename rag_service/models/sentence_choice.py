@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 MAX_SENTENCES = 3
 _EMBEDDED = 16  # sentences compared by cosine: the lexically best
 _LEAST_SHARE = 0.55  # a further sentence must reach this share of the best one's score
-_LEAD_BONUS = 0.5  # for the first sentences under a heading that is what the question asks for
+_LEAD_BONUS = 0.5  # for the first sentences under a heading, or a question of the document, that is what is asked
 _LEAD_SENTENCES = 2
 _ASKED_FOR = 0.5  # of the question's idf mass: then a heading is what the question asks for
-_HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence holds it
+_HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence, or the question it answers, holds it
 _PASSAGE_SHARE = 0.8
 _EQUIVALENT_SHARE = 0.7  # of a word's weight, for its synonyms
 _COSINE_SHARE = 0.5
@@ -47,11 +47,16 @@ class Sentence:
     unit: Unit
     score: float  # the higher the better; about 1.5 for a full match
     held: frozenset[int] = frozenset()  # which words of the question it holds itself, headings aside
-    is_headed: bool = False  # whether a heading of its own, below the title, holds one
+    is_headed: bool = False  # whether a heading of its own, below the title, or the question above it holds one
 
     @property
     def text(self) -> str:
         return self.unit.text
+
+    @property
+    def compared(self) -> str:
+        """What is compared with the question by cosine: an answer shares its meaning with its own question."""
+        return f"{self.unit.question} {self.unit.text}".lstrip()
 
     @property
     def table(self) -> tuple[int, str] | None:
@@ -169,16 +174,19 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
         lead = _LEAD_BONUS * match
         units = read_units(hit.chunk.text, evidence.language, headings=headings, whole_list=match >= _ASKED_FOR)
         for number, unit in enumerate(units):
-            held = _forms(unit.text)
-            share = _share(asked, held, headed) / total if total else 0.0
+            held, answered = _forms(unit.text), _forms(unit.question)
+            share = _share(asked, held, headed | answered) / total if total else 0.0
             score = (
                 share
                 + _PASSAGE_SHARE * _standing(hit, evidence.hits)
                 + (kind.bonus if kind and kind.stands_in(unit.text) else 0.0)
-                + (lead if number < _LEAD_SENTENCES else 0.0)
+                + max(
+                    lead if number < _LEAD_SENTENCES else 0.0,
+                    _LEAD_BONUS * _match(answered, asked) if unit.follows < _LEAD_SENTENCES else 0.0,
+                )
             )
             own = frozenset(place for place, word in enumerate(asked) if word.held_by(held))
-            own_headings = _forms(" ".join(_headings_at(hit, unit.start)))
+            own_headings = answered | _forms(" ".join(_headings_at(hit, unit.start)))
             is_headed = any(word.held_by(own_headings) for word in asked)
             found.append(Sentence(mark=mark, unit=unit, score=score, held=own, is_headed=is_headed))
     return found
@@ -197,10 +205,13 @@ def _share(asked: Sequence[_Asked], held: set[str], headed: set[str]) -> float:
 def _section_match(hit: Hit, asked: Sequence[_Asked]) -> float:
     """Share of the question's idf mass in the heading right above a passage, the document's title aside."""
     path = hit.chunk.spans[0].location.headings if hit.chunk.spans else ()
-    if len(path) < 2 or not asked:
-        return 0.0
-    heading = _forms(path[-1])
-    return sum(word.held_by(heading) for word in asked) / sum(word.weight for word in asked)
+    return _match(_forms(path[-1]), asked) if len(path) >= 2 else 0.0
+
+
+def _match(held: set[str], asked: Sequence[_Asked]) -> float:
+    """Share of the question's idf mass that is held, 0..1."""
+    total = sum(word.weight for word in asked)
+    return sum(word.held_by(held) for word in asked) / total if total else 0.0
 
 
 def _headings(hit: Hit) -> list[str]:
@@ -231,7 +242,7 @@ def _rating(hit: Hit) -> float:
 
 async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> list[Sentence]:
     query = np.asarray(await embedding.aget_query_embedding(question))
-    vectors = np.asarray(await embedding.aget_text_embedding_batch([candidate.text for candidate in candidates]))
+    vectors = np.asarray(await embedding.aget_text_embedding_batch([candidate.compared for candidate in candidates]))
     norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     cosines = (vectors @ query) / np.where(norms > 0, norms, 1.0)
     rated = [
