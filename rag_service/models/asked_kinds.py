@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rag_service.text.words import fold
@@ -25,13 +26,16 @@ _DATE = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-zà-ÿ,;] )[A-ZÀ-Ý][\w’'-]+")
 _MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|euros?|dollars?|pounds?|d[oó]lares)\b", re.IGNORECASE)
+_FREE = re.compile(
+    r"\b(?:free|gratis|gratuit\w*|no (?:charge|cost|fee)s?|(?:sin|ningun) (?:coste|costo|cargo)|sans frais)\b"
+)
 # "What … cost" is looked for from the first "what" of a line alone: from each, a long question would take seconds.
 _ASKS_MONEY = re.compile(
     r"\b(?:cuanto (?:cuesta|vale|se paga|cobr|hay que pagar)|que (?:coste|precio|tasa|importe|cuantia)|"
     r"combien (?:coute|coutent|vaut|paie|paye|gagne|touche))|"
     r"^(?>.*?\bhow much (?:does|do|is|are|will|can|may) ).*(?:cost|pay|fee|price|borrow|charge|get|receive)|"
-    r"^(?>.*?\bwhat ).*(?:cost|fee|price)|"
-    r"^(?>.*?\bquel(?:le)? ).*(?:cout|prix|tarif|montant)",
+    r"^(?>.*?\bwhat ).*\b(?:cost|fee|price)s?\b|"
+    r"^(?>.*?\bquel(?:le)? ).*\b(?:couts?|prix|tarifs?|montants?)\b",
     re.MULTILINE,
 )
 _ASKS_NUMBER = re.compile(
@@ -54,13 +58,25 @@ class Kind:
     pattern: re.Pattern[str]  # of such a thing
     folded: bool  # whether the pattern is one of folded text
     bonus: float  # for a sentence that holds one
+    is_told_by: re.Pattern[str] | None = None  # in folded text; no answer does without one of these. None: some do
+
+    def may_be_told_by(self, sentences: Iterable[str]) -> bool:
+        """Whether the sentences could be an answer: one that names no sum does not say what something costs."""
+        told = self.is_told_by
+        return told is None or any(self.stands_in(sentence) or told.search(fold(sentence)) for sentence in sentences)
 
     def stands_in(self, sentence: str) -> bool:
         return self.pattern.search(fold(sentence) if self.folded else sentence) is not None
 
 
 _KINDS = (
-    Kind(asked_by=_ASKS_MONEY, pattern=_MONEY, folded=False, bonus=0.3),
+    Kind(
+        asked_by=_ASKS_MONEY,
+        pattern=_MONEY,
+        folded=False,
+        bonus=0.3,
+        is_told_by=re.compile(f"{_NUMBER.pattern}|{_FREE.pattern}"),
+    ),
     Kind(asked_by=_ASKS_NUMBER, pattern=_NUMBER, folded=True, bonus=0.15),
     Kind(asked_by=_ASKS_DATE, pattern=_DATE, folded=True, bonus=0.15),
     Kind(asked_by=_ASKS_NAME, pattern=_NAME, folded=False, bonus=0.1),

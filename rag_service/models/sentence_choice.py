@@ -96,6 +96,9 @@ async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) 
         is_new = all(fold(candidate.text) not in fold(other.text) for other in chosen)
         if is_new and (not chosen or _says_more(candidate, chosen[0], shared)):
             chosen.append(candidate)
+    kind = kind_asked(fold(evidence.question))
+    if kind is not None and not kind.may_be_told_by(sentence.unit.with_header for sentence in chosen):
+        return []
     tables = [sentence.table for sentence in chosen]
     return sorted(
         chosen, key=lambda sentence: tables.index(sentence.table) if sentence.table else chosen.index(sentence)
