@@ -58,15 +58,18 @@ async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, Non
     from rag_service.app import create_app
     from rag_service.server import serve_application
 
-    address: list[str] = []
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     app = create_app(components.settings, components=components)
-    serving = asyncio.create_task(serve_application(app, components.settings, announce=address.append))
+    serving = asyncio.create_task(serve_application(app, components.settings, announce=address.set_result))
     working = asyncio.create_task(work)
     try:
         await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
             await working
-            console.print(f"Serving page and API at [bold]{address[0]}[/] (Ctrl-C ends)")
+            either: set[asyncio.Future[Any]] = {serving, address}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if address.done() and not serving.done():
+            console.print(f"Serving page and API at [bold]{address.result()}[/] (Ctrl-C ends)")
         await serving
     finally:
         for task in (working, serving):

