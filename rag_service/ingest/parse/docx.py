@@ -188,10 +188,22 @@ def _rows(table: Element) -> Iterator[Row]:
             text = above.get(column, "") if continues else one_line(_text(cell))
             above[column] = text
             if text:
-                cells.append(Cell(column, text, not is_number_like(text)))
+                cells.append(Cell(column, text, not is_number_like(text), is_strong=_is_bold(cell)))
             column += width
         if cells:
-            yield Row(number, cells)
+            header = row.find(f"{_W}trPr/{_W}tblHeader")
+            yield Row(number, cells, is_header=header is not None and _is_on(header))
+
+
+def _is_bold(cell: Element) -> bool:
+    """Whether all text of a cell is bold by itself; what table styles make bold, they do in every table."""
+    runs = [run for run in cell.iter(_W + "r") if any((text.text or "").strip() for text in run.iter(_W + "t"))]
+    marks = [run.find(f"{_W}rPr/{_W}b") for run in runs]
+    return bool(marks) and all(mark is not None and _is_on(mark) for mark in marks)
+
+
+def _is_on(switch: Element) -> bool:
+    return switch.get(_W + "val", "true") not in ("0", "false", "off")
 
 
 def _descend(parent: Element, tag: str) -> Iterator[Element]:

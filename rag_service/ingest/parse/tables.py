@@ -16,6 +16,7 @@ from statistics import median
 
 from rag_service.domain import Location
 from rag_service.ingest.parse.builder import TextBuilder
+from rag_service.ingest.parse.two_columns import Reading, are_names, is_label, read_two_columns
 
 LOOK_AHEAD = 30  # rows searched for the header; titles and notes above a table are rarely longer
 _MAX_LABEL = 100  # characters of a column name repeated with every value
@@ -35,12 +36,14 @@ class Cell:
     is_text: bool  # words, as opposed to a number, date or truth value
     address: str | None = None  # where it stands, if not at its own column and row: a merged range
     is_spanned: bool = False  # stands for a wide merged cell to its left: names a column, is no value
+    is_strong: bool = False  # bold, or on a ground of its own, as names of columns and labels often are
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     number: int  # 1-based, as the reader of the file counts
     cells: Sequence[Cell]  # left to right; never empty
+    is_header: bool = False  # the file itself says so
 
     @property
     def values(self) -> list[Cell]:
@@ -70,18 +73,22 @@ def is_number_like(text: str) -> bool:
 def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> None:
     """Write rows as labelled lines; rows above the header, and tables without one, keep plain values.
 
+    So do rows of a single text in the first column: notes below a table, and titles of its parts.
+
     Only `LOOK_AHEAD` rows are held, so that a file of any length is stopped by the builder's limits.
     A block after a gap that brings its own header row (several tables in one sheet) is relabelled.
     """
     rows = iter(rows)
     ahead = list(islice(rows, LOOK_AHEAD))
-    header = find_header(ahead)
+    header, labelled = find_header(ahead)
     names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
-    last_number = 0
+    previous: Row | None = None
     for row, following in _with_next(chain(ahead, rows)):
-        after_gap = bool(labels) and row.number > last_number + 1
-        last_number = row.number
+        after_gap = bool(labels) and previous is not None and row.number > previous.number + 1
+        if after_gap and previous is not None and _ends_table(previous, row):
+            labels = {}
+        previous = row
         if row is header or (after_gap and _starts_table(row, following)):
             _write_unused(builder, names, place)
             names, labels = [row], _labels(row)
@@ -89,7 +96,7 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> N
             names, labels = [*names, row], _joined_labels(labels, row)
         else:
             names = []
-            _write_row(builder, row, labels, place)
+            _write_row(builder, row, labels, place, is_labelled=row.number in labelled)
     _write_unused(builder, names, place)
 
 
@@ -99,13 +106,46 @@ def _write_unused(builder: TextBuilder, names: Sequence[Row], place: Place) -> N
         _write_row(builder, row, {}, place)
 
 
-def find_header(rows: Sequence[Row]) -> Row | None:
-    """Return the first row of two or more cells, mostly text, more than half as wide as the rows below it."""
+def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
+    """Return the header, and the numbers of rows that are a label and its value.
+
+    The header is the first row of two or more cells, mostly text, more than half as wide as the rows below it. A
+    block of two columns has one only if something says so.
+    """
+    labelled: set[int] = set()
+    done = 0  # rows of blocks that have none
     for position, row in enumerate(rows):
+        if position < done:
+            continue
         below = [len(other.cells) for other in rows[position + 1 :]]
-        if _is_texts(row) and (not below or len(row.cells) > median(below) / 2):
-            return row
-    return None
+        if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
+            continue
+        block = _block(rows, position)
+        if len(row.cells) == 2 and max(len(other.cells) for other in block) == 2:
+            reading = read_two_columns(block)
+            if reading is Reading.LABELS:
+                labelled.update(other.number for other in (block[1:] if are_names(row) else block))
+            if reading is not Reading.NAMED or not (row.is_header or _is_texts(row)):
+                done = position + len(block)
+                continue
+        if row.is_header or _is_texts(row):
+            return row, frozenset(labelled)
+    return None, frozenset(labelled)
+
+
+def _block(rows: Sequence[Row], position: int) -> Sequence[Row]:
+    """The rows from this one to the next gap."""
+    end = position + 1
+    while end < len(rows) and rows[end].number == rows[end - 1].number + 1:
+        end += 1
+    return rows[position:end]
+
+
+def _ends_table(last: Row, row: Row) -> bool:
+    """Whether a table of two columns, the second of figures, ends with the gap: words follow, as below a form."""
+    return (
+        len(last.values) == len(row.values) == 2 and not last.values[1].is_text and all(c.is_text for c in row.values)
+    )
 
 
 def _is_texts(row: Row) -> bool:
@@ -122,6 +162,7 @@ def _starts_table(row: Row, following: Row | None) -> bool:
         and all(cell.is_text for cell in row.cells)
         and len(following.values) >= 2
         and not all(cell.is_text for cell in following.cells)
+        and not (len(row.values) == 2 and is_label(following.values[0]))
     )
 
 
@@ -153,10 +194,14 @@ def _label(text: str) -> str:
     return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
 
 
-def _write_row(builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place) -> None:
+def _write_row(
+    builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place, *, is_labelled: bool = False
+) -> None:
     values = row.values
     if not values:
         return
+    if len(values) == 1 and values[0].is_text and values[0].column == min(labels, default=0):
+        labels = {}
     first, last = column_letters(values[0].column), column_letters(values[-1].column)
     extent = f"{first}{row.number}" if first == last else f"{first}{row.number}:{last}{row.number}"
     # The label that begins a line stands for the whole row, so that a quoted line names its range. The
@@ -166,7 +211,8 @@ def _write_row(builder: TextBuilder, row: Row, labels: Mapping[int, str], place:
         label = labels.get(cell.column)
         where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
         is_first = cell is values[0]
-        before = ("" if is_first else " | ") + (f"{label}: " if label else "")
+        between = " | " if not is_labelled else " " if values[0].text.endswith(":") else ": "
+        before = ("" if is_first else between) + (f"{label}: " if label else "")
         builder.write(before, whole if is_first or where is whole else None)
         builder.write(cell.text, where)
     builder.write("\n")

@@ -6,7 +6,7 @@ import datetime
 import io
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -85,7 +85,7 @@ def _read_rows(sheet: Sheet, name: str, most_cells: int) -> list[Row]:
     """Read the cells that exist. `sheet.iter_rows` would invent the 17 billion between A1 and XFD1048576."""
     workbook: Any = sheet.parent
     grid: dict[int, dict[int, Cell]] = {}
-    formats: dict[int, str] = {}
+    formats: dict[int, tuple[str, bool]] = {}
     count = 0
     with sheet._get_source() as source:
         parser = WorkSheetParser(
@@ -111,14 +111,19 @@ def _read_rows(sheet: Sheet, name: str, most_cells: int) -> list[Row]:
     return [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
 
 
-def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, str]) -> Cell | None:
+def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, tuple[str, bool]]) -> Cell | None:
     value, style = raw["value"], raw["style_id"]
     if value is None:
         return None
     if style not in formats:
-        formats[style] = str(ReadOnlyCell(sheet, **raw).number_format)
-    text = render(value, formats[style])
-    return Cell(raw["column"], text, isinstance(value, str)) if text else None
+        cell = ReadOnlyCell(sheet, **raw)
+        formats[style] = (
+            str(cell.number_format),
+            bool(cell.font.bold) or getattr(cell.fill, "patternType", None) == "solid",
+        )
+    number_format, is_strong = formats[style]
+    text = render(value, number_format)
+    return Cell(raw["column"], text, isinstance(value, str), is_strong=is_strong) if text else None
 
 
 def render(value: object, number_format: str = "General") -> str:
@@ -167,7 +172,7 @@ def _spread_merged(grid: dict[int, dict[int, Cell]], merges: list[_Merge]) -> No
         anchor = grid.get(merge.top, {}).get(merge.left)
         if anchor is None:
             continue
-        anchor = Cell(anchor.column, anchor.text, anchor.is_text, merge.address)
+        anchor = replace(anchor, address=merge.address)
         grid[merge.top][merge.left] = anchor
         if merge.right > merge.left:
             for column in range(merge.left + 1, min(merge.right, merge.left + _MAX_SPANNED) + 1):
