@@ -18,7 +18,7 @@ from rag_service.domain import AnswerQuery
 from rag_service.query.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
 from rag_service.query.prompt import FALLBACK_LANGUAGE
 from rag_service.settings import Settings
-from rag_service.text.words import detect_language
+from rag_service.text.guessed_language import guess_language
 
 _ROLES = ("user", "assistant")
 
@@ -63,7 +63,7 @@ class Conversation:
         """The query for an engine that answers single questions: a short question leans on the one before it."""
         if not self.history:
             return self.query
-        language = detect_language(self.query.question) or FALLBACK_LANGUAGE
+        language = guess_language(self.query.question) or FALLBACK_LANGUAGE
         return replace(
             self.query,
             question=lean_on_history(self.query.question, self.history, language),

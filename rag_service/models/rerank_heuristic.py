@@ -30,7 +30,8 @@ from uuid import UUID
 
 from rag_service.domain import Chunk, Hit
 from rag_service.models.rerankers import Analyse, by_score
-from rag_service.text.words import LANGUAGES, detect_language, terms
+from rag_service.text.guessed_language import guess_language
+from rag_service.text.words import LANGUAGES, terms
 
 PHRASE_WEIGHT = 0.1
 SENTENCE_WEIGHT = 0.05
@@ -115,7 +116,7 @@ def _read_section(headings: str, language: str) -> list[str]:
 
 def _language_that_gave(query_terms: Sequence[str], query: str) -> str | None:
     """The language whose stems the query's terms are: passages must be read in the question's language."""
-    likely = detect_language(query)
+    likely = guess_language(query)
     for language in sorted(LANGUAGES, key=lambda language: language != likely):
         if terms(query, language) == list(query_terms):
             return language

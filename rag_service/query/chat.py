@@ -30,8 +30,8 @@ from rag_service.query.output_guard import OutputGuard
 from rag_service.query.prompt import FALLBACK_LANGUAGE, Prompts, neutralise, new_boundary
 from rag_service.query.provenance import AnswerRecorder
 from rag_service.store.agents import Agent, AgentScope
+from rag_service.text.guessed_language import guess_language
 from rag_service.text.tokens import count_tokens
-from rag_service.text.words import detect_language
 
 log = structlog.get_logger(__name__)
 
@@ -174,7 +174,7 @@ class AgentChat:
         """The question, understandable without the conversation; a failing model costs quality, not the answer."""
         if not query.history:
             return query.question
-        language = detect_language(query.question) or FALLBACK_LANGUAGE
+        language = guess_language(query.question) or FALLBACK_LANGUAGE
         if chat.provider == "extractive":  # it quotes, it does not write
             return lean_on_history(query.question, query.history, language)
         boundary = new_boundary()
@@ -194,7 +194,7 @@ class AgentChat:
     ) -> AsyncGenerator[AnswerEvent]:
         """An answer without documents, which begins by saying so."""
         started = time.perf_counter()
-        language = detect_language(query.question) or FALLBACK_LANGUAGE
+        language = guess_language(query.question) or FALLBACK_LANGUAGE
         quotes_only = chat.provider == "extractive"  # it has nothing to quote from
         notice = _notice(outcome.context, language, alone=quotes_only)
         yield SourcesFound(sources=(), shown=(), timings_ms={})

@@ -12,7 +12,8 @@ from rag_service.definitions import IndexDefinition, Territory
 from rag_service.domain import Filters
 from rag_service.query.names import Name, find_names
 from rag_service.store.lexical import QueryTerm
-from rag_service.text.words import LANGUAGES, detect_language, terms, words
+from rag_service.text.guessed_language import guess_language
+from rag_service.text.words import LANGUAGES, detect_language, likely_languages, terms, words
 
 FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages, and itself: names match across languages
 SYNONYM_WEIGHT = 0.7  # an equivalent expression counts a little less than the asker's own
@@ -46,7 +47,7 @@ class QueryPlan:
 
 def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> QueryPlan:
     """Analyse a question under an index definition; pure, no I/O."""
-    language = detect_language(question, default=None)
+    language = _language_of(question, index)
     territory = None
     if filters.territory is None and index.territories:
         territory = find_territory(question, index.territories)
@@ -55,8 +56,8 @@ def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> Que
     file_names = tuple(find_file_names(question))
     return QueryPlan(
         question=question,
-        language=language or _default_language(index),
-        terms=tuple(expand(question, language=language or _default_language(index), synonyms=index.synonyms)),
+        language=language,
+        terms=tuple(expand(question, language=language, synonyms=index.synonyms)),
         filters=filters,
         territory=territory,
         file_names=file_names,
@@ -64,8 +65,14 @@ def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> Que
     )
 
 
-def _default_language(index: IndexDefinition) -> str:
-    return "en" if index.ingest.language == "auto" else index.ingest.language
+def _language_of(question: str, index: IndexDefinition) -> str:
+    """By its function words, else as the index is declared, else by its letters; English where nothing tells."""
+    if index.ingest.language != "auto":
+        return detect_language(question) or index.ingest.language
+    if guessed := guess_language(question):
+        return guessed
+    likely = likely_languages(question)
+    return "en" if "en" in likely else likely[0]
 
 
 def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = ()) -> list[QueryTerm]:

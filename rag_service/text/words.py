@@ -28,6 +28,7 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
 _SHORT_PLURAL = re.compile(r"^\w{1,4}[aeo]s$")
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
 _DECOMPOSED = 1000  # characters at once: a run of combining marks is sorted in quadratic time
+_SAMPLE = 20_000  # characters of a text that tell its language
 _stemmers = threading.local()  # Stemmer objects are not safe to share between threads
 
 _RESTORED_ENDINGS = {
@@ -158,9 +159,18 @@ def detect_language(text: str, *, default: str | None = None) -> str | None:
     """Language whose function words and letters fit the text best, or the default when none does.
 
     Counts stop words, other frequent words and a few letters that only one of the languages uses; made
-    for questions as short as three words, where statistical detectors guess.
+    for documents as for questions: a table of names and figures has none. `guess_language` says more of
+    short questions.
     """
-    sample = text[:20_000]
+    best = likely_languages(text)
+    if set(best) == {"es", "fr"}:
+        return _by_endings(words(text[:_SAMPLE])) or default
+    return best[0] if len(best) == 1 else default
+
+
+def likely_languages(text: str) -> tuple[str, ...]:
+    """The languages that most function words and telling letters of a text are of; all where it has none."""
+    sample = text[:_SAMPLE]
     found = words(sample)
     score = {
         language: float(sum(1 for word in found if word in STOP_WORDS[language] or word in TELLING_WORDS[language]))
@@ -170,10 +180,7 @@ def detect_language(text: str, *, default: str | None = None) -> str | None:
     for language, letters in _TELLING_LETTERS.items():
         score[language] += sum(lowered.count(letter) for letter in letters)
     highest = max(score.values())
-    best = [language for language in LANGUAGES if score[language] == highest]
-    if highest > 0 and set(best) == {"es", "fr"}:
-        return _by_endings(found) or default
-    return best[0] if highest > 0 and len(best) == 1 else default
+    return tuple(language for language in LANGUAGES if score[language] == highest)
 
 
 def _by_endings(found: list[str]) -> str | None:

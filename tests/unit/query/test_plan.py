@@ -116,3 +116,22 @@ def test_words_are_searched_as_written_too_since_tables_of_no_language_are_not_s
     found = {term.term: term for term in expand("Which warehouse has a pressure gauge?", language="en")}
     assert {"pressure", "gauge", "warehouse"} <= table & found.keys()
     assert found["gauge"].group == found["gaug"].group  # the same word of the question, counted once
+
+
+@pytest.mark.parametrize(
+    ("declared", "question", "language"),
+    [
+        ("auto", "responsable de la accion A3", "es"),
+        ("auto", "loyer ?", "fr"),
+        ("auto", "A3", "en"),
+        ("auto", "de la A3", "es"),
+        ("es", "backups", "es"),
+        ("es", "A3", "es"),
+        ("es", "where is the office", "en"),
+    ],
+)
+def test_a_question_has_the_language_of_its_words_or_of_its_index(declared: str, question: str, language: str) -> None:
+    index = INDEX.model_copy(update={"ingest": IngestDefinition(language=declared)})
+    plan = make_plan(question, filters=Filters(), index=index)
+    assert plan.language == language
+    assert not {"de", "la"} & {term.term for term in plan.terms if term.weight == 1.0}
