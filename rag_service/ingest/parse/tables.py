@@ -121,6 +121,8 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
         if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
             continue
         block = _block(rows, position)
+        if below and len(row.cells) < median(below) and any(map(_starts_table, block[1:], block[2:])):
+            continue  # a line about the table, which begins further down
         if len(row.cells) == 2 and max(len(other.cells) for other in block) == 2:
             reading = read_two_columns(block)
             if reading is Reading.LABELS:

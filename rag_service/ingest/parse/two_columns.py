@@ -40,6 +40,7 @@ quantite quantity rate redacteur reference referencia region remark responsable 
 salle seance secretaire secretaria secretario secretary sede service servicio site stage state status statut
 step stock subject sujet supplier surname tarea tarif tasa task taux team telefono telephone term time tipo title
 titre titular titulo topic total town type unidad unit user valor value ville year
+answer question pregunta reponse respuesta
 """
 _NAMES = frozenset(word.removesuffix("s") for word in _WORDS.split())
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}\.? (?:de )?[^\W\d]{3,10}\.? (?:de )?\d{4}")

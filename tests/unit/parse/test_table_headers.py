@@ -116,6 +116,11 @@ def test_a_form_below_a_table_takes_no_names_from_it() -> None:
     assert lines == ["Country: France | Limit: 120", "Contact | Ana", "Phone | 5"]
 
 
+def test_a_form_right_above_a_wider_table_leaves_the_table_its_names() -> None:
+    lines = sheet_lines([["Plant", "Valencia"], ["Manager", "Ana"], ["Product", "Stock", "Min"], ["Bolt", 1, 2]])
+    assert lines == ["Plant | Valencia", "Manager | Ana", "Product: Bolt | Stock: 1 | Min: 2"]
+
+
 def test_a_form_above_a_table_leaves_the_table_its_names() -> None:
     lines = sheet_lines([["Plant", "Valencia"], ["Manager", "Ana"], [], ["Product", "Stock"], ["Bolt", 1], ["Nut", 2]])
     assert lines == ["Plant | Valencia", "Manager | Ana", "Product: Bolt | Stock: 1", "Product: Nut | Stock: 2"]
