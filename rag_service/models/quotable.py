@@ -76,7 +76,8 @@ def read_units(text: str, language: str, *, headings: Collection[str], whole_lis
         if is_one_row and (rule := _RULE_FOLLOWS.match(text, end)):
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
             continue
-        quoted, short_answer = _quote(sentence, part)
+        following = parts[number + 1] if number + 1 < len(parts) else None
+        quoted, short_answer = _quote(sentence, part, following)
         if not quoted:
             continue
         units.append(
@@ -94,7 +95,7 @@ def read_units(text: str, language: str, *, headings: Collection[str], whole_lis
     return units
 
 
-def _quote(sentence: str, part: Part) -> tuple[str, str]:
+def _quote(sentence: str, part: Part, following: Part | None) -> tuple[str, str]:
     """What is quoted of a sentence or list, "" where it says too little, and the answer that needs its question."""
     cleaned = _clean(sentence)
     if not part.question:
@@ -102,8 +103,9 @@ def _quote(sentence: str, part: Part) -> tuple[str, str]:
     cleaned = without_label(cleaned)
     if not cleaned or _is_telling(cleaned):
         return cleaned, ""
-    question = without_label(_clean(part.question))
-    return (question, cleaned) if not part.follows and _is_telling(question) else ("", "")
+    is_whole_answer = not part.follows and (following is None or following.question != part.question)
+    question = without_label(_clean(part.question).lstrip("# "))
+    return (question, cleaned) if is_whole_answer and _is_telling(question) else ("", "")
 
 
 def _is_telling(quote: str) -> bool:

@@ -31,6 +31,7 @@ _LEAST_SHARE = 0.55  # a further sentence must reach this share of the best one'
 _LEAD_BONUS = 0.5  # for the first sentences under a heading, or a question of the document, that is what is asked
 _LEAD_SENTENCES = 2
 _ASKED_FOR = 0.5  # of the question's idf mass: then a heading is what the question asks for
+_SAME_QUESTION = 0.75  # likewise in a question of the document: below, procedures_es lost an answer to a related one
 _HEADING_SHARE = 0.6  # of a term's weight, when a heading above the sentence, or the question it answers, holds it
 _PASSAGE_SHARE = 0.8
 _EQUIVALENT_SHARE = 0.7  # of a word's weight, for its synonyms
@@ -178,6 +179,7 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
         units = read_units(hit.chunk.text, evidence.language, headings=headings, whole_list=match >= _ASKED_FOR)
         for number, unit in enumerate(units):
             held, answered = _forms(unit.text), _forms(unit.question)
+            repeated = _match(answered, asked)
             share = _share(asked, held, headed | answered) / total if total else 0.0
             score = (
                 share
@@ -185,7 +187,7 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
                 + (kind.bonus if kind and kind.stands_in(unit.text) else 0.0)
                 + max(
                     lead if number < _LEAD_SENTENCES else 0.0,
-                    _LEAD_BONUS * _match(answered, asked) if unit.follows < _LEAD_SENTENCES else 0.0,
+                    _LEAD_BONUS * repeated if unit.follows < _LEAD_SENTENCES and repeated >= _SAME_QUESTION else 0.0,
                 )
             )
             own = frozenset(place for place, word in enumerate(asked) if word.held_by(held))

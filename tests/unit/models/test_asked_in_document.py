@@ -101,10 +101,17 @@ async def test_an_answer_of_one_word_comes_behind_its_question() -> None:
     assert await answer("can I bring a dog", ENGLISH, "en") == "Can I bring my dog? [C1] No."
 
 
-async def test_a_question_speaks_for_its_own_answer_only() -> None:
-    text = "Q: Is the pool heated?\nA: From March to October.\n\nThe sauna opens at nine.\n\nQ: Is there a gym?\nA: In hall two."
+async def test_an_answer_that_goes_on_needs_no_question() -> None:
+    text = "## Is the card an insurance?\n\nNeither. The card does not cover the rescue in mountains."
+    assert await answer("is the card an insurance", text, "en") == (
+        "The card does not cover the rescue in mountains. [C1]"
+    )
+
+
+def test_a_question_speaks_for_its_own_answer_only() -> None:
+    text = "Q: Is the pool heated?\nA: March to October.\n\nThe sauna opens at nine.\n\nQ: Is there a gym?\nA: In hall two."
     assert [(unit.text, unit.question) for unit in read_units(text, "en", headings=(), whole_list=False)] == [
-        ("From March to October.", "Q: Is the pool heated?"),
+        ("March to October.", "Q: Is the pool heated?"),
         ("The sauna opens at nine.", ""),
         ("In hall two.", "Q: Is there a gym?"),
     ]
