@@ -100,7 +100,9 @@ def _die(_number: int = signal.SIGTERM, _frame: FrameType | None = None) -> NoRe
     By Python's default nothing would, and it would run for ever; `sys.exit` would first wait for threads, and for
     a model that is being loaded, for many seconds.
     """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing may break off what follows
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         leave_embedded_servers()
         sys.stdout.flush()
