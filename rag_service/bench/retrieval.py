@@ -164,12 +164,12 @@ async def take_turns(ways: Mapping[str, tuple[Search, Sequence[BenchQuery]]]) ->
     """Times of ways to search, each with its questions.
 
     They take turns, so that whatever else the machine does meanwhile slows all of them. A turn begins with
-    searches that do not count: caches hold what the others left there.
+    searches that do not count: caches hold what the others left there, who would not be there otherwise.
     """
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(_TURNS):
         for name, (search, queries) in ways.items():
-            for query in queries[: WARM_UP if turn == 0 else 1]:
+            for query in queries[:WARM_UP]:
                 await search(query)
             spent[name] += [await search(query) for query in queries[turn::_TURNS]]
     return {name: summarise(found) for name, found in spent.items() if found}

@@ -17,7 +17,7 @@ from rag_service.text.stopwords import STOP_WORDS, TELLING_WORDS
 from rag_service.text.typical_words import TYPICAL_WORDS
 from rag_service.text.words import detect_language, fold, likely_languages
 
-_MOST_WORDS = 40
+_MOST_WORDS = 8  # a question of more different ones in none of our languages' function words is in none of them
 _LEAST_LETTERS = 3  # of a word that is looked at
 _SMOOTHING = 0.3  # added to each count, so that a group never seen is only unlikely
 _LEAST_MARGIN = 4.0  # natural logarithm of how much likelier the best language is than the next one
@@ -34,15 +34,17 @@ def guess_language(question: str) -> str | None:
 
 
 def _by_letters(question: str, candidates: Sequence[str]) -> str | None:
-    told = _telling_words(question)
+    found = list(dict.fromkeys(_WORD.findall(question)))
+    if len(found) > _MOST_WORDS:
+        return None
+    told = _telling_words(found)
     likelihood = {language: sum(_log_likelihood(word, language) for word in told) for language in candidates}
     best, second = sorted(candidates, key=lambda language: -likelihood[language])[:2]
     return best if likelihood[best] - likelihood[second] >= _LEAST_MARGIN else None
 
 
-def _telling_words(question: str) -> list[str]:
+def _telling_words(found: Sequence[str]) -> list[str]:
     """Content words with their accents, names left out as far as capitals show them and other words are there."""
-    found = _WORD.findall(question)[:_MOST_WORDS]
     content = [word for word in found if len(word) >= _LEAST_LETTERS and fold(word) not in _FUNCTION_WORDS]
     plain = [word for word in content if word.islower() or word == found[0]]
     return [word.lower() for word in plain or content]

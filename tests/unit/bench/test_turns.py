@@ -30,7 +30,7 @@ async def test_each_question_counts_once_and_no_way_has_an_hour_of_its_own() -> 
     changes = [name for place, (name, _) in enumerate(order) if not place or order[place - 1][0] != name]
     assert changes == ["ours", "stock"] * 5
     assert {text for name, text in order if name == "ours"} == {query.text for query in asked}
-    assert len(order) == 20 + 7 + (WARM_UP + 4) + (7 + 4)  # with those that do not count
+    assert len(order) == 20 + 7 + 5 * (WARM_UP + 7)  # with those that do not count
 
 
 async def test_fewer_questions_than_turns_are_enough() -> None:
