@@ -29,7 +29,8 @@ print("joined", flush=True)
 sys.stdin.read()
 """
 LONG = """
-import asyncio, sys, time
+import asyncio, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup, whose children ignore it
 from pathlib import Path
 from rag_service.cli import running
 from rag_service.store.embedded import start_embedded_server
