@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.definitions import IndexDefinition, list_indices, load_index
+from rag_service.definitions import IndexDefinition, load_index, load_indices
 from rag_service.domain import Answer, AnswerQuery, CorpusKind, Identity, Role
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
 from rag_service.ingest.embedding_cache import wrap_embedding
@@ -142,10 +142,7 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         UnsafeRoleError: the database role could bypass row-level security.
     """
     prompts = load_prompts(settings.prompts_path, replacement=settings.prompt_template_path)
-    indices = {
-        name: load_index(name, indices_path=settings.indices_path)
-        for name in list_indices(indices_path=settings.indices_path)
-    }
+    indices = load_indices(indices_path=settings.indices_path)
     if settings.index not in indices:
         load_index(settings.index, indices_path=settings.indices_path)  # says which there are
     async with AsyncExitStack() as stack:

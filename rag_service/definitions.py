@@ -205,6 +205,15 @@ def list_indices(*, indices_path: Path | None = None) -> list[str]:
     return sorted(file.parent.name for file in root.glob("*/index.yaml"))
 
 
+def load_indices(*, indices_path: Path | None = None) -> dict[str, IndexDefinition]:
+    """All index definitions by name.
+
+    Raises:
+        DefinitionError: as `load_index`.
+    """
+    return {name: load_index(name, indices_path=indices_path) for name in list_indices(indices_path=indices_path)}
+
+
 def _load_synonyms(file: Path) -> tuple[tuple[str, ...], ...]:
     groups = _validate(_SynonymFile, file).groups
     seen: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from rag_service.definitions import list_indices, load_index
+from rag_service.definitions import load_indices
 from rag_service.errors import ConfigurationError
 from rag_service.ingest.reingest import Reingestion, describe_stale
 from rag_service.ingest.wiring import current_fingerprints
@@ -51,10 +51,7 @@ async def check_documents(settings: Settings) -> str:
         return "not used (RAG_ENABLED is false)"
     if settings.database_url is None:
         return "looked at when the service starts"
-    indices = {
-        name: load_index(name, indices_path=settings.indices_path)
-        for name in list_indices(indices_path=settings.indices_path)
-    }
+    indices = load_indices(indices_path=settings.indices_path)
     database = Database(settings.database_url.get_secret_value(), pool_size=1, timeout=settings.database_timeout)
     await database.open()
     try:

@@ -16,17 +16,14 @@ def reingest(dry_run: bool) -> None:
 
     They are found as they are until their new version is ready. A running service or worker does the work.
     """
-    from rag_service.definitions import list_indices, load_index
+    from rag_service.definitions import load_indices
     from rag_service.ingest.reingest import Reingestion, describe_stale
     from rag_service.ingest.wiring import current_fingerprints
 
     settings = read_quiet_settings()
 
     async def work() -> None:
-        indices = {
-            name: load_index(name, indices_path=settings.indices_path)
-            for name in list_indices(indices_path=settings.indices_path)
-        }
+        indices = load_indices(indices_path=settings.indices_path)
         database = Database(await service_conninfo(settings), pool_size=1, timeout=settings.database_timeout)
         await database.open()
         try:

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from llama_index.core.schema import TextNode
 
-from rag_service.definitions import IndexDefinition, list_indices, load_index
+from rag_service.definitions import IndexDefinition, load_index, load_indices
 from rag_service.domain import CorpusKind, Filters, Identity, Role
 from rag_service.evaluation.embedding_cache import BATCH, CachingEmbedding
 from rag_service.evaluation.eval_set import EvalSet, Passage
@@ -262,10 +262,7 @@ async def open_workspace(settings: Settings) -> AsyncIterator[Workspace]:
         stack.push_async_callback(close_embedding, model)
         embedding = CachingEmbedding(model, folder / "embeddings.sqlite", dimension=settings.embedding_dimension)
         stack.callback(embedding.close)
-        indices = {
-            name: load_index(name, indices_path=settings.indices_path)
-            for name in list_indices(indices_path=settings.indices_path)
-        }
+        indices = load_indices(indices_path=settings.indices_path)
         chat = build_chat(settings, extractive=ExtractiveLLM(embedding))
         stack.push_async_callback(chat.aclose)
         retriever = EvalRetriever(database, embedding, indices, default_index=settings.index)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.definitions import IndexDefinition, list_indices, load_index
+from rag_service.definitions import IndexDefinition, load_indices
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.jobs import JobPolicy, Uploads
 from rag_service.ingest.sandbox import parse_in_sandbox
@@ -111,10 +111,7 @@ async def open_worker(settings: Settings, conninfo: str) -> AsyncIterator[Worker
     Raises:
         ConfigurationError: a setting or an index definition is wrong.
     """
-    indices = {
-        name: load_index(name, indices_path=settings.indices_path)
-        for name in list_indices(indices_path=settings.indices_path)
-    }
+    indices = load_indices(indices_path=settings.indices_path)
     originals = build_originals(settings)
     database = Database(
         conninfo,

@@ -38,6 +38,11 @@ class Unit:
     def with_header(self) -> str:
         return f"{self.header}\n{self.text}" if self.header else self.text
 
+    @property
+    def told(self) -> str:
+        """All that is said when it is quoted."""
+        return f"{self.with_header} {self.short_answer}".rstrip()
+
 
 def read_units(text: str, language: str, *, headings: Collection[str], whole_list: bool) -> list[Unit]:
     """What of a passage can be quoted, in order.

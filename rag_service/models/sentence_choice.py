@@ -18,7 +18,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError
-from rag_service.models.asked_kinds import kind_asked
+from rag_service.models.asked_kinds import Kind, kind_asked
 from rag_service.models.grounded_message import Evidence
 from rag_service.models.quotable import LIST_LENGTH, Unit, read_units
 from rag_service.text.words import LANGUAGES, fold, terms, words
@@ -78,7 +78,8 @@ class _Asked:
 
 async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) -> list[Sentence]:
     """The best sentences of the shown passages, best first; empty when none fits."""
-    everything = _candidates(evidence, _weigh(evidence))
+    kind = kind_asked(fold(evidence.question))
+    everything = _candidates(evidence, _weigh(evidence), kind)
     if not everything:
         return []
     shared = _shared_by_rows(everything)
@@ -97,8 +98,7 @@ async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) 
         is_new = all(fold(candidate.text) not in fold(other.text) for other in chosen)
         if is_new and (not chosen or _says_more(candidate, chosen[0], shared)):
             chosen.append(candidate)
-    kind = kind_asked(fold(evidence.question))
-    if kind is not None and not kind.may_be_told_by(sentence.unit.with_header for sentence in chosen):
+    if kind is not None and not kind.may_be_told_by(sentence.unit.told for sentence in chosen):
         return []
     tables = [sentence.table for sentence in chosen]
     return sorted(
@@ -167,9 +167,8 @@ def _weigh(evidence: Evidence) -> list[_Asked]:
     ]
 
 
-def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
+def _candidates(evidence: Evidence, asked: Sequence[_Asked], kind: Kind | None) -> list[Sentence]:
     total = sum(word.weight for word in asked)
-    kind = kind_asked(fold(evidence.question))
     found = []
     for mark, hit in enumerate(evidence.hits, start=1):
         headings = _headings(hit)
@@ -184,7 +183,7 @@ def _candidates(evidence: Evidence, asked: Sequence[_Asked]) -> list[Sentence]:
             score = (
                 share
                 + _PASSAGE_SHARE * _standing(hit, evidence.hits)
-                + (kind.bonus if kind and kind.stands_in(unit.text) else 0.0)
+                + (kind.bonus if kind and kind.stands_in(unit.told) else 0.0)
                 + max(
                     lead if number < _LEAD_SENTENCES else 0.0,
                     _LEAD_BONUS * repeated if unit.follows < _LEAD_SENTENCES and repeated >= _SAME_QUESTION else 0.0,

@@ -21,7 +21,7 @@ MOST_NEIGHBOURS = 1_000  # what pgvector allows
 
 
 # Every chunk in scope is compared once, and its distance given in one value with all others: rows of their own, and
-# PostgreSQL's sorting of them, take a third of the time of a search of a thousand chunks.
+# PostgreSQL's sorting of them, take 0.4 ms more for a thousand chunks, where this takes 1.
 _EXACT = """
 SELECT coalesce(string_agg(int8send(c.id) || float8send(c.embedding <=> %(vector)s::halfvec), ''::bytea), ''::bytea)
 FROM data_chunks c WHERE {where}

@@ -30,6 +30,9 @@ _LEAST_BUFFERS, _MOST_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by p
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
+_joined: list[Any] = []  # the wheel's servers that this process holds
+
+
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedServer:
     """A running server and how to connect to it."""
@@ -61,9 +64,6 @@ def leave_embedded_servers() -> None:
             with server._lock:
                 _forget_ended(server)
             server.cleanup()
-
-
-_joined: list[Any] = []
 
 
 def _start(folder: Path) -> EmbeddedServer:

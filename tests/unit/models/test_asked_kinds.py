@@ -42,3 +42,17 @@ async def test_no_sentence_is_quoted_for_a_price_that_none_names() -> None:
 
     assert await chosen("How much does Amparo Lahoz cost us in fees?") == []
     assert (await chosen("Who is Amparo Lahoz?"))[0].startswith("The head of the workshop")
+
+
+async def test_a_sum_that_is_the_whole_answer_to_the_documents_own_question_is_told() -> None:
+    hit = make_hit(
+        "Q: How much does the parking card cost?\nA: 40.\n\nQ: Who signs for the tools?\nA: Amparo Lahoz does."
+    )
+    asked = Evidence(
+        question="How much does the parking card cost?",
+        language="en",
+        hits=(hit,),
+        weights={"park": 3.0, "card": 3.0, "cost": 2.0},
+    )
+    (sentence,) = [found for found in await select_sentences(asked, None) if found.unit.short_answer]
+    assert sentence.unit.told == "How much does the parking card cost? 40."
