@@ -39,7 +39,7 @@ class Location:
     """A place in the original document that a person can open. Numbers are 1-based.
 
     Fields that do not apply to the format are None or empty: a PDF has pages, a workbook
-    has a sheet and cells, a CSV file has rows, Markdown and DOCX have headings.
+    has a sheet and cells, a CSV file has rows; Markdown, DOCX and PDF have headings.
     """
 
     page: int | None = None  # page of a PDF

@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
 class TextBuilder:
     """Collects text and places of one document.
 
-    `name` is the display name for messages. `write` raises TooLargeError beyond `MAX_CHARACTERS`
+    `name` is the display name for messages. `write` and `check_room` raise TooLargeError beyond `MAX_CHARACTERS`
     characters or `MAX_SPANS` places, so that a parser stops early instead of filling the memory.
     """
 
@@ -56,11 +56,7 @@ class TextBuilder:
             return
         start = self._length
         self._length += len(text)
-        if self._length > MAX_CHARACTERS or len(self._spans) >= MAX_SPANS:
-            raise TooLargeError(
-                f'"{self._name}" holds too much text: more than {MAX_CHARACTERS:,} characters '
-                f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files."
-            )
+        self.check_room(self._length)
         self._parts.append(text)
         if location is None:
             return
@@ -69,6 +65,14 @@ class TextBuilder:
             self._spans[-1] = Span(start=last.start, end=self._length, location=location)
         else:
             self._spans.append(Span(start=start, end=self._length, location=location))
+
+    def check_room(self, characters: int) -> None:
+        """Refuse what would not fit, for who reads everything before writing: so many characters in all."""
+        if characters > MAX_CHARACTERS or len(self._spans) >= MAX_SPANS:
+            raise TooLargeError(
+                f'"{self._name}" holds too much text: more than {MAX_CHARACTERS:,} characters '
+                f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files."
+            )
 
     def build(
         self,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
 
@@ -24,17 +25,20 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.ingest.parse.builder import TextBuilder, clean, one_line
 from rag_service.ingest.parse.names import choose_title, language_of
-from rag_service.ingest.parse.pdf_layout import lay_out
-from rag_service.ingest.parse.pdf_words import read_text, read_words
+from rag_service.ingest.parse.pdf_headings import MOST_CHARACTERS, Heading, PageLine, find_headings, follow_path
+from rag_service.ingest.parse.pdf_layout import Line, lay_out
+from rag_service.ingest.parse.pdf_words import is_bold, read_text, read_words
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
 MAX_PAGE_CHARACTERS = 1_000_000  # a dense page holds 10,000
 _GUTTER = re.compile(r"(?<=\S)\s{3,}(?=\S)")
+_CURRENCY = re.compile(r"([$€£¥]) {2,}(?=[\d(—–-])")
+_GAP = re.compile(r"[ \t]{2,}")
 
 
 def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
-    """Read a PDF page by page; each page is one span with its number.
+    """Read a PDF page by page; the places of its text are the page and the headings above (see `pdf_headings`).
 
     A file encrypted with an empty user password is opened. Pages without text are listed in
     `metadata["pages_without_text"]`. Only for a process that may die: PDFium aborts where memory ends.
@@ -50,21 +54,15 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         )
     with closing(_open(data, name)) as document:
         builder = TextBuilder(name)
-        empty: list[int] = []
-        pages = _count_pages(document, name)
-        for number in range(1, pages + 1):
-            text = _page_text(document, number, name)
-            if not text:
-                empty.append(number)
-                continue
-            builder.write("\n\n" if len(builder) else "")
-            builder.write(text, Location(page=number))
+        pages = _read_pages(document, name, builder)
+        _write(builder, pages)
+        empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if not len(builder):
             raise DocumentError(
                 f'"{name}" contains no text, only images; it was probably scanned. '
                 "Run text recognition (OCR) on it and upload the result."
             )
-        metadata = {"pages": pages, **({"pages_without_text": empty} if empty else {}), **_information(document)}
+        metadata = {"pages": len(pages), **({"pages_without_text": empty} if empty else {}), **_information(document)}
         return builder.build(
             title=choose_title(name, metadata.pop("title", None)),
             media_type=MEDIA_TYPE,
@@ -96,25 +94,67 @@ def _count_pages(document: Any, name: str) -> int:
     return pages
 
 
-def _page_text(document: Any, number: int, name: str) -> str:
-    """Text of a page without needless space; empty for a page that cannot be read."""
+def _read_pages(document: Any, name: str, builder: TextBuilder) -> list[list[PageLine]]:
+    pages: list[list[PageLine]] = []
+    characters = 0
+    for number in range(1, _count_pages(document, name) + 1):
+        pages.append(_read_page(document, number, name))
+        characters += sum(len(line.text) + 1 for line in pages[-1])
+        builder.check_room(characters)
+    return pages
+
+
+def _read_page(document: Any, number: int, name: str) -> list[PageLine]:
+    """Lines of a page without needless space; none for a page that cannot be read."""
     try:
         page = document[number - 1]
     except pypdfium2.PdfiumError:
-        return ""
+        return []
     with closing(page), closing(page.get_textpage()) as text_page:
         if text_page.count_chars() > MAX_PAGE_CHARACTERS:
             raise TooLargeError(
                 f'Page {number} of "{name}" unpacks to far more data than a page of text holds. '
                 "Print the document to a new PDF and upload that."
             )
-        laid_out = clean(lay_out(read_words(page.raw, text_page.raw)))
-        return tidy(clean(read_text(text_page.raw)) if is_two_column(laid_out) else laid_out)
+        lines = lay_out(read_words(page.raw, text_page.raw))
+        if is_two_column([line.text for line in lines]):
+            return tidy([PageLine(line) for line in clean(read_text(text_page.raw)).splitlines()])
+        return tidy([PageLine(clean(line.text), line.height, _is_bold(text_page.raw, line)) for line in lines])
 
 
-def is_two_column(laid_out: str) -> bool:
+def _is_bold(text_page: Any, line: Line) -> bool:
+    """Whether the first and the last word are; only asked of lines that may be headings."""
+    may_be_heading = line.height > 0 and 0 < len(line.text) <= MOST_CHARACTERS and -1 not in line.ends
+    return may_be_heading and all(is_bold(text_page, index) for index in line.ends)
+
+
+def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]]) -> None:
+    """Write all pages; a heading stands on one line between empty ones."""
+    path: list[Heading] = []
+    for number, (lines, headings) in enumerate(zip(pages, find_headings(pages), strict=True), start=1):
+        builder.write("\n\n" if lines and len(builder) else "")
+        place, done = _place(number, path), 0
+        for heading in headings:
+            _write_lines(builder, lines[done : heading.first], place, ending="\n\n")
+            path, done = follow_path(path, heading), heading.last + 1
+            place = _place(number, path)
+            is_last = not any(line.text for line in lines[done:])
+            builder.write(heading.text if is_last else f"{heading.text}\n\n", place)
+        _write_lines(builder, lines[done:], place)
+
+
+def _write_lines(builder: TextBuilder, lines: Sequence[PageLine], place: Location, *, ending: str = "") -> None:
+    text = "\n".join([line.text for line in lines]).strip("\n")
+    builder.write(text + ending if text else "", place)
+
+
+def _place(page: int, path: Sequence[Heading]) -> Location:
+    return Location(page=page, headings=tuple(heading.text for heading in path))
+
+
+def is_two_column(laid_out: Sequence[str]) -> bool:
     """Whether most lines are prose on both sides of a wide gap; a table has figures on one side."""
-    lines = [line.strip() for line in laid_out.splitlines() if line.strip()]
+    lines = [line.strip() for line in laid_out if line.strip()]
     halves = [_GUTTER.split(line) for line in lines]
     prose = sum(len(half) == 2 and all(_is_prose(side) for side in half) for half in halves)
     return prose >= 10 and prose > len(lines) / 2
@@ -124,12 +164,15 @@ def _is_prose(side: str) -> bool:
     return len(side) >= 20 and sum(char.isalpha() for char in side) > len(side) * 0.6
 
 
-def tidy(text: str) -> str:
-    """Drop indentation and empty lines beyond one; gaps between columns become two spaces."""
-    text = text.replace("\u00a0", " ")
-    text = re.sub(r"([$€£¥]) {2,}(?=[\d(—–-])", r"\1 ", text)
-    lines = [re.sub(r"[ \t]{2,}", "  ", line.strip()) for line in text.splitlines()]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+def tidy(lines: Sequence[PageLine]) -> list[PageLine]:
+    """Drop indentation and empty lines beyond one, and those at the ends; gaps between columns become two spaces."""
+    kept: list[PageLine] = []
+    for line in lines:
+        text = _CURRENCY.sub(r"\1 ", line.text.replace("\u00a0", " "))
+        text = _GAP.sub("  ", text.strip())
+        if text or (kept and kept[-1].text):
+            kept.append(line._replace(text=text))
+    return kept[:-1] if kept and not kept[-1].text else kept
 
 
 def _information(document: Any) -> dict[str, str]:

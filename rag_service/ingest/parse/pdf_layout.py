@@ -12,6 +12,7 @@ import bisect
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rag_service.ingest.parse.pdf_words import Word
 
@@ -27,8 +28,16 @@ _MUCH_NEARER = 0.5  # of the distance to the line above; a footnote mark is 0.3 
 _OVERLAP = 0.2  # of two words side by side: italics and kerning
 
 
-def lay_out(words: Sequence[Word]) -> str:
-    """Text of a page, a line for a line; `COLUMN` stands for a wide gap, an empty line for a high one.
+class Line(NamedTuple):
+    """A line of a page as it reads; without text, the room that the page leaves above the next."""
+
+    text: str
+    height: float = 0.0  # of its letters in points; 0: turned or slanted
+    ends: tuple[int, int] = (-1, -1)  # PDFium's index of the first character of its first word and of its last
+
+
+def lay_out(words: Sequence[Word]) -> list[Line]:
+    """The lines of a page; `COLUMN` stands for a wide gap, an empty line for a high one.
 
     Words turned by a quarter are laid out among themselves, after those of the commonest direction; slanted words come
     last, in PDFium's order.
@@ -37,24 +46,28 @@ def lay_out(words: Sequence[Word]) -> str:
     for word in words:
         turned.setdefault(word.turns, []).append(word)
     slanted = turned.pop(None, [])
-    parts = [_paragraphs(group) for group in sorted(turned.values(), key=len, reverse=True)]
-    parts.append(" ".join(word.text for word in slanted))
-    return "\n\n".join(filter(None, parts))
+    lines: list[Line] = []
+    for number, group in enumerate(sorted(turned.values(), key=len, reverse=True)):
+        paragraphs = _paragraphs(group)
+        lines += paragraphs if number == 0 else [Line(""), *(Line(line.text) for line in paragraphs)]
+    if slanted:
+        lines += [Line("")] * bool(lines) + [Line(" ".join(word.text for word in slanted))]
+    return lines
 
 
-def _paragraphs(words: list[Word]) -> str:
-    parts: list[str] = []
+def _paragraphs(words: list[Word]) -> list[Line]:
+    lines: list[Line] = []
     above: Word | None = None
-    for line in _lines(words):
-        here = line.anchor
+    for row in _rows(words):
+        here = row.anchor
         if above and above.middle - here.middle > _PARAGRAPH_STEP * min(above.height, here.height):
-            parts.append("")
-        parts.append(_join(line))
+            lines.append(Line(""))
+        lines.append(_join(row))
         above = here
-    return "\n".join(parts)
+    return lines
 
 
-class _Line:
+class _Row:
     """Words side by side, and the word whose height the others are measured by."""
 
     def __init__(self, word: Word):
@@ -66,7 +79,7 @@ class _Line:
     def length(self) -> int:
         return sum(len(word.text) for word in self.words)
 
-    def distance(self, other: _Line) -> float:
+    def distance(self, other: _Row) -> float:
         """Between the middles, as a share of the greater height."""
         height = max(self.anchor.height, other.anchor.height) or 1.0
         return abs(self.anchor.middle - other.anchor.middle) / height
@@ -75,7 +88,7 @@ class _Line:
         self.words.append(word)
         bisect.insort(self._taken, (word.left, word.right))
 
-    def collides(self, other: _Line) -> bool:
+    def collides(self, other: _Row) -> bool:
         """Whether a word of the other stands where one of this line's stands."""
         slack = _OVERLAP * self.anchor.height
         for word in other.words:
@@ -86,14 +99,14 @@ class _Line:
                 return True
         return False
 
-    def take_in(self, other: _Line) -> None:
+    def take_in(self, other: _Row) -> None:
         if other.length > self.length:
             self.anchor = other.anchor
         for word in other.words:
             self.add(word)
 
 
-def _lines(words: list[Word]) -> Iterator[_Line]:
+def _rows(words: list[Word]) -> Iterator[_Row]:
     """Lines from top to bottom. A strip between two lines goes to the nearer one, the upper one when in doubt."""
     strips = _strips(words)
     line = next(strips)
@@ -115,8 +128,8 @@ def _lines(words: list[Word]) -> Iterator[_Line]:
     yield line
 
 
-def _strips(words: list[Word]) -> Iterator[_Line]:
-    strip: _Line | None = None
+def _strips(words: list[Word]) -> Iterator[_Row]:
+    strip: _Row | None = None
     for word in sorted(words, key=lambda word: (-word.middle, word.number)):
         height = max(word.height, strip.anchor.height) if strip else 0.0
         if strip and strip.anchor.middle - word.middle <= _SAME_HEIGHT * height:
@@ -124,16 +137,16 @@ def _strips(words: list[Word]) -> Iterator[_Line]:
             continue
         if strip:
             yield strip
-        strip = _Line(word)
+        strip = _Row(word)
     if strip:
         yield strip
 
 
-def _join(line: _Line) -> str:
+def _join(row: _Row) -> Line:
     """Words from left to right, or as PDFium has them where letters run from right to left."""
-    height = line.anchor.height
-    backwards = any(_BACKWARDS.search(word.text) for word in line.words)
-    words = sorted(line.words, key=lambda word: (0 if backwards else word.left, word.number))
+    height = row.anchor.height
+    backwards = any(_BACKWARDS.search(word.text) for word in row.words)
+    words = sorted(row.words, key=lambda word: (0 if backwards else word.left, word.number))
     parts = [words[0].text]
     for before, word in itertools.pairwise(words):
         gap = word.left - before.right
@@ -144,4 +157,4 @@ def _join(line: _Line) -> str:
         elif gap > _TOUCHING * height or (word.spaced and word.number == before.number + 1):
             parts.append(" ")
         parts.append(word.text)
-    return "".join(parts)
+    return Line("".join(parts), height, (words[0].at, words[-1].at))

@@ -28,6 +28,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRANSLATION = {**dict.fromkeys(map(ord, _HYPHENS), "-"), **{0xF000 + code: chr(code) for code in range(0x20, 0x100)}}
 _WIDE_LETTER = 0.5  # of the height: an "f" that hangs over both its neighbours
 _LEVEL = 0.05  # of its width: a word that rises or falls less needs no question after its angle
+_FONT_NAME = 200  # bytes
+_BOLD = re.compile(r"(?i:bold|black|heavy|demi)|Medi$|CMBX|SFBX|\b(?:BX|Bd)\b")
 _MOST_SUSPECTS = 1_000  # on a page; to look at one takes longer the more characters the page has
 
 
@@ -42,6 +44,7 @@ class Word(NamedTuple):
     right: float
     middle: float  # of its height; as everywhere in PDF, higher is more
     height: float  # from the descender to the ascender of its font
+    at: int = -1  # PDFium's index of its first character; -1: none
 
 
 _Box = tuple[float, float, float, float]  # left, bottom, right, top
@@ -66,6 +69,13 @@ def _within(letter: Word, words: list[Word]) -> bool:
         ):
             return True
     return False
+
+
+def is_bold(text_page: Any, index: int) -> bool:
+    """Whether the font of a character says that it is bold: by its name, for PDFium guesses weights from the width."""
+    buffer, flags = ctypes.create_string_buffer(_FONT_NAME), ctypes.c_int()
+    pdfium.FPDFText_GetFontInfo(text_page, index, buffer, _FONT_NAME, ctypes.byref(flags))
+    return _BOLD.search(buffer.value.decode("utf-8", "replace")) is not None
 
 
 def read_text(text_page: Any) -> str:
@@ -148,7 +158,7 @@ class _Reader:
         if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
             self.overhanging = True
         left, bottom, right, top = _upright(box, turns) if turns else box
-        return Word(_readable(text), number, spaced, turns, left, right, (bottom + top) / 2, top - bottom)
+        return Word(_readable(text), number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start)
 
 
 def _quarter_turns(angle: float) -> int | None:

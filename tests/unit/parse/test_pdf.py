@@ -8,6 +8,7 @@ from fpdf import FPDF
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.ingest.parse import parse
 from rag_service.ingest.parse.pdf import MAX_PAGES, is_two_column, tidy
+from rag_service.ingest.parse.pdf_headings import PageLine
 from tests.unit.parse import samples
 
 
@@ -58,11 +59,12 @@ def test_two_columns_of_prose_are_not_interleaved() -> None:
 
 
 def test_figures_beside_labels_are_not_taken_for_columns() -> None:
-    assert not is_two_column("Net income of the whole group        1,058    815\n" * 20)
+    assert not is_two_column(["Net income of the whole group        1,058    815"] * 20)
 
 
 def test_spacing_is_tidied_without_touching_words() -> None:
-    assert tidy("   A   b\n\n\n\n$      5      (3)\nco-\nop  ") == "A  b\n\n$ 5  (3)\nco-\nop"
+    lines = ["", "   A   b", "", " ", "", "$      5      (3)", "co-", "op  ", ""]
+    assert [line.text for line in tidy([PageLine(line) for line in lines])] == ["A  b", "", "$ 5  (3)", "co-", "op"]
 
 
 @pytest.mark.parametrize("angle", [90, 180, 270])

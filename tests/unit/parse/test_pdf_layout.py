@@ -29,7 +29,7 @@ def page(*words: Word | list[Word]) -> str:
     """Laid out, drawn in an order that has nothing to do with the page's."""
     flat = [item for group in words for item in (group if isinstance(group, list) else [group])]
     random.Random(3).shuffle(flat)  # noqa: S311
-    return lay_out(flat)
+    return "\n".join(line.text for line in lay_out(flat))
 
 
 def test_gaps_tell_words_from_columns() -> None:
@@ -42,6 +42,13 @@ def test_an_empty_line_stands_where_the_page_leaves_room() -> None:
 
 def test_a_large_heading_stands_alone() -> None:
     assert page(word("Title", 0, 90, height=20), word("one", 0, 70), word("two", 0, 58)) == "Title\n\none\ntwo"
+
+
+def test_a_line_knows_the_height_of_its_letters_unless_it_is_turned() -> None:
+    words = [word("Title", 0, 90, height=20), word("one", 0, 70), word("two", 0, 58), word("Label", -50, 20, turns=1)]
+    assert [(line.text, line.height) for line in lay_out(words)] == [
+        ("Title", 20), ("", 0), ("one", 10), ("two", 10), ("", 0), ("Label", 0),
+    ]  # fmt: skip
 
 
 def test_a_footnote_mark_stays_at_its_word() -> None:
@@ -70,7 +77,7 @@ def test_turned_words_are_laid_out_among_themselves_and_slanted_ones_come_last()
 
 
 def test_a_page_without_words_is_empty() -> None:
-    assert lay_out([]) == ""
+    assert lay_out([]) == []
 
 
 def test_time_grows_with_the_number_of_words_however_they_lie() -> None:
