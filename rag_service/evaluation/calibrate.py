@@ -1,6 +1,7 @@
 """Fits the calibrated relevance: a logistic from two signals to "this question is answered here".
 
-The signals are the cosine and the BM25 coverage of a question's best passage. The questions are those
+The signals are the cosine and the BM25 coverage of a question's best passage; what a search adds for a
+name that nobody mentions is given (`query.fusion.ABSENT_NAME`). The questions are those
 of sets with answerable and unanswerable ones; SQuAD-format sets are asked several times, each time with
 other articles left out of the corpus, so that every question is seen both answered and not.
 
@@ -27,6 +28,7 @@ from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_ou
 from rag_service.evaluation.run import Steps, embed_questions, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.query.engine import RERANKED
+from rag_service.query.fusion import ABSENT_NAME
 
 PRIOR = 0.7  # share of a team's questions that its documents answer, unless declared otherwise
 FOLDS = 5
@@ -47,6 +49,7 @@ class Sample:
     group: int  # number of its article
     answerable: bool
     passages: _Matrix  # (hits, 2): cosine and coverage, best fused first
+    log_odds: float = 0.0  # what else is known of the question, as `query.fusion` adds it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +60,9 @@ class Fit:
     cosine: float
     coverage: float
 
-    def relevance(self, passages: _Matrix) -> _Matrix:
-        """Relevance of passages, 0..1."""
-        exponent = self.intercept + passages @ np.array([self.cosine, self.coverage])
+    def relevance(self, sample: Sample) -> _Matrix:
+        """Relevance of a question's passages, 0..1."""
+        exponent = sample.log_odds + self.intercept + sample.passages @ np.array([self.cosine, self.coverage])
         relevances: _Matrix = 1 / (1 + np.exp(-np.clip(exponent, -60, 60)))
         return relevances
 
@@ -101,21 +104,22 @@ async def collect_samples(
         await embed_questions(workspace, part.questions, "hybrid", steps)
         steps.begin(f"{part.name}: searching", len(part.questions))
         for question in part.questions:
-            hits, _ = await search(workspace, corpus, question, limit=RERANKED)
+            retrieval, hits = await search(workspace, corpus, question, limit=RERANKED)
             signals = [
                 [hit.scores.dense or 0.0, hit.scores.coverage or 0.0]
                 for hit in sorted(hits, key=lambda hit: -(hit.scores.fused or 0.0))
             ]
-            samples.append(_sample(loaded.name, question, signals))
+            log_odds = ABSENT_NAME if retrieval.absent else 0.0
+            samples.append(_sample(loaded.name, question, signals, log_odds))
             steps.advance(1)
     return samples
 
 
-def _sample(name: str, question: Question, signals: Sequence[Sequence[float]]) -> Sample:
+def _sample(name: str, question: Question, signals: Sequence[Sequence[float]], log_odds: float) -> Sample:
     passages = np.array(signals, dtype=np.float64).reshape(-1, 2)
     if not len(passages):
         passages = np.zeros((1, 2))  # nothing found at all: a question without any signal
-    return Sample(set=name, group=question.group, answerable=question.answerable, passages=passages)
+    return Sample(set=name, group=question.group, answerable=question.answerable, passages=passages, log_odds=log_odds)
 
 
 def fit_samples(samples: Sequence[Sample]) -> Fit:
@@ -128,11 +132,12 @@ def fit_samples(samples: Sequence[Sample]) -> Fit:
     if answerable.all() or not answerable.any():
         raise InputError("Calibration needs answerable and unanswerable questions; use --leave-out 2.")
     weights = _weights(samples)
+    log_odds = np.array([sample.log_odds for sample in samples])
     chosen = [0] * len(samples)  # best fused
     for _ in range(_ROUNDS):
         signals = np.array([sample.passages[best] for sample, best in zip(samples, chosen, strict=True)])
-        fit = _newton(signals, answerable, weights)
-        again = [int(np.argmax(fit.relevance(sample.passages))) for sample in samples]
+        fit = _newton(signals, answerable, weights, log_odds)
+        again = [int(np.argmax(fit.relevance(sample))) for sample in samples]
         if again == chosen:
             break
         chosen = again
@@ -147,12 +152,12 @@ def _weights(samples: Sequence[Sample]) -> _Matrix:
     return np.array([len(samples) / len(sizes) / sizes[sample.set] for sample in samples])
 
 
-def _newton(signals: _Matrix, answerable: _Matrix, weights: _Matrix) -> Fit:
+def _newton(signals: _Matrix, answerable: _Matrix, weights: _Matrix, log_odds: _Matrix) -> Fit:
     design = np.column_stack([np.ones(len(signals)), signals])
     values = np.zeros(3)
     ridge = _RIDGE * np.diag([0.0, 1.0, 1.0])
     for _ in range(_STEPS):
-        expected = 1 / (1 + np.exp(-np.clip(design @ values, -60, 60)))
+        expected = 1 / (1 + np.exp(-np.clip(log_odds + design @ values, -60, 60)))
         slope = design.T @ (weights * (answerable - expected)) - ridge @ values
         curvature = (design.T * (weights * expected * (1 - expected))) @ design + ridge
         step = np.linalg.solve(curvature + 1e-9 * np.eye(3), slope)
@@ -185,7 +190,7 @@ def cross_validate(samples: Sequence[Sample], *, prior: float, folds: int = FOLD
 
 def best_relevance(fit: Fit, sample: Sample) -> float:
     """Relevance of the most relevant passage, 0..1."""
-    return float(fit.relevance(sample.passages).max())
+    return float(fit.relevance(sample).max())
 
 
 def curve(

@@ -24,7 +24,7 @@ from rag_service.evaluation.metrics import (
 )
 from rag_service.evaluation.workspace import EvalCorpus, Workspace
 from rag_service.query.engine import RERANKED
-from rag_service.query.retriever import Mode
+from rag_service.query.retriever import Mode, Retrieval
 from rag_service.settings import Settings
 from rag_service.text.words import fold
 
@@ -116,10 +116,10 @@ async def run_set(
     steps.begin(f"{loaded.name}: searching", len(questions))
     rankings, refused, times = [], [], []
     for question in questions:
-        hits, milliseconds = await search(workspace, corpus, question, limit=options.limit)
+        retrieval, hits = await search(workspace, corpus, question, limit=options.limit)
         refused.append(not any(hit.scores.relevance >= threshold for hit in hits))
         rankings.append([_rank(hit, question, corpus) for hit in hits[: options.limit]])
-        times.append(milliseconds)
+        times.append(sum(value for step, value in retrieval.timings_ms.items() if step != "embedding"))
         steps.advance(1)
     measures = measure_ranking(questions, rankings, ks=options.ks, by_document=loaded.kind is SetKind.OWN)
     bins: list[Bin] = []
@@ -157,17 +157,15 @@ async def embed_questions(workspace: Workspace, questions: Sequence[Question], m
 
 async def search(
     workspace: Workspace, corpus: EvalCorpus, question: Question, *, limit: int
-) -> tuple[tuple[Hit, ...], float]:
-    """Hits as a request gets them but for the threshold, and the milliseconds of their search."""
+) -> tuple[Retrieval, tuple[Hit, ...]]:
+    """A search as a request makes it, and its hits but for the threshold."""
     query = AnswerQuery(
         question=question.text,
         filters=Filters(corpus_ids=(corpus.id,)),
         top_k=max(limit, RERANKED),
         threshold=0.0,
     )
-    retrieval, hits = await workspace.engine.search(query, workspace.identity)
-    spent = sum(value for step, value in retrieval.timings_ms.items() if step != "embedding")
-    return hits, spent
+    return await workspace.engine.search(query, workspace.identity)
 
 
 async def _answer_all(

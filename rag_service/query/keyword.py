@@ -61,12 +61,18 @@ class KeywordRetriever(Retriever):
         plan = make_plan(question, filters=filters, index=self._index)
         weights, ceiling = self._weigh(plan)
         reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}
-        scores = {number: self._score(passage, weights) for number, passage in reachable.items()}
+        length_weight = self._index.query.bm25_b
+        scores = {number: self._score(passage, weights, b=length_weight) for number, passage in reachable.items()}
         candidates = fuse(
             {},
             {number: score for number, score in scores.items() if score > 0},
             alpha=0.0,
             ceiling=ceiling,
+            coverage={
+                number: min(1.0, self._score(passage, weights, b=0.0) / ceiling)
+                for number, passage in reachable.items()
+                if scores[number] > 0
+            },
             calibration=self._index.query.fit_for(plan.language),
         )
         hits = tuple(
@@ -110,8 +116,8 @@ class KeywordRetriever(Retriever):
         total = sum(stand_in.get(group, rarity) if group in missing else rarity for group, rarity in own.items())
         return weights, (self._index.query.bm25_k1 + 1) * total
 
-    def _score(self, passage: _Passage, weights: Mapping[str, float]) -> float:
-        k1, b = self._index.query.bm25_k1, self._index.query.bm25_b
+    def _score(self, passage: _Passage, weights: Mapping[str, float], *, b: float) -> float:
+        k1 = self._index.query.bm25_k1
         damping = k1 * (1 - b + b * passage.length / self._mean_length)
         return sum(
             weight * frequency * (k1 + 1) / (frequency + damping)

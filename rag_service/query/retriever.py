@@ -125,7 +125,7 @@ class Retriever:
             index=begun.index,
             scope=begun.scope,
             hits=tuple(ranked or ()),
-            weights=begun.terms.weights,
+            weights=begun.terms.ranking.weights,
             absent=begun.absent,
             timings_ms=clock.laps,
         )
@@ -191,10 +191,10 @@ class Retriever:
             dense,
             lexical,
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
-            ceiling=begun.terms.ceiling,
+            ceiling=begun.terms.ranking.ceiling,
+            coverage=begun.leg.coverage(),
             calibration=query.fit_for(begun.plan.language),
             limit=limit,
-            shares=begun.leg.coverage(),
             log_odds=ABSENT_NAME if begun.absent else 0.0,
         )
         clock.lap("dense")

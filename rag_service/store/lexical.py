@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,18 +52,17 @@ TermPostings = tuple[str, bytes]  # a term and entries of it, packed
 class Weights:
     """What each term gives to a match, and all of the question together."""
 
-    weights: Mapping[str, float]
-    ceiling: float
+    weights: Mapping[str, float]  # term → idf · weight
+    ceiling: float  # most that the question's words could give
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedTerms:
     """The question's terms that the scope holds, with the weight each gives to a match."""
 
-    weights: Mapping[str, float]  # term → idf · weight
+    ranking: Weights
+    coverage: Weights  # the same for a scope of `LEAST_CHUNKS`, where there are fewer
     chunk_frequencies: Mapping[str, int]  # term → chunks in scope that hold it
-    ceiling: float  # most that the question's words could give; the base of coverage
-    padded: Weights | None = None  # the same for a scope of `LEAST_CHUNKS`, where there are fewer
     postings: Sequence[TermPostings] | None = None  # of every term, where they came with the frequencies
 
 
@@ -77,13 +76,12 @@ async def weigh_terms(
     """
     asked = sorted({term.term for term in terms})
     found, postings = await _look_up(connection, scope, asked)
-    plain = _weigh(terms, found, scope.chunk_count, k1)
+    ranking = _weigh(terms, found, scope.chunk_count, k1)
     return WeightedTerms(
-        weights=plain.weights,
+        ranking=ranking,
+        coverage=ranking if scope.chunk_count >= LEAST_CHUNKS else _weigh(terms, found, LEAST_CHUNKS, k1),
         chunk_frequencies=found,
-        ceiling=plain.ceiling,
         postings=postings,
-        padded=None if scope.chunk_count >= LEAST_CHUNKS else _weigh(terms, found, LEAST_CHUNKS, k1),
     )
 
 
@@ -135,6 +133,14 @@ def inverse_document_frequency(frequency: int, total: int) -> float:
     return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
+class _Parts(NamedTuple):
+    """What postings add to their chunks, one value for each."""
+
+    ids: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    shares: npt.NDArray[np.float64]  # of the question that they cover, times its ceiling
+
+
 class LexicalLeg:
     """BM25 of one question over one scope.
 
@@ -154,9 +160,11 @@ class LexicalLeg:
         self._terms = terms
         self._k1, self._b = k1, b
         self._mean_length = max(scope.mean_length, 1.0)
-        self._pending = set(terms.weights)  # terms that `_sums` does not hold
+        self._pending = set(terms.ranking.weights)  # terms that `_sums` does not hold
         self._ids: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)  # ascending
         self._sums: npt.NDArray[np.float64] = np.empty(0)  # of the terms read whole, for `_ids`
+        self._shares: npt.NDArray[np.float64] = np.empty(0)  # likewise
+        self._covered: dict[int, float] = {}  # chunk that was found or rated → its share, times the ceiling
         if terms.postings is not None:
             self._add(terms.postings)
             self._pending.clear()
@@ -168,7 +176,7 @@ class LexicalLeg:
         scored with every term. Where no term is left for that, as in any corpus of some ten thousand
         chunks, the ranking is exact.
         """
-        if not self._terms.weights or not self._scope.corpus_ids:
+        if not self._terms.ranking.weights or not self._scope.corpus_ids:
             return {}
         common: list[str] = []
         if self._pending:
@@ -179,6 +187,7 @@ class LexicalLeg:
         best = await self._best(connection, max(limit, RESCORED) if common else limit)
         ids = self._ids[best].tolist()
         if not common:  # the sums are whole
+            self._covered.update(zip(ids, self._shares[best].tolist(), strict=True))
             return dict(zip(ids, self._sums[best].tolist(), strict=True))
         scores = await self.score(connection, ids)
         return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit])
@@ -189,11 +198,11 @@ class LexicalLeg:
         if not len(asked):
             return {}
         asked.sort()
-        sums = np.zeros(len(asked))
+        sums, shares = np.zeros(len(asked)), np.zeros(len(asked))
         if len(self._ids):
             places = np.minimum(np.searchsorted(self._ids, asked), len(self._ids) - 1)
             known = self._ids[places] == asked
-            sums[known] = self._sums[places[known]]
+            sums[known], shares[known] = self._sums[places[known]], self._shares[places[known]]
         if self._pending:
             # Postings are found by document, of which the statement asks the chunks.
             where = (
@@ -201,45 +210,55 @@ class LexicalLeg:
                 "SELECT DISTINCT c.document_id FROM data_chunks c WHERE c.id = ANY(%(chunks)s)))"
             )
             parameters = {"corpora": list(self._scope.corpus_ids), "chunks": BigIntegers(asked)}
-            ids, parts = self._take_apart(await _read(connection, where, parameters, sorted(self._pending)))
-            places = np.minimum(np.searchsorted(asked, ids), len(asked) - 1)
-            wanted = asked[places] == ids
-            sums += np.bincount(places[wanted], parts[wanted], len(asked))
+            parts = self._take_apart(await _read(connection, where, parameters, sorted(self._pending)))
+            places = np.minimum(np.searchsorted(asked, parts.ids), len(asked) - 1)
+            wanted = asked[places] == parts.ids
+            sums += np.bincount(places[wanted], parts.scores[wanted], len(asked))
+            shares += np.bincount(places[wanted], parts.shares[wanted], len(asked))
+        self._covered.update(zip(asked.tolist(), shares.tolist(), strict=True))
         return {chunk: total for chunk, total in zip(asked.tolist(), sums.tolist(), strict=True) if total > 0}
 
-    def coverage(self) -> dict[int, float] | None:
-        """Share of the question, 0..1, that each chunk of a small scope holds; None: its score over the ceiling."""
-        terms = self._terms
-        if terms.padded is None or terms.postings is None or not terms.padded.ceiling:
-            return None
-        padded = replace(terms, weights=terms.padded.weights, padded=None)
-        leg = LexicalLeg(self._scope, padded, k1=self._k1, b=self._b)
-        shares = np.minimum(1.0, leg._sums / terms.padded.ceiling)
-        return dict(zip(leg._ids.tolist(), shares.tolist(), strict=True))
+    def coverage(self) -> dict[int, float]:
+        """Share of the question, 0..1, that each chunk found or rated holds.
 
-    def _take_apart(self, read: Sequence[TermPostings]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """(chunk of each posting, what it adds to the chunk's score); all terms in one go."""
+        It is BM25 without the length over the most that the question could give. What a chunk holds is the same however
+        long it is, and however long the other documents are; only its rank is not.
+        """
+        ceiling = self._terms.coverage.ceiling
+        return {chunk: min(1.0, share / ceiling) for chunk, share in self._covered.items()} if ceiling > 0 else {}
+
+    def _take_apart(self, read: Sequence[TermPostings]) -> _Parts:
+        """All terms in one go."""
         postings = unpack(b"".join([entries for _, entries in read]))
-        weights = np.array([self._terms.weights.get(term, 0.0) * (self._k1 + 1) for term, _ in read])
-        norm = self._k1 * (1 - self._b + self._b / self._mean_length * postings.lengths)
-        shares = postings.frequencies / (postings.frequencies + norm)
         counts = np.array([len(entries) // ENTRY_BYTES for _, entries in read], dtype=np.int64)
-        parts: npt.NDArray[np.float64] = np.repeat(weights, counts) * shares
-        return postings.ids, parts
+        norm = self._k1 * (1 - self._b + self._b / self._mean_length * postings.lengths)
+        saturated = postings.frequencies / (postings.frequencies + norm)
+        held = postings.frequencies / (postings.frequencies + self._k1)
+        return _Parts(
+            ids=postings.ids,
+            scores=np.repeat(self._weights_of(read, self._terms.ranking), counts) * saturated,
+            shares=np.repeat(self._weights_of(read, self._terms.coverage), counts) * held,
+        )
+
+    def _weights_of(self, read: Sequence[TermPostings], weights: Weights) -> npt.NDArray[np.float64]:
+        return np.array([weights.weights.get(term, 0.0) * (self._k1 + 1) for term, _ in read])
 
     def _add(self, read: Sequence[TermPostings]) -> None:
         """Sum up the scores of every chunk in what was read."""
         if not read:
             return
-        ids, parts = self._take_apart(read)
-        lowest = int(ids.min())
-        if int(ids.max()) - lowest <= 16 * len(ids) + 100_000:
-            totals = np.bincount(ids - lowest, parts).astype(np.float64)  # a place for every id between: no sorting
+        parts = self._take_apart(read)
+        lowest = int(parts.ids.min())
+        if int(parts.ids.max()) - lowest <= 16 * len(parts.ids) + 100_000:
+            places = parts.ids - lowest  # a place for every id between: no sorting
+            totals = _sum_up(places, parts.scores)
             held = np.flatnonzero(totals)
             self._ids, self._sums = held + lowest, totals[held]
+            self._shares = _sum_up(places, parts.shares)[held]
         else:
-            self._ids, places = np.unique(ids, return_inverse=True)
-            self._sums = np.bincount(places, parts).astype(np.float64)
+            self._ids, places = np.unique(parts.ids, return_inverse=True)
+            self._sums = _sum_up(places, parts.scores)
+            self._shares = _sum_up(places, parts.shares)
 
     async def _best(self, connection: Connection, limit: int) -> npt.NDArray[np.int64]:
         """Places of the best chunks by what is summed up, best first, of the types that the filter names."""
@@ -258,6 +277,11 @@ class LexicalLeg:
             if sum(map(len, found)) >= limit:
                 break
         return np.concatenate(found)[:limit]
+
+
+def _sum_up(places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The sum of the values of each place, from 0 to the last."""
+    return np.bincount(places, values).astype(np.float64, copy=False)
 
 
 def _largest(values: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
@@ -290,14 +314,15 @@ def _split_by_rarity(terms: WeightedTerms) -> tuple[list[str], list[str]]:
     What a term can add to a score is bounded by its weight. Once the terms left could give a chunk
     no more than `NEGLIGIBLE` of what all could, chunks that hold none but those are not looked for.
     """
-    ordered = sorted(terms.weights, key=lambda term: (terms.chunk_frequencies[term], term))
+    weights = terms.ranking.weights
+    ordered = sorted(weights, key=lambda term: (terms.chunk_frequencies[term], term))
     if sum(terms.chunk_frequencies[term] for term in ordered) <= POSTINGS_BUDGET:
         return ordered, []
-    left = total = sum(terms.weights.values())
+    left = total = sum(weights.values())
     read = 0
     for number, term in enumerate(ordered):
         read += terms.chunk_frequencies[term]
         if number and read > LEAST_POSTINGS and (read > POSTINGS_BUDGET or left <= NEGLIGIBLE * total):
             return ordered[:number], ordered[number:]
-        left -= terms.weights[term]
+        left -= weights[term]
     return ordered, []

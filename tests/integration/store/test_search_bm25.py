@@ -148,18 +148,63 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
     await store_texts(database, corpus, ["quvaq quvbq", "quvaq quvcq", "quvaq quvdq"], fake_embedding)
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq", "quvzq"])]
 
-    async def coverage() -> dict[int, float] | None:
+    async def coverage() -> list[float]:
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
-            return LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B).coverage()
+            leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
+            await leg.search(connection, limit=5)
+            return sorted(leg.coverage().values(), reverse=True)
 
-    # All chunks are as long as the mean: a term that stands once adds its weight.
-    common, rare, missing = (inverse_document_frequency(frequency, LEAST_CHUNKS) for frequency in (3, 1, 0))
-    ceiling = (K1 + 1) * (common + rare + missing)
-    found = await coverage()
-    assert found is not None
-    assert sorted(found.values(), reverse=True) == pytest.approx(
-        [(common + rare) / ceiling, common / ceiling, common / ceiling]
-    )
+    def expected(chunks: int) -> list[float]:
+        common, rare, missing = (inverse_document_frequency(frequency, chunks) for frequency in (3, 1, 0))
+        # A term that stands once adds its weight, of the k1 + 1 that it could.
+        ceiling = (K1 + 1) * (common + rare + missing)
+        return pytest.approx([(common + rare) / ceiling, common / ceiling, common / ceiling])
+
+    assert await coverage() == expected(LEAST_CHUNKS)
     monkeypatch.setattr(lexical, "LEAST_CHUNKS", 3)
-    assert await coverage() is None
+    assert await coverage() == expected(3)
+
+
+async def test_coverage_does_not_fall_with_the_length_of_the_chunk_nor_of_others(
+    database: Database, fake_embedding: BaseEmbedding
+) -> None:
+    corpus = await make_corpus(database)
+    other_words = " ".join(f"word{number}x" for number in range(300))
+    await store_texts(database, corpus, ["quvaq quvbq", f"quvaq quvbq {other_words}", "nothing"], fake_embedding)
+    asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq"])]
+    async with database.transaction(ADMIN) as connection:
+        scope = await resolve_scope(connection, Filters())
+        leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
+        scores = await leg.search(connection, limit=5)
+    short, long = leg.coverage().values()
+    assert short == pytest.approx(long)
+    assert len(set(scores.values())) == 2  # ranks do tell them apart
+
+
+@pytest.mark.parametrize("budget", [60_000, 10])
+async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
+    database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch, budget: int
+) -> None:
+    corpus = await make_corpus(database)
+    texts = [f"quvaq {'quvbq ' * (number % 3)} {'quvcq' if number == 4 else ''}" for number in range(30)]
+    await store_texts(database, corpus, texts, fake_embedding)
+    asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq", "quvcq"])]
+    monkeypatch.setattr(lexical, "READ_AT_ONCE", budget)
+    monkeypatch.setattr(lexical, "POSTINGS_BUDGET", budget)
+    monkeypatch.setattr(lexical, "LEAST_POSTINGS", 0)
+    async with database.transaction(ADMIN) as connection:
+        scope = await resolve_scope(connection, Filters())
+        leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
+        cursor = await connection.execute("SELECT id, text FROM data_chunks")
+        held = {row[0]: row[1] for row in await cursor.fetchall()}
+        await leg.search(connection, limit=5)
+        await leg.score(connection, held)
+    rarity = {"quvaq": 30, "quvbq": 20, "quvcq": 1}
+    idf = {term: inverse_document_frequency(frequency, LEAST_CHUNKS) for term, frequency in rarity.items()}
+    ceiling = (K1 + 1) * sum(idf.values())
+    for chunk, share in leg.coverage().items():
+        counts = {term: held[chunk].split().count(term) for term in idf}
+        expected = sum(idf[term] * (K1 + 1) * count / (count + K1) for term, count in counts.items())
+        assert share == pytest.approx(expected / ceiling)
+    assert len(leg.coverage()) == 30

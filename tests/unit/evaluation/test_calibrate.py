@@ -45,6 +45,20 @@ def test_the_fit_finds_the_numbers_that_the_data_was_made_with() -> None:
     assert (fit.intercept, fit.cosine, fit.coverage) == pytest.approx(TRUE, rel=0.1)
 
 
+def test_what_else_is_known_of_a_question_is_not_fitted_again() -> None:
+    """The search adds it to the log odds itself: whoever fits the rest must count it, and only once."""
+    plain = sample_questions(20_000)
+    generator = np.random.default_rng(4)
+    samples = []
+    for sample in plain:
+        log_odds = -3.0 if generator.random() < 0.5 else 0.0
+        exponent = log_odds + (TRUE[0] + sample.passages @ np.array(TRUE[1:])).max()
+        answerable = bool(generator.random() < 1 / (1 + math.exp(-exponent)))
+        samples.append(replace(sample, log_odds=log_odds, answerable=answerable))
+    fit = fit_samples(samples)
+    assert (fit.intercept, fit.cosine, fit.coverage) == pytest.approx(TRUE, rel=0.1)
+
+
 def test_relevance_is_stated_for_the_declared_prior() -> None:
     samples = sample_questions(4_000)
     share = sum(sample.answerable for sample in samples) / len(samples)

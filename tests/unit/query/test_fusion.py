@@ -12,7 +12,8 @@ CALIBRATION = Calibration(intercept=-5, cosine=5, coverage=10, run="test")
 
 
 def ranked(dense: dict[int, float], lexical: dict[int, float], alpha: float = 0.5, ceiling: float = 20.0) -> list[int]:
-    return [candidate.id for candidate in fuse(dense, lexical, alpha=alpha, ceiling=ceiling, calibration=CALIBRATION)]
+    found = fuse(dense, lexical, alpha=alpha, ceiling=ceiling, coverage={}, calibration=CALIBRATION)
+    return [candidate.id for candidate in found]
 
 
 def test_alpha_one_is_the_dense_order_and_alpha_zero_the_lexical_one() -> None:
@@ -45,7 +46,8 @@ def test_a_dense_leg_keeps_its_weight_where_words_say_little() -> None:
 def test_every_candidate_comes_back_once_with_scores_in_range(
     dense: dict[int, float], lexical: dict[int, float], alpha: float
 ) -> None:
-    candidates = fuse(dense, lexical, alpha=alpha, ceiling=40.0, calibration=CALIBRATION)
+    shares = {chunk: score / 40 for chunk, score in lexical.items()}
+    candidates = fuse(dense, lexical, alpha=alpha, ceiling=40.0, coverage=shares, calibration=CALIBRATION)
     assert sorted(candidate.id for candidate in candidates) == sorted(dense.keys() | lexical.keys())
     assert all(0 <= candidate.relevance <= 1 for candidate in candidates)
     assert all(candidate.coverage is None or 0 <= candidate.coverage <= 1 for candidate in candidates)
@@ -54,10 +56,17 @@ def test_every_candidate_comes_back_once_with_scores_in_range(
 
 
 def test_without_the_dense_leg_the_words_alone_decide_the_relevance() -> None:
-    (alone,) = fuse({}, {1: 20.0}, alpha=0.5, ceiling=40.0, calibration=CALIBRATION)
+    (alone,) = fuse({}, {1: 20.0}, alpha=0.5, ceiling=40.0, coverage={1: 0.5}, calibration=CALIBRATION)
     assert alone.relevance == relevance(0.0, 0.5, BY_WORDS) > 0.99
-    (little,) = fuse({}, {1: 2.0}, alpha=0.5, ceiling=40.0, calibration=CALIBRATION)
+    (little,) = fuse({}, {1: 2.0}, alpha=0.5, ceiling=40.0, coverage={1: 0.05}, calibration=CALIBRATION)
     assert little.relevance < 0.05
+
+
+def test_coverage_is_known_of_every_candidate_where_words_were_looked_for() -> None:
+    found = fuse({1: 0.5, 2: 0.4}, {1: 2.0}, alpha=0.5, ceiling=40.0, coverage={1: 0.2}, calibration=CALIBRATION)
+    assert [candidate.coverage for candidate in found] == [0.2, 0.0]
+    (alone,) = fuse({1: 0.5}, {}, alpha=0.5, ceiling=0.0, coverage={}, calibration=CALIBRATION)
+    assert alone.coverage is None
 
 
 @given(st.floats(-1, 1), st.floats(0, 1))
