@@ -78,7 +78,7 @@ class ScoresBody(Struct, kw_only=True, frozen=True, rename="camel"):
     relevance: Annotated[float, Meta(description="Calibrated, 0 to 1: what similarityThreshold applies to.")]
     dense: Annotated[float | None, Meta(description="Cosine similarity.")]
     bm25: Annotated[float | None, Meta(description="Okapi BM25, 0 and up.")]
-    coverage: Annotated[float | None, Meta(description="Share of the question, by BM25 without the length, that it holds.")]
+    coverage: Annotated[float | None, Meta(description="Share of the question that it holds: BM25 without length.")]
     fused: Annotated[float | None, Meta(description="Weighted sum that ranked the candidates.")]
     rerank: Annotated[float | None, Meta(description="From the reranker, 0 to 1.")]
 
