@@ -293,16 +293,15 @@ class SentenceStream:
             marked = self._take_marks(at, final)
             if marked == _WAIT or marked > at:
                 return marked
-        row_follows = self._labelled_row_follows(at, after, final)
-        if row_follows is None:
-            return _WAIT
-        ends = (
+        ends: bool | None = (
             self._code
-            or row_follows
             or text.count("\n", at, after) > 1
             or _MARKER.match(text, after) is not None
             or self._line_stands_alone(at, text[after])
+            or self._labelled_row_follows(at, after, final)
         )
+        if ends is None:
+            return _WAIT
         return at if ends and at > 0 else _NO
 
     def _has_words(self, end: int) -> bool:
@@ -312,17 +311,21 @@ class SentenceStream:
         return found is not None
 
     def _labelled_row_follows(self, at: int, after: int, final: bool) -> bool | None:
-        """Whether a row ends at `at` and the next line is a row like "label: value | …"; None: too soon to tell.
+        """Whether the next line is a row like "label: value | …"; None: too soon to tell.
 
-        Rows of tables whose labels are in lower case would else read as one sentence that runs on.
+        The title above a sheet would else read as one sentence with its first row, and rows of tables whose labels are
+        in lower case as one that runs on. Behind a row, a label is enough.
         """
         text = self._text
-        if not text[after].islower() or " | " not in text[self._line : at]:
-            return False
-        if _LABEL.match(text, after):
+        end = text.find("\n", after)
+        is_whole = final or end >= 0
+        if not _LABEL.match(text, after):
+            return False if is_whole or len(text) - after > _LABEL_LENGTH else None
+        if text[after].islower() and text.find(" | ", self._line, at) >= 0:
             return True
-        undecided = not final and len(text) - after <= _LABEL_LENGTH and "\n" not in text[after:]
-        return None if undecided else False
+        if text.find(" | ", after, end if end >= 0 else len(text)) >= 0:
+            return True
+        return False if is_whole else None
 
     def _line_stands_alone(self, at: int, following: str) -> bool:
         """Whether the line that ends at `at` is a heading, a row, a lead-in or a title."""

@@ -105,6 +105,22 @@ def test_a_number_before_a_short_word_is_not_a_quantity(text: str) -> None:
     assert split(text) == [text]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Trade prices of the Harbour Coffee Company, valid from 1 July 2025", "Article: A1 | Price: 12"],
+        ["the list that follows", "article: a1 | price: 12", "article: a2 | price: 13"],
+    ],
+)
+def test_a_row_with_labels_begins_a_sentence_under_any_line(lines: list[str]) -> None:
+    assert split("\n".join(lines)) == lines
+
+
+@pytest.mark.parametrize("text", ["the list that\nsays: this and that", "the list that\nsays | this and that"])
+def test_a_label_or_a_bar_alone_makes_no_row(text: str) -> None:
+    assert split(text) == [text]
+
+
 def test_code_lines_are_kept_apart_and_marked_as_code() -> None:
     sentences = read_sentences("Antes.\n```py\nx = 1. Y\n\ny = 2\n```\nDespués.")
     assert [(s.text, s.code) for s in sentences if s.code] == [("```py", True), ("x = 1. Y", True), ("y = 2", True)]
@@ -119,7 +135,7 @@ def test_before_holds_what_stands_between_sentences() -> None:
 PIECES = [
     "Sr. ", "a", "El", " ", ".", "?", "…", "\n", "\n\n", "[", "C", "1", "]", "[C1]", "- ", "1. ", " | ", "|", "#",
     "`", "```", "~~~", "No", "U.S.", ":", "x: ", "»", '"', ",", "é", "A", "---", "*", "[C1, 2]", "(", ")", "\u00a0",
-    "\r\n", "¿", "3", "-", "9 h", "m", "\nSam ",
+    "\r\n", "¿", "3", "-", "9 h", "m", "\nSam ", "\nx: a | b",
 ]  # fmt: skip
 
 
@@ -168,7 +184,8 @@ def test_a_sentence_comes_out_with_the_next_visible_character() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["." * 50_000, "[" * 50_000, "[C1" * 20_000, " \n" * 30_000, "a. " * 20_000, "|" * 50_000]
+    "text",
+    ["." * 50_000, "[" * 50_000, "[C1" * 20_000, " \n" * 30_000, "a. " * 20_000, "|" * 50_000, "\na: b" * 12_000],
 )
 def test_hostile_text_is_split_in_linear_time(text: str) -> None:
     started = time.process_time()
