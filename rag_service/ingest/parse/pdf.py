@@ -27,12 +27,11 @@ from rag_service.ingest.parse.builder import TextBuilder, clean, one_line
 from rag_service.ingest.parse.names import choose_title, language_of
 from rag_service.ingest.parse.pdf_headings import MOST_CHARACTERS, Heading, PageLine, find_headings, follow_path
 from rag_service.ingest.parse.pdf_layout import Line, lay_out
-from rag_service.ingest.parse.pdf_words import is_bold, read_text, read_words
+from rag_service.ingest.parse.pdf_words import is_bold, read_words
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
 MAX_PAGE_CHARACTERS = 1_000_000  # a dense page holds 10,000
-_GUTTER = re.compile(r"(?<=\S)\s{3,}(?=\S)")
 _CURRENCY = re.compile(r"([$€£¥]) {2,}(?=[\d(—–-])")
 _GAP = re.compile(r"[ \t]{2,}")
 
@@ -117,8 +116,6 @@ def _read_page(document: Any, number: int, name: str) -> list[PageLine]:
                 "Print the document to a new PDF and upload that."
             )
         lines = lay_out(read_words(page.raw, text_page.raw))
-        if is_two_column([line.text for line in lines]):
-            return tidy([PageLine(line) for line in clean(read_text(text_page.raw)).splitlines()])
         return tidy([PageLine(clean(line.text), line.height, _is_bold(text_page.raw, line)) for line in lines])
 
 
@@ -150,18 +147,6 @@ def _write_lines(builder: TextBuilder, lines: Sequence[PageLine], place: Locatio
 
 def _place(page: int, path: Sequence[Heading]) -> Location:
     return Location(page=page, headings=tuple(heading.text for heading in path))
-
-
-def is_two_column(laid_out: Sequence[str]) -> bool:
-    """Whether most lines are prose on both sides of a wide gap; a table has figures on one side."""
-    lines = [line.strip() for line in laid_out if line.strip()]
-    halves = [_GUTTER.split(line) for line in lines]
-    prose = sum(len(half) == 2 and all(_is_prose(side) for side in half) for half in halves)
-    return prose >= 10 and prose > len(lines) / 2
-
-
-def _is_prose(side: str) -> bool:
-    return len(side) >= 20 and sum(char.isalpha() for char in side) > len(side) * 0.6
 
 
 def tidy(lines: Sequence[PageLine]) -> list[PageLine]:

@@ -78,11 +78,6 @@ def is_bold(text_page: Any, index: int) -> bool:
     return _BOLD.search(buffer.value.decode("utf-8", "replace")) is not None
 
 
-def read_text(text_page: Any) -> str:
-    """Text of a page in the order in which PDFium reads it: columns of prose one after the other."""
-    return _readable(re.sub(f"[{_HYPHENS}]", "-\n", _characters(text_page)))
-
-
 def _readable(text: str) -> str:
     if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

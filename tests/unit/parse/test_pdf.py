@@ -7,7 +7,7 @@ from fpdf import FPDF
 
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.ingest.parse import parse
-from rag_service.ingest.parse.pdf import MAX_PAGES, is_two_column, tidy
+from rag_service.ingest.parse.pdf import MAX_PAGES, tidy
 from rag_service.ingest.parse.pdf_headings import PageLine
 from tests.unit.parse import samples
 
@@ -43,23 +43,6 @@ def test_figures_of_a_table_row_stay_on_the_line_of_their_label() -> None:
         for x in (2, 1, 0):  # drawn right to left, as some programs do
             file.text(10 + 60 * x, 20 + 5 * y, row[x])
     assert "Net income  $ 1,058  (815)\nGoodwill  7  9" in parse(bytes(file.output()), file_name="a.pdf").text
-
-
-def test_two_columns_of_prose_are_not_interleaved() -> None:
-    left = [f"Left column sentence number {word}" for word in ["one", "two", "three", "four", "five", "six"] * 3]
-    right = [f"Right column sentence number {word}" for word in ["one", "two", "three", "four", "five", "six"] * 3]
-    file = FPDF()
-    file.add_page()
-    file.set_font("Helvetica", size=9)
-    for x, column in ((10, left), (110, right)):
-        for y, line in enumerate(column):
-            file.text(x, 20 + 6 * y, line)
-    text = parse(bytes(file.output()), file_name="a.pdf").text
-    assert text.index("Right column") > text.rindex("Left column")
-
-
-def test_figures_beside_labels_are_not_taken_for_columns() -> None:
-    assert not is_two_column(["Net income of the whole group        1,058    815"] * 20)
 
 
 def test_spacing_is_tidied_without_touching_words() -> None:

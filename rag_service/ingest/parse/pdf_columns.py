@@ -1,0 +1,115 @@
+"""Columns of prose on a PDF page, which are read one after the other.
+
+A table has gaps between its columns, too, and is read row by row. What tells columns of prose from it: words stand on
+both sides of one gap over many rows, and the lines of either side fill their column as wrapped text does. Titles,
+figures and paragraphs over the whole width part a page into bands, each with its own columns or none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rag_service.ingest.parse.pdf_rows import Row, read_rows
+from rag_service.ingest.parse.pdf_words import Word
+
+COLUMN_GAP = 0.7  # of a row's height, between words of two columns; spaces of justified text stay below 0.6
+_LEAST_ROWS = 5  # of prose on both sides
+_LEAST_SHARE = 0.5  # of the rows from the first to the last with words on both sides that are prose there
+_FILLED = 0.75  # of a column's width, by the line in the middle; labels of a table are of any length
+_LEAST_LETTERS = 12  # of a side that is prose
+_LETTERS = 0.5  # of its characters
+_MOST_PARTINGS = 4  # of a page into columns, one within the other
+
+
+class _Gap(NamedTuple):
+    """Room between two words of a row."""
+
+    start: float
+    end: float
+
+
+def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> list[list[Word]]:
+    """The words of a page in groups that are read one after the other; one group where nothing is in columns."""
+    rows = list(read_rows(list(words))) if words else []
+    gutter = _find_gutter(rows) if partings else None
+    if gutter is None:
+        return [list(words)] if words else []
+    parts: list[list[Word]] = []
+    whole: list[Word] = []  # rows over the full width, or not in columns
+    for is_whole, band in itertools.groupby(rows, key=lambda row: _crosses(row, gutter)):
+        band_rows = list(band)
+        in_band = [word for row in band_rows for word in row.words]
+        if is_whole or not _is_in_columns(band_rows, gutter):
+            whole += in_band
+            continue
+        if whole:
+            parts.append(whole)
+            whole = []
+        for side in (
+            [word for word in in_band if word.left < gutter],
+            [word for word in in_band if word.left >= gutter],
+        ):
+            parts += part_columns(side, partings=partings - 1)
+    return [*parts, whole] if whole else parts
+
+
+def _find_gutter(rows: Sequence[Row]) -> float | None:
+    """The place that most rows of prose leave free; None where too few agree on one."""
+    gaps = [gap for row in rows if all(map(_is_prose, segments := _segments(row))) for gap in _gaps(segments)]
+    if len(gaps) < _LEAST_ROWS:
+        return None
+    # The end of a gap is where the right column begins, the same for all of its lines.
+    ends = Counter(round(gap.end) for gap in gaps)
+    begin = max(ends, key=lambda place: (ends[place - 1] + ends[place] + ends[place + 1], place))
+    over = [gap for gap in gaps if gap.start < begin - 1 <= gap.end]
+    return (max(gap.start for gap in over) + begin) / 2 if len(over) >= _LEAST_ROWS else None
+
+
+def _segments(row: Row) -> list[list[Word]]:
+    """Words of a row from left to right, parted at its gaps."""
+    words = sorted(row.words, key=lambda word: word.left)
+    segments = [words[:1]]
+    for before, behind in itertools.pairwise(words):
+        if behind.left - before.right > COLUMN_GAP * row.anchor.height:
+            segments.append([])
+        segments[-1].append(behind)
+    return segments
+
+
+def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[_Gap]:
+    for before, behind in itertools.pairwise(segments):
+        yield _Gap(start=before[-1].right, end=behind[0].left)
+
+
+def _is_prose(words: Sequence[Word]) -> bool:
+    text = "".join(word.text for word in words)
+    letters = sum(char.isalpha() for char in text)
+    return len(words) > 1 and letters >= max(_LEAST_LETTERS, _LETTERS * len(text))
+
+
+def _crosses(row: Row, gutter: float) -> bool:
+    """Whether a row goes on over the gutter: by a word, or by two with no more than a space between them."""
+    return any(segment[0].left < gutter < segment[-1].right for segment in _segments(row))
+
+
+def _is_in_columns(rows: Sequence[Row], gutter: float) -> bool:
+    """Whether prose runs on both sides, line under line."""
+    parted = [_segments(row) for row in rows]
+    both = [place for place, segments in enumerate(parted) if segments[0][0].left < gutter <= segments[-1][0].left]
+    prose = [parted[place] for place in both if all(map(_is_prose, parted[place]))]
+    if len(prose) < _LEAST_ROWS or len(prose) < _LEAST_SHARE * (both[-1] - both[0] + 1):
+        return False
+    left = [[segment for segment in segments if segment[0].left < gutter] for segments in prose]
+    right = [[segment for segment in segments if segment[0].left >= gutter] for segments in prose]
+    return _fills(left) and _fills(right)
+
+
+def _fills(sides: Sequence[Sequence[Sequence[Word]]]) -> bool:
+    """Whether the lines of a side are about as long as the longest."""
+    begins, ends = [side[0][0].left for side in sides], [side[-1][-1].right for side in sides]
+    begin, end = min(begins), max(ends)
+    return statistics.median((right - begin) / (end - begin) for right in ends) >= _FILLED
