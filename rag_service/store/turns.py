@@ -43,6 +43,9 @@ class Turns:
             self._semaphore.release()
 
     async def _wait(self) -> None:
+        if not self._semaphore.locked():  # nobody waits: no task needs to be made
+            await self._semaphore.acquire()
+            return
         place = asyncio.ensure_future(self._semaphore.acquire())
         try:
             while not (await asyncio.wait({place}, timeout=self._patience))[0]:
