@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 from llama_index.core.schema import TextNode
+from psycopg import sql
 
 from rag_service.bench.corpus import BenchCorpus
 from rag_service.domain import CorpusKind, Identity, Role
@@ -220,13 +221,17 @@ def make_document(corpus: BenchCorpus, chunks: Sequence[int], corpus_id: UUID) -
 
 
 def _drop_vector_index(owner_conninfo: str) -> str:
+    """How to make it again; kept with the table, too, for the run after one that was killed."""
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         row = connection.execute(
-            "SELECT indexdef FROM pg_indexes WHERE schemaname = 'rag' AND indexname = 'data_chunks_embedding'"
+            "SELECT coalesce((SELECT indexdef FROM pg_indexes WHERE schemaname = 'rag'"
+            " AND indexname = 'data_chunks_embedding'), obj_description('rag.data_chunks'::regclass))"
         ).fetchone()
+        if row is None or row[0] is None:
+            raise InputError("The bench database lacks its vector index; start again with an empty database.")
+        note = sql.SQL("COMMENT ON TABLE rag.data_chunks IS {}").format(sql.Literal(row[0]))
+        connection.execute(note)
         connection.execute("DROP INDEX IF EXISTS rag.data_chunks_embedding")
-    if row is None:
-        raise InputError("The bench database lacks its vector index; remove the bench folder and start again.")
     return str(row[0])
 
 
