@@ -8,6 +8,7 @@ figures and paragraphs over the whole width part a page into bands, each with it
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,8 @@ def _segments(row: Row) -> list[list[Word]]:
 
 def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[_Gap]:
     for before, behind in itertools.pairwise(segments):
-        yield _Gap(start=before[-1].right, end=behind[0].left)
+        if math.isfinite(behind[0].left):  # a broken page has words anywhere
+            yield _Gap(start=before[-1].right, end=behind[0].left)
 
 
 def _is_prose(words: Sequence[Word]) -> bool:
@@ -112,4 +114,4 @@ def _fills(sides: Sequence[Sequence[Sequence[Word]]]) -> bool:
     """Whether the lines of a side are about as long as the longest."""
     begins, ends = [side[0][0].left for side in sides], [side[-1][-1].right for side in sides]
     begin, end = min(begins), max(ends)
-    return statistics.median((right - begin) / (end - begin) for right in ends) >= _FILLED
+    return end > begin and statistics.median((right - begin) / (end - begin) for right in ends) >= _FILLED

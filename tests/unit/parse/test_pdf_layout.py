@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rag_service.ingest.parse.pdf_layout import COLUMN, lay_out
 from rag_service.ingest.parse.pdf_words import Word
@@ -88,3 +92,25 @@ def test_time_grows_with_the_number_of_words_however_they_lie() -> None:
     lay_out(words)
     lay_out(staircase)
     assert time.process_time() - began < 10
+
+
+WILD = st.sampled_from([0.0, -1.0, 1e30, -1e30, math.inf, -math.inf, math.nan])
+PLACE = st.floats(0, 600) | st.sampled_from([10.0, 110.0, 200.0]) | WILD
+WORDS = st.builds(
+    Word,
+    text=st.sampled_from(["word", "1,058", "Größe", "x", "(a", "Item", "שלום"]),
+    number=st.integers(0, 50),
+    spaced=st.booleans(),
+    turns=st.sampled_from([0, 0, 0, 1, None]),
+    left=PLACE,
+    right=PLACE,
+    middle=st.sampled_from([700.0, 688.0, 676.0, 664.0]) | PLACE,
+    height=st.just(10.0) | PLACE,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=60))
+def test_no_word_is_lost_or_doubled_wherever_a_broken_page_puts_it(words: list[Word]) -> None:
+    written = "".join(line.text for line in lay_out(words))
+    assert sorted(written.replace(" ", "")) == sorted("".join(word.text for word in words))
