@@ -111,7 +111,7 @@ class Scores:
     relevance: float  # calibrated, 0..1; what similarityThreshold applies to
     dense: float | None = None  # cosine similarity, -1..1
     bm25: float | None = None  # Okapi BM25, 0 and up
-    coverage: float | None = None  # BM25 as a share of the most the query's terms could give, 0..1
+    coverage: float | None = None  # share of the question that it holds: BM25 without length, 0..1
     fused: float | None = None  # weighted sum of the legs that ranked the candidates
     rerank: float | None = None  # from the reranker, 0..1
 

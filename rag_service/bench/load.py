@@ -148,6 +148,7 @@ async def load_corpus(bench: BenchDatabase, corpus: BenchCorpus, advance: Advanc
         finally:
             seconds = time.perf_counter() - started
             finish_seconds = _finish(bench.owner_conninfo, definition)
+        await _mark_loaded(bench, name)
     else:
         advance(len(corpus.texts))
     return Loaded(
@@ -156,6 +157,11 @@ async def load_corpus(bench: BenchDatabase, corpus: BenchCorpus, advance: Advanc
         seconds=seconds,
         finish_seconds=finish_seconds,
     )
+
+
+async def _mark_loaded(bench: BenchDatabase, name: str) -> None:
+    async with bench.database.transaction(BENCH_USER) as connection:
+        await create_corpus(connection, BENCH_USER, name=f"{name} done", kind=CorpusKind.PERSONAL, index_name="general")
 
 
 async def _is_loaded(bench: BenchDatabase, name: str) -> bool:
@@ -185,8 +191,6 @@ async def _write(database: Database, corpus: BenchCorpus, name: str, advance: Ad
                 document, nodes = make_document(corpus, chunks, tenants[tenant])
                 await store_document(connection, document, nodes)
                 advance(len(chunks))
-    async with database.transaction(BENCH_USER) as connection:
-        await create_corpus(connection, BENCH_USER, name=f"{name} done", kind=CorpusKind.PERSONAL, index_name="general")
 
 
 def make_document(corpus: BenchCorpus, chunks: Sequence[int], corpus_id: UUID) -> tuple[NewDocument, list[TextNode]]:
@@ -225,7 +229,7 @@ def _drop_vector_index(owner_conninfo: str) -> str:
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         row = connection.execute(
             "SELECT coalesce((SELECT indexdef FROM pg_indexes WHERE schemaname = 'rag'"
-            " AND indexname = 'data_chunks_embedding'), obj_description('rag.data_chunks'::regclass))"
+            " AND indexname = 'data_chunks_embedding'), obj_description('rag.data_chunks'::regclass, 'pg_class'))"
         ).fetchone()
         if row is None or row[0] is None:
             raise InputError("The bench database lacks its vector index; start again with an empty database.")

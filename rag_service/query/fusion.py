@@ -7,8 +7,8 @@ drowning a strong one, which rank fusion and min-max scaling were seen to allow 
 - the cosine keeps its own scale, and BM25 is divided by the geometric mean of the best score found
   and the most that the question's words could give, so that a poor lexical match stays small;
 - the dense leg is trusted as far as the lexical leg supports one of its three best passages. Where
-  the lexical leg has little to say itself (its best passage covers less than a quarter of the
-  question), the dense leg keeps its full weight.
+  the lexical leg has little to say itself (its best passage scores less than a quarter of what
+  the question could give), the dense leg keeps its full weight.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from rag_service.definitions import RelevanceFit
 
 SUPPORTING = 3  # best dense passages that may vouch for the dense leg
-TELLING_COVERAGE = 0.25  # 5th percentile of the best coverage over answerable XQuAD questions, en and es alike
+TELLING_SHARE = 0.25  # 5th percentile of the best BM25 over the ceiling, answerable XQuAD questions, en and es alike
 
 UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
 
@@ -67,7 +67,7 @@ def fuse(
         lexical: chunk → BM25; empty when the leg did not run or found nothing.
         alpha: share of the dense leg, 0..1.
         ceiling: the most BM25 that the question's words could give; 0 when the leg did not run.
-        coverage: chunk → share of the question that it holds, 0..1; those without any are left out.
+        coverage: chunk → share of the question that it holds, 0..1; a chunk that is not named holds none.
         calibration: logistic from cosine and coverage to relevance; None takes a rough default. Where the
             dense leg did not run, `BY_WORDS` takes its place.
         limit: most candidates returned; None returns all.
@@ -112,7 +112,7 @@ def _trust_in_dense(
         return 1.0
     nearest = heapq.nlargest(SUPPORTING, dense, key=dense.__getitem__)
     support = max((lexical.get(chunk_id, 0.0) for chunk_id in nearest), default=0.0) / best_bm25
-    telling = min(1.0, best_bm25 / ceiling / TELLING_COVERAGE)
+    telling = min(1.0, best_bm25 / ceiling / TELLING_SHARE)
     return 1 - telling * (1 - support)
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, Protocol
 
 from rag_service.definitions import IndexDefinition
@@ -20,11 +21,11 @@ from rag_service.domain import Filters, Hit, Identity, Scores
 from rag_service.query.fusion import ABSENT_NAME, Candidate, fuse
 from rag_service.query.names import find_absent
 from rag_service.query.plan import QueryPlan, make_plan
-from rag_service.store.dense import read_cosines
+from rag_service.store.dense import Distances, is_compared_whole, measure_all, read_cosines
 from rag_service.store.hits import read_chunks
 from rag_service.store.lexical import LexicalLeg, WeightedTerms, weigh_terms
 from rag_service.store.scope import SearchScope, find_documents_by_name, resolve_scope
-from rag_service.store.session import Connection, Database
+from rag_service.store.session import Connection, Database, meanwhile
 from rag_service.store.turns import Turns
 from rag_service.tracing import span
 
@@ -107,9 +108,10 @@ class Retriever:
         ranked: list[Hit] | None = None
         try:
             async with self._turn(), self._database.transaction(identity) as connection:
-                begun = await self._begin(connection, question, filters, clock, mode=mode)
-                if embedding is None or embedding.done():
-                    vector = None if embedding is None else embedding.result()
+                vector = _result_of(embedding)
+                begun = await self._begin(connection, question, filters, clock, mode=mode, vector=vector)
+                vector = vector or _result_of(embedding)
+                if embedding is None or vector is not None:
                     ranked = await self._rank(connection, begun, vector, clock, limit=limit, mode=mode, alpha=alpha)
             if embedding is not None and ranked is None:
                 vector = await embedding
@@ -138,26 +140,52 @@ class Retriever:
             return await self._embedding.aget_query_embedding(question)
 
     async def _begin(
-        self, connection: Connection, question: str, filters: Filters, clock: _Clock, *, mode: Mode
+        self,
+        connection: Connection,
+        question: str,
+        filters: Filters,
+        clock: _Clock,
+        *,
+        mode: Mode,
+        vector: list[float] | None,
     ) -> _Begun:
-        """All of a search that needs no vector."""
+        """All of a search that needs no vector, and where there is one, the distances in a small scope.
+
+        Those are the longest statement of such a search; the postings are summed up meanwhile.
+        """
         index, plan, scope = await self._resolve(connection, question, filters)
         clock.lap("scope")
         query = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=query.bm25_k1)
-        leg = LexicalLeg(scope, terms, k1=query.bm25_k1, b=query.bm25_b)
+        make_leg = partial(LexicalLeg, scope, terms, k1=query.bm25_k1, b=query.bm25_b)
+        distances = None
+        if vector is not None and scope.reachable and is_compared_whole(scope):
+            distances, leg = await meanwhile(measure_all(connection, vector, scope=scope), make_leg)
+        else:
+            leg = make_leg()
         lexical = {} if mode == "dense" else await leg.search(connection, limit=query.candidates)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
-        return _Begun(index=index, plan=plan, scope=scope, terms=terms, leg=leg, lexical=lexical, absent=absent)
+        return _Begun(
+            index=index,
+            plan=plan,
+            scope=scope,
+            terms=terms,
+            leg=leg,
+            lexical=lexical,
+            absent=absent,
+            distances=distances,
+        )
 
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters
     ) -> tuple[IndexDefinition, QueryPlan, SearchScope]:
-        scope = await resolve_scope(connection, filters)
-        named = scope.index_names[0] if len(scope.index_names) == 1 else self._default_index
-        index = self._indices.get(named) or self._indices[self._default_index]
-        plan = make_plan(question, filters=filters, index=index)
+        index = self._indices[self._default_index]
+        analyse = partial(make_plan, question, filters=filters)
+        scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
+        named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
+        if named is not index:
+            index, plan = named, analyse(index=named)
         if plan.file_names and not filters.document_ids and filters.file_name is None:
             documents = await find_documents_by_name(connection, scope, plan.file_names)
             if documents:
@@ -182,9 +210,12 @@ class Retriever:
         dense: dict[int, float] = {}
         lexical = dict(begun.lexical)
         if vector is not None:
-            dense = await read_cosines(
-                connection, vector, scope=begun.scope, nearest=query.candidates, besides=lexical.keys()
-            )
+            if begun.distances is not None:
+                dense = begun.distances.nearest(query.candidates, lexical.keys())
+            else:
+                dense = await read_cosines(
+                    connection, vector, scope=begun.scope, nearest=query.candidates, besides=lexical.keys()
+                )
             lexical |= await begun.leg.score(connection, dense.keys() - lexical.keys())
         share = query.alpha if alpha is None else alpha
         candidates = fuse(
@@ -217,6 +248,16 @@ class _Begun:
     leg: LexicalLeg
     lexical: Mapping[int, float]  # the best of the lexical leg
     absent: tuple[str, ...]
+    distances: Distances | None  # of all chunks in scope, where the vector was there in time and they are few
+
+
+def _result_of(embedding: asyncio.Future[list[float]] | None) -> list[float] | None:
+    """The vector if it is there by now.
+
+    Raises:
+        EmbeddingError: it will not be.
+    """
+    return embedding.result() if embedding is not None and embedding.done() else None
 
 
 class _Clock:

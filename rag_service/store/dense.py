@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -76,12 +77,10 @@ async def read_cosines(
     """
     if not scope.corpus_ids or not scope.reachable:
         return {}
+    if is_compared_whole(scope):
+        return (await measure_all(connection, vector, scope=scope)).nearest(nearest, besides)
     where, parameters = chunk_conditions(scope, "c", with_type=True)
     parameters["vector"] = HalfVector(vector)
-    if scope.reachable <= EXACT_SCAN_LIMIT:
-        cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
-        row = await cursor.fetchone()
-        return _choose(b"" if row is None else row[0], nearest, besides)
     parameters["besides"] = BigIntegers(besides)
     parameters["limit"] = nearest
     looked_at = min(MOST_NEIGHBOURS, max(nearest, scope.reachable // CHUNKS_A_NEIGHBOUR))
@@ -92,15 +91,36 @@ async def read_cosines(
     return dict(await cursor.fetchall())
 
 
-def _choose(packed: bytes, nearest: int, besides: Collection[int]) -> dict[int, float]:
-    """Chunk id → cosine of the nearest of what `_EXACT` gave, and of given ones among it."""
-    found = np.frombuffer(packed, _DISTANCE)
-    ids, distances = found["id"].astype(np.int64), found["distance"].astype(np.float64)
-    if len(ids) > nearest:
-        chosen = _are_in(ids, besides)
-        chosen[np.argpartition(distances, nearest)[:nearest]] = True
-        ids, distances = ids[chosen], distances[chosen]
-    return dict(zip(ids.tolist(), (1 - distances).tolist(), strict=True))
+def is_compared_whole(scope: SearchScope) -> bool:
+    """Whether every chunk in scope is compared with the question."""
+    return scope.reachable <= EXACT_SCAN_LIMIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distances:
+    """Cosine distances of all chunks in a scope."""
+
+    ids: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+    def nearest(self, count: int, besides: Collection[int] = ()) -> dict[int, float]:
+        """Chunk id → cosine of so many of the nearest, and of given ones, in no order."""
+        ids, values = self.ids, self.values
+        if len(ids) > count:
+            chosen = _are_in(ids, besides)
+            chosen[np.argpartition(values, count)[:count]] = True
+            ids, values = ids[chosen], values[chosen]
+        return dict(zip(ids.tolist(), (1 - values).tolist(), strict=True))
+
+
+async def measure_all(connection: Connection, vector: Sequence[float], *, scope: SearchScope) -> Distances:
+    """Compare a question's vector with every chunk in scope."""
+    where, parameters = chunk_conditions(scope, "c", with_type=True)
+    parameters["vector"] = HalfVector(vector)
+    cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
+    row = await cursor.fetchone()
+    found = np.frombuffer(b"" if row is None else row[0], _DISTANCE)
+    return Distances(ids=found["id"].astype(np.int64), values=found["distance"].astype(np.float64))
 
 
 def _are_in(ids: npt.NDArray[np.int64], wanted: Collection[int]) -> npt.NDArray[np.bool_]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection
@@ -15,6 +17,8 @@ from rag_service.store.migrate import LATEST
 from rag_service.store.parameters import our_adapters
 
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
+_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 # Of every connection, given at its start: as statements of each search they would cost a round trip.
@@ -114,6 +118,22 @@ class Database:
         async with self.transaction(None) as connection:
             await _check_role(connection)
             await _check_revision(connection)
+
+
+async def meanwhile(statement: Coroutine[Any, Any, _Answer], work: Callable[[], _Result]) -> tuple[_Answer, _Result]:
+    """What a statement gives, and what `work` returns, which takes the processor while the database is at it.
+
+    Whatever happens, the statement has ended before this does: nobody else is given its connection until then.
+    """
+    asked = asyncio.ensure_future(statement)
+    try:
+        await asyncio.sleep(0)  # the statement is sent
+        result = work()
+    except BaseException:
+        asked.cancel()
+        await asyncio.wait({asked})
+        raise
+    return await asked, result
 
 
 async def _begin(connection: Connection, user_id: str) -> None:

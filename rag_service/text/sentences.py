@@ -45,6 +45,7 @@ _MARKER_OPEN = re.compile(r"(?:[-*+•‣▪·–—]+|_+|=+|\(?\d{0,3}[.)]?|\(?
 _HEADING = re.compile(r"#{1,6}\s")
 _LABEL = re.compile(r"[^\n.!?|:]{1,60}:[ \t]")
 _LABEL_LENGTH = 62
+_CELL_LENGTH = 300  # of a row's first cell; a stream waits no longer for its bar
 _SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 _WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
@@ -317,15 +318,15 @@ class SentenceStream:
         in lower case as one that runs on. Behind a row, a label is enough.
         """
         text = self._text
-        end = text.find("\n", after)
+        end = text.find("\n", after, after + _CELL_LENGTH)
         is_whole = final or end >= 0
         if not _LABEL.match(text, after):
             return False if is_whole or len(text) - after > _LABEL_LENGTH else None
         if text[after].islower() and text.find(" | ", self._line, at) >= 0:
             return True
-        if text.find(" | ", after, end if end >= 0 else len(text)) >= 0:
+        if text.find(" | ", after, end if end >= 0 else after + _CELL_LENGTH) >= 0:
             return True
-        return False if is_whole else None
+        return False if is_whole or len(text) - after > _CELL_LENGTH else None
 
     def _line_stands_alone(self, at: int, following: str) -> bool:
         """Whether the line that ends at `at` is a heading, a row, a lead-in or a title."""

@@ -1,7 +1,7 @@
 """PDF: the text of each page, laid out so that the figures of a table row stay beside their label.
 
 Read with PDFium (Chrome's engine) by way of `pdf_words` and `pdf_layout`. Beside pypdf's layout mode, which it
-replaced, on five filings of 470 pages (10-K, 10-Q, earnings release; one core):
+replaced then, on five filings of 470 pages (10-K, 10-Q, earnings release; one core):
 
 - 120 pages a second for 12;
 - of 1.4 million visible characters one is missing, an italic "f" on a page of two columns;
@@ -116,7 +116,12 @@ def _read_page(document: Any, number: int, name: str) -> list[PageLine]:
                 "Print the document to a new PDF and upload that."
             )
         lines = lay_out(read_words(page.raw, text_page.raw))
-        return tidy([PageLine(clean(line.text), line.height, _is_bold(text_page.raw, line)) for line in lines])
+        return tidy(
+            [
+                PageLine(clean(line.text).replace("\n", " "), line.height, _is_bold(text_page.raw, line))
+                for line in lines
+            ]
+        )
 
 
 def _is_bold(text_page: Any, line: Line) -> bool:
@@ -135,8 +140,7 @@ def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]]) -> None:
             _write_lines(builder, lines[done : heading.first], place, ending="\n\n")
             path, done = follow_path(path, heading), heading.last + 1
             place = _place(number, path)
-            is_last = not any(line.text for line in lines[done:])
-            builder.write(heading.text if is_last else f"{heading.text}\n\n", place)
+            builder.write(heading.text if done == len(lines) else f"{heading.text}\n\n", place)
         _write_lines(builder, lines[done:], place)
 
 

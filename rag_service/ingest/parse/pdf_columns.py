@@ -23,6 +23,8 @@ _LEAST_SHARE = 0.5  # of the rows from the first to the last with words on both 
 _FILLED = 0.75  # of a column's width, by the line in the middle; labels of a table are of any length
 _LEAST_LETTERS = 12  # of a side that is prose
 _LETTERS = 0.5  # of its characters
+_LARGER = 1.15  # of the usual height, by the heading of what follows
+_FAR_BELOW = 3.0  # of the usual height; paragraphs of a column stand nearer
 _MOST_PARTINGS = 4  # of a page into columns, one within the other
 
 
@@ -50,12 +52,23 @@ def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> li
         if whole:
             parts.append(whole)
             whole = []
-        for side in (
-            [word for word in in_band if word.left < gutter],
-            [word for word in in_band if word.left >= gutter],
-        ):
+        columns, below = _part_below(band_rows, gutter)
+        for is_left in (True, False):  # a word without a place is right of everything
+            side = [word for row in columns for word in row.words if (word.left < gutter) is is_left]
             parts += part_columns(side, partings=partings - 1)
+        whole = [word for row in below for word in row.words]
     return [*parts, whole] if whole else parts
+
+
+def _part_below(rows: Sequence[Row], gutter: float) -> tuple[Sequence[Row], Sequence[Row]]:
+    """(rows of columns, rows that follow them on the left alone: the heading of what comes below, a footer)."""
+    last = max(place for place, row in enumerate(rows) if len(_segments(row)) > 1)
+    usual = statistics.median(row.anchor.height for row in rows)
+    for place in range(last + 1, len(rows)):
+        row, step = rows[place], rows[place - 1].anchor.middle - rows[place].anchor.middle
+        if row.anchor.height >= _LARGER * usual or step > _FAR_BELOW * usual:
+            return rows[:place], rows[place:]
+    return rows, ()
 
 
 def _find_gutter(rows: Sequence[Row]) -> float | None:

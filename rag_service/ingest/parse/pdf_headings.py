@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,12 +71,7 @@ def find_headings(pages: Sequence[Sequence[PageLine]]) -> list[list[Heading]]:
     if body is None:
         return headings
     running = _running_lines(pages)
-    found = [
-        heading
-        for number, lines in enumerate(pages)
-        for heading in _candidates(number, lines, body)
-        if heading.text not in running
-    ]
+    found = [heading for number, lines in enumerate(pages) for heading in _candidates(number, lines, body, running)]
     total = sum(len(line.text) for lines in pages for line in lines)
     if sum(len(heading.text) for heading in found) > _MOST_OF_ALL * total:
         return headings
@@ -114,17 +109,18 @@ def _running_lines(pages: Sequence[Sequence[PageLine]]) -> set[str]:
     return {text for text, count in seen.items() if count >= _RUNNING_PAGES}
 
 
-def _candidates(page: int, lines: Sequence[PageLine], body: _Body) -> Iterator[_Found]:
-    """Groups of lines that look alike, stand out and read like a heading."""
+def _candidates(page: int, lines: Sequence[PageLine], body: _Body, running: Container[str]) -> Iterator[_Found]:
+    """Groups of lines that look alike, stand out and read like a heading; a number begins another."""
+    heights = [None if line.text in running else _standing_out(line, body) for line in lines]
     place, follows_heading = 0, True
     while place < len(lines):
-        height = _standing_out(lines[place], body)
+        height = heights[place]
         if height is None:
-            follows_heading = follows_heading and not lines[place].text
+            follows_heading = follows_heading and (not lines[place].text or lines[place].text in running)
             place += 1
             continue
         last = place
-        while last + 1 < len(lines) and _is_same(_standing_out(lines[last + 1], body), height):
+        while last + 1 < len(lines) and _goes_on(lines[last + 1], heights[last + 1], height):
             last += 1
         text = " ".join(line.text for line in lines[place : last + 1])
         stands_alone = height > 0 or follows_heading or not lines[place - 1].text
@@ -144,8 +140,9 @@ def _standing_out(line: PageLine, body: _Body) -> float | None:
     return 0.0 if line.is_bold and not body.is_bold and not is_small else None
 
 
-def _is_same(height: float | None, other: float) -> bool:
-    return height is not None and max(height, other) <= _SAME_SIZE * min(height, other)
+def _goes_on(line: PageLine, height: float | None, above: float) -> bool:
+    is_same = height is not None and max(height, above) <= _SAME_SIZE * min(height, above)
+    return is_same and not _NUMBER.match(line.text)
 
 
 def _reads_like_heading(text: str) -> bool:

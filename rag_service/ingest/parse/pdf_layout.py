@@ -25,7 +25,7 @@ class Line(NamedTuple):
     """A line of a page as it reads; without text, the room that the page leaves above the next."""
 
     text: str
-    height: float = 0.0  # of its letters in points; 0: turned or slanted
+    height: float = 0.0  # of its letters in points; 0: not of the page's commonest direction
     ends: tuple[int, int] = (-1, -1)  # PDFium's index of the first character of its first word and of its last
 
 

@@ -15,7 +15,7 @@ from rag_service.ingest.parse.pdf_words import Word
 
 # All of these are shares of a row's height.
 _SAME_HEIGHT = 0.2
-_SAME_LINE = 0.7  # a figure centred beside a label of two lines is 0.5 to 0.68 away from either
+_SAME_ROW = 0.7  # a figure centred beside a label of two lines is 0.5 to 0.68 away from either
 _MUCH_NEARER = 0.5  # of the distance to the row above; a footnote mark is 0.3 above its row, 0.7 below the one before
 _OVERLAP = 0.2  # of two words side by side: italics and kerning
 
@@ -42,7 +42,7 @@ class Row:
         bisect.insort(self._taken, (word.left, word.right))
 
     def collides(self, other: Row) -> bool:
-        """Whether a word of the other stands where one of this line's stands."""
+        """Whether a word of the other stands where one of this row's stands."""
         slack = _OVERLAP * self.anchor.height
         for word in other.words:
             place = bisect.bisect(self._taken, (word.left, word.right))
@@ -60,25 +60,25 @@ class Row:
 
 
 def read_rows(words: list[Word]) -> Iterator[Row]:
-    """Lines from top to bottom. A strip between two lines goes to the nearer one, the upper one when in doubt."""
+    """Rows from top to bottom. A strip between two rows goes to the nearer one, the upper one when in doubt."""
     strips = _strips(words)
-    line = next(strips)
+    row = next(strips)
     strip = next(strips, None)
     while strip is not None:
         following = next(strips, None)
-        distance = line.distance(strip)
+        distance = row.distance(strip)
         nearer_below = (
             following is not None
             and strip.distance(following) < _MUCH_NEARER * distance
             and not following.collides(strip)
         )
-        if distance < _SAME_LINE and not nearer_below and not line.collides(strip):
-            line.take_in(strip)
+        if distance < _SAME_ROW and not nearer_below and not row.collides(strip):
+            row.take_in(strip)
         else:
-            yield line
-            line = strip
+            yield row
+            row = strip
         strip = following
-    yield line
+    yield row
 
 
 def _strips(words: list[Word]) -> Iterator[Row]:

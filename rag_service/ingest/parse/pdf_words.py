@@ -29,7 +29,9 @@ _TRANSLATION = {**dict.fromkeys(map(ord, _HYPHENS), "-"), **{0xF000 + code: chr(
 _WIDE_LETTER = 0.5  # of the height: an "f" that hangs over both its neighbours
 _LEVEL = 0.05  # of its width: a word that rises or falls less needs no question after its angle
 _FONT_NAME = 200  # bytes
-_BOLD = re.compile(r"(?i:bold|black|heavy|demi)|Medi$|CMBX|SFBX|\b(?:BX|Bd)\b")
+_BOLD = re.compile(
+    r"(?i:bold)|(?<![A-Za-z])(?:Black|Heavy|Demi|BX|Bd)(?![a-z])|[a-z](?:Black|Heavy|Demi)|Medi(?:Ital)?$|CMBX|SFBX"
+)
 _MOST_SUSPECTS = 1_000  # on a page; to look at one takes longer the more characters the page has
 
 
@@ -75,7 +77,12 @@ def is_bold(text_page: Any, index: int) -> bool:
     """Whether the font of a character says that it is bold: by its name, for PDFium guesses weights from the width."""
     buffer, flags = ctypes.create_string_buffer(_FONT_NAME), ctypes.c_int()
     pdfium.FPDFText_GetFontInfo(text_page, index, buffer, _FONT_NAME, ctypes.byref(flags))
-    return _BOLD.search(buffer.value.decode("utf-8", "replace")) is not None
+    return is_bold_font(buffer.value.decode("utf-8", "replace"))
+
+
+def is_bold_font(name: str) -> bool:
+    """Whether a font is called a bold one: "ABCDEF+Arial-BoldMT", "NimbusRomNo9L-Medi", "CMBX12"."""
+    return _BOLD.search(name) is not None
 
 
 def _readable(text: str) -> str:

@@ -18,8 +18,13 @@ class KilledError(Exception):
     """Stands for the end of the process."""
 
 
-async def test_a_bench_runs_again_after_one_that_was_killed_while_loading(
-    database: Database, database_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+def be_killed(*_: object) -> float:
+    raise KilledError
+
+
+@pytest.mark.parametrize("while_writing", [True, False])
+async def test_a_bench_runs_again_after_one_that_was_killed(
+    database: Database, database_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, *, while_writing: bool
 ) -> None:
     bench = BenchDatabase(
         database=database,
@@ -27,15 +32,11 @@ async def test_a_bench_runs_again_after_one_that_was_killed_while_loading(
         service_conninfo=database_server.service_conninfo,
     )
     corpus = generate_corpus(1_000, dimension=384)
-
-    def be_killed(written: int) -> None:
-        raise KilledError
-
     with psycopg.connect(bench.owner_conninfo) as connection:
         before = connection.execute(INDEX).fetchone()
-    monkeypatch.setattr(load, "_finish", lambda conninfo, definition: 0.0)  # a killed process makes no index
+    monkeypatch.setattr(load, "_finish", be_killed)  # the vector index is not made
     with pytest.raises(KilledError):
-        await load_corpus(bench, corpus, be_killed)
+        await load_corpus(bench, corpus, be_killed if while_writing else lambda written: None)
     monkeypatch.undo()
     with psycopg.connect(bench.owner_conninfo) as connection:
         assert connection.execute(INDEX).fetchone() is None

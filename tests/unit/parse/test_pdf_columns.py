@@ -106,3 +106,16 @@ def test_a_table_with_a_column_of_figures_is_read_by_rows() -> None:
 def test_figures_beside_labels_are_no_columns() -> None:
     figures = ["1,058", "815", "12", "7", "1", "0"]
     assert read({15: HARBOUR, 120: figures}).splitlines()[0] == f"{HARBOUR[0]}  1,058"
+
+
+def test_a_heading_below_columns_stays_with_what_it_heads() -> None:
+    wide = ["All of this goes over the whole width of the page and has no room in its middle for any gap."] * 2
+    text = text_of([
+        ({15: HARBOUR, 110: BICYCLES}, 40, 10), ({15: ["Opening hours"]}, 78, 14), ({15: wide}, 86, 10),
+    ])  # fmt: skip
+    assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Opening hours", "", *wide])
+
+
+def test_a_footer_on_the_left_comes_last() -> None:
+    text = text_of([({15: HARBOUR, 110: BICYCLES}, 40, 10), ({15: ["Page 3"]}, 280, 10)])
+    assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Page 3"])

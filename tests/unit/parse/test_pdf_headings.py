@@ -10,6 +10,7 @@ from fpdf import FPDF
 from rag_service.domain import ParsedDocument
 from rag_service.ingest.parse import parse
 from rag_service.ingest.parse.pdf_headings import PageLine, find_headings
+from rag_service.ingest.parse.pdf_words import is_bold_font
 
 BODY = "The staff of the workshop may take their leave in two parts when the head of it agrees. " * 4
 
@@ -139,9 +140,40 @@ def test_a_running_line_is_none_and_the_title_it_repeats_neither() -> None:
     assert [[heading.text for heading in page] for page in find_headings(pages)] == [["Part A"], ["Part B"], ["Part C"]]
 
 
+@pytest.mark.parametrize("header", [["ACME handbook"], ["ACME Corporation", "Employee handbook"], ["Item 7.  Review"]])
+def test_running_lines_are_no_part_of_a_heading_either(header: list[str]) -> None:
+    body = [PageLine("words of the body that go on", 10)] * 9
+    pages = [[*[PageLine(line, 14) for line in header], PageLine(name, 14), *body] for name in ("Pay", "Leave", "Work")]
+    assert [[heading.text for heading in page] for page in find_headings(pages)] == [["Pay"], ["Leave"], ["Work"]]
+
+
+def test_headings_with_numbers_right_below_each_other_stay_apart() -> None:
+    lines = ["Part One", "1 Pay", "1.1 Base pay", "1.1.1 Monthly", "and yearly pay"]
+    assert found(*[PageLine(line, 14) for line in lines]) == [*lines[:3], "1.1.1 Monthly and yearly pay"]
+
+
 def test_a_page_that_is_large_all_over_has_none() -> None:
     assert find_headings([[PageLine("Great sale", 30), PageLine("on Sunday", 30), PageLine("small print", 10)]]) == [[]]
 
 
 def test_pages_without_known_heights_have_none() -> None:
     assert find_headings([[PageLine("Leave"), PageLine("words")], []]) == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("font", "bold"),
+    [
+        ("ABCDEF+Arial-BoldMT", True),
+        ("NimbusRomNo9L-Medi", True),
+        ("NimbusRomNo9L-MediItal", True),
+        ("Lato-Black", True),
+        ("FuturaDemi", True),
+        ("CMBX12", True),
+        ("ABCDEF+Academia-Roman", False),
+        ("BlackadderITC-Regular", False),
+        ("Roboto-Medium", False),
+        ("CMR10", False),
+    ],
+)
+def test_the_name_of_a_font_tells_whether_it_is_bold(font: str, bold: bool) -> None:
+    assert is_bold_font(font) is bold

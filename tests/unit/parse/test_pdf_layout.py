@@ -110,7 +110,14 @@ WORDS = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(WORDS, max_size=60))
-def test_no_word_is_lost_or_doubled_wherever_a_broken_page_puts_it(words: list[Word]) -> None:
+@given(st.lists(WORDS, max_size=60), st.booleans())
+def test_no_word_is_lost_or_doubled_wherever_a_broken_page_puts_it(words: list[Word], in_columns: bool) -> None:
+    if in_columns:
+        sides = [
+            phrase("a line of prose that fills its column", left, 700 - 12 * row)
+            for row in range(8)
+            for left in (0, 250)
+        ]
+        words = [word for side in sides for word in side] + words
     written = "".join(line.text for line in lay_out(words))
     assert sorted(written.replace(" ", "")) == sorted("".join(word.text for word in words))

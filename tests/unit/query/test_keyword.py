@@ -55,6 +55,18 @@ def titles(retrieval: Retrieval) -> list[str]:
     return [hit.chunk.document.title for hit in retrieval.hits]
 
 
+async def test_coverage_does_not_fall_with_the_length_of_an_entry(index: IndexDefinition) -> None:
+    words = " ".join(f"other{number}x" for number in range(60))
+    texts = {"short": "Parking permit.", "long": f"Parking permit. {words}", "other": "Leave."}
+    entries = [{"id": name, "title": name, "text": text, "language": "en"} for name, text in texts.items()]
+    retriever = KeywordRetriever(KnowledgeBase.model_validate({"documents": entries}), index)
+    short, long = (await search(retriever, "parking permit")).hits
+    assert short.scores.coverage == pytest.approx(long.scores.coverage)
+    assert short.scores.bm25 is not None
+    assert long.scores.bm25 is not None
+    assert short.scores.bm25 > long.scores.bm25
+
+
 async def test_the_passage_that_answers_comes_first_with_its_scores(retriever: KeywordRetriever) -> None:
     retrieval = await search(retriever, "How many days of vacation do employees receive?")
     best = retrieval.hits[0]

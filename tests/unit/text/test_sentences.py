@@ -176,6 +176,18 @@ def test_every_letter_lies_in_exactly_one_sentence(text: str) -> None:
     assert all(n == 1 if text[i].isalnum() else n <= 1 for i, n in enumerate(covered))
 
 
+def test_a_line_that_never_ends_is_streamed_in_linear_time() -> None:
+    def seconds(deltas: int) -> float:
+        splitter = SentenceStream()
+        splitter.feed("a b\nnote: ")
+        started = time.thread_time()
+        for _ in range(deltas):
+            splitter.feed("y ")
+        return time.thread_time() - started
+
+    assert min(seconds(40_000) for _ in range(3)) < 3 * min(seconds(20_000) for _ in range(3))
+
+
 def test_a_sentence_comes_out_with_the_next_visible_character() -> None:
     splitter = SentenceStream()
     assert splitter.feed("Son tres meses. [C1") == []

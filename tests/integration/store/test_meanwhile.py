@@ -1,0 +1,60 @@
+"""Work done while a statement runs: both results, and a connection that is free again whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from rag_service.store.session import Connection, Database, meanwhile
+from tests.integration.store.texts import ADMIN
+
+
+async def ask(connection: Connection, statement: str) -> Any:
+    cursor = await connection.execute(statement)
+    row = await cursor.fetchone()
+    return None if row is None else row[0]
+
+
+async def test_both_results_come_back_and_take_no_longer_than_one(database: Database) -> None:
+    def work() -> str:
+        time.sleep(0.3)  # takes the processor, as far as the event loop can see
+        return "worked"
+
+    async with database.transaction(ADMIN) as connection:
+        await ask(connection, "SELECT 1")
+        started = time.perf_counter()
+        found = await meanwhile(ask(connection, "SELECT 42 FROM pg_sleep(0.3)"), work)
+        spent = time.perf_counter() - started
+    assert found == (42, "worked")
+    assert spent < 0.55
+
+
+async def test_work_that_fails_leaves_the_connection_free(database: Database) -> None:
+    def fail() -> None:
+        raise KeyError("work")
+
+    with pytest.raises(KeyError):
+        async with database.transaction(ADMIN) as connection:
+            await meanwhile(ask(connection, "SELECT pg_sleep(30)"), fail)
+    async with database.transaction(ADMIN) as connection:
+        assert await ask(connection, "SELECT 7") == 7
+
+
+async def test_a_search_that_is_cancelled_meanwhile_ends_its_statement(database: Database) -> None:
+    async def search() -> None:
+        async with database.transaction(ADMIN) as connection:
+            await meanwhile(ask(connection, "SELECT pg_sleep(30)"), lambda: None)
+
+    task = asyncio.ensure_future(search())
+    await asyncio.sleep(0.3)
+    task.cancel()
+    started = time.perf_counter()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with database.transaction(ADMIN) as connection:
+        running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(30)%' AND state = 'active'"
+        assert await ask(connection, f"{running} AND pid <> pg_backend_pid()") == 0
+    assert time.perf_counter() - started < 5
