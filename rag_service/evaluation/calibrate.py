@@ -1,7 +1,7 @@
 """Fits the calibrated relevance: a logistic from two signals to "this question is answered here".
 
 The signals are the cosine and the BM25 coverage of a question's best passage; what a search adds for a
-name that nobody mentions is given (`query.fusion.ABSENT_NAME`). The questions are those
+name that nobody mentions is given (`query.fusion.log_odds_of`). The questions are those
 of sets with answerable and unanswerable ones; SQuAD-format sets are asked several times, each time with
 other articles left out of the corpus, so that every question is seen both answered and not.
 
@@ -28,7 +28,7 @@ from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_ou
 from rag_service.evaluation.run import Steps, embed_questions, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.query.engine import RERANKED
-from rag_service.query.fusion import ABSENT_NAME
+from rag_service.query.fusion import log_odds_of
 
 PRIOR = 0.7  # share of a team's questions that its documents answer, unless declared otherwise
 FOLDS = 5
@@ -109,8 +109,7 @@ async def collect_samples(
                 [hit.scores.dense or 0.0, hit.scores.coverage or 0.0]
                 for hit in sorted(hits, key=lambda hit: -(hit.scores.fused or 0.0))
             ]
-            log_odds = ABSENT_NAME if retrieval.absent else 0.0
-            samples.append(_sample(loaded.name, question, signals, log_odds))
+            samples.append(_sample(loaded.name, question, signals, log_odds_of(retrieval.absent)))
             steps.advance(1)
     return samples
 

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters, Hit, Identity, Scores
-from rag_service.query.fusion import ABSENT_NAME, Candidate, fuse
+from rag_service.query.fusion import Candidate, fuse, log_odds_of
 from rag_service.query.names import find_absent
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.store.dense import Distances, is_compared_whole, measure_all, read_cosines
@@ -226,7 +226,7 @@ class Retriever:
             coverage=begun.leg.coverage(),
             calibration=query.fit_for(begun.plan.language),
             limit=limit,
-            log_odds=ABSENT_NAME if begun.absent else 0.0,
+            log_odds=log_odds_of(begun.absent),
         )
         clock.lap("dense")
         chunks = await read_chunks(connection, [candidate.id for candidate in candidates])

@@ -26,7 +26,7 @@ _MOST_WORDS_OF_A_STATEMENT = 6  # "2. Purpose." is a heading that ends like a se
 _COLUMN = re.compile(r"\S {2,}\S")
 # "2.1", "IV.", "A.", and with a word before: "Item 1A.", "Article 3".
 _NUMBER = re.compile(
-    r"(?P<lead>[^\W\d_]{2,12}\s+)?(?P<number>\d{1,3}[A-Z]?(?:\.\d{1,3}){0,5}\.?|[IVXLC]{1,6}\.|[A-Z]\.)\s+(?=\S)"
+    r"(?:[A-ZÀ-Ý][^\W\d_]{1,11}\s+)?(?P<number>\d{1,3}[A-Z]?(?:\.\d{1,3}){0,5}\.?|[IVXLC]{1,6}\.|[A-Z]\.)\s+(?=\S)"
 )
 _BRACKETS = (("(", ")"), ("[", "]"))
 

@@ -148,6 +148,9 @@ def test_running_lines_are_no_part_of_a_heading_either(header: list[str]) -> Non
 
 
 def test_headings_with_numbers_right_below_each_other_stay_apart() -> None:
+    assert found(PageLine("Leave after a notice", 14), PageLine("of 30 days", 14)) == [
+        "Leave after a notice of 30 days"
+    ]
     lines = ["Part One", "1 Pay", "1.1 Base pay", "1.1.1 Monthly", "and yearly pay"]
     assert found(*[PageLine(line, 14) for line in lines]) == [*lines[:3], "1.1.1 Monthly and yearly pay"]
 
