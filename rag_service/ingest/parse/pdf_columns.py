@@ -52,7 +52,7 @@ def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> li
         if whole:
             parts.append(whole)
             whole = []
-        columns, below = _part_below(band_rows, gutter)
+        columns, below = _part_below(band_rows)
         for is_left in (True, False):  # a word without a place is right of everything
             side = [word for row in columns for word in row.words if (word.left < gutter) is is_left]
             parts += part_columns(side, partings=partings - 1)
@@ -60,8 +60,8 @@ def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> li
     return [*parts, whole] if whole else parts
 
 
-def _part_below(rows: Sequence[Row], gutter: float) -> tuple[Sequence[Row], Sequence[Row]]:
-    """(rows of columns, rows that follow them on the left alone: the heading of what comes below, a footer)."""
+def _part_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """(rows of columns, rows of one side that follow apart from them: the heading of what comes below, a footer)."""
     last = max(place for place, row in enumerate(rows) if len(_segments(row)) > 1)
     usual = statistics.median(row.anchor.height for row in rows)
     for place in range(last + 1, len(rows)):
