@@ -22,8 +22,9 @@ from rag_service.domain import Filters
 from rag_service.query.plan import make_plan
 from rag_service.query.retriever import Retriever
 from rag_service.store.dense import search_dense
-from rag_service.store.lexical import LexicalLeg, weigh_terms
+from rag_service.store.lexical import LexicalLeg
 from rag_service.store.scope import resolve_scope
+from rag_service.store.term_weights import weigh_terms
 from rag_service.text.words import terms
 
 TOP = 10
@@ -199,7 +200,7 @@ async def _search_bare(bench: Bench, query: BenchQuery, filters: Filters) -> tup
         spent = _milliseconds_since(started)
     return spent, _Legs(
         asked={term.term: term.weight for term in plan.terms},
-        lexical=list(lexical)[:TOP],
+        lexical=lexical.ids[:TOP].tolist(),
         dense=[chunk_id for chunk_id, _ in dense[:TOP]],
     )
 

@@ -13,10 +13,12 @@ drowning a strong one, which rank fusion and min-max scaling were seen to allow 
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from rag_service.definitions import RelevanceFit
 
@@ -54,69 +56,70 @@ class Candidate:
     relevance: float  # 0..1
 
 
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """What both legs say of the same chunks; parallel arrays, each chunk once."""
+
+    ids: npt.NDArray[np.int64]
+    cosines: npt.NDArray[np.float64] | None  # None where the dense leg did not run
+    bm25: npt.NDArray[np.float64]  # 0 where a chunk holds no word of the question
+    coverage: npt.NDArray[np.float64]  # share of the question that a chunk holds, 0..1
+
+
 def fuse(
-    dense: Mapping[int, float],
-    lexical: Mapping[int, float],
+    found: Candidates,
     *,
     alpha: float,
     ceiling: float,
-    coverage: Mapping[int, float],
     calibration: RelevanceFit | None,
     limit: int | None = None,
     log_odds: float = 0.0,
 ) -> list[Candidate]:
-    """Rank the union of both legs, best first.
+    """Rank what both legs found, best first.
 
     Args:
-        dense: chunk → cosine; empty when the leg did not run.
-        lexical: chunk → BM25; empty when the leg did not run or found nothing.
+        found: every chunk that either leg found.
         alpha: share of the dense leg, 0..1.
         ceiling: the most BM25 that the question's words could give; 0 when the leg did not run.
-        coverage: chunk → share of the question that it holds, 0..1; a chunk that is not named holds none.
         calibration: logistic from cosine and coverage to relevance; None takes a rough default. Where the
             dense leg did not run, `BY_WORDS` takes its place.
         limit: most candidates returned; None returns all.
         log_odds: what else is known of the question, such as `ABSENT_NAME`, added to the calibration's.
     """
-    best_bm25 = max(lexical.values(), default=0.0)
+    cosines = found.cosines
+    best_bm25 = float(found.bm25.max(initial=0.0))
+    if cosines is None:
+        alpha, calibration, cosines = 0.0, BY_WORDS, np.zeros(len(found.ids))
+    elif best_bm25 <= 0:
+        alpha = 1.0
+    dense_share = alpha * _trust_in_dense(cosines, found.bm25, best_bm25, ceiling)
     scale = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
-    trust = _trust_in_dense(dense, lexical, best_bm25, ceiling)
-    if not lexical:
-        alpha, trust = 1.0, 1.0
-    elif not dense:
-        alpha, calibration = 0.0, BY_WORDS
     lexical_share = (1 - alpha) / scale if scale else 0.0
-    dense_share = alpha * trust
-    ranked = sorted(
-        [
-            (-(dense_share * dense.get(chunk_id, 0.0) + lexical_share * lexical.get(chunk_id, 0.0)), chunk_id)
-            for chunk_id in dense.keys() | lexical.keys()
-        ]
-    )
-    candidates = []
-    for below_zero, chunk_id in ranked[:limit]:
-        cosine, bm25 = dense.get(chunk_id), lexical.get(chunk_id)
-        share = coverage.get(chunk_id, 0.0) if ceiling > 0 else None
-        candidates.append(
-            Candidate(
-                id=chunk_id,
-                dense=cosine,
-                bm25=bm25,
-                coverage=share,
-                fused=-below_zero,
-                relevance=relevance(cosine or 0.0, share or 0.0, calibration, log_odds=log_odds),
-            )
+    fused = dense_share * cosines + lexical_share * found.bm25
+    ranked = np.lexsort((found.ids, -fused))[:limit]
+    return [
+        Candidate(
+            id=chunk_id,
+            dense=None if found.cosines is None else cosine,
+            bm25=bm25 or None,
+            coverage=share if ceiling > 0 else None,
+            fused=score,
+            relevance=relevance(cosine, share if ceiling > 0 else 0.0, calibration, log_odds=log_odds),
         )
-    return candidates
+        for chunk_id, cosine, bm25, share, score in zip(
+            *(column[ranked].tolist() for column in (found.ids, cosines, found.bm25, found.coverage, fused)),
+            strict=True,
+        )
+    ]
 
 
 def _trust_in_dense(
-    dense: Mapping[int, float], lexical: Mapping[int, float], best_bm25: float, ceiling: float
+    cosines: npt.NDArray[np.float64], bm25: npt.NDArray[np.float64], best_bm25: float, ceiling: float
 ) -> float:
     if best_bm25 <= 0 or ceiling <= 0:
         return 1.0
-    nearest = heapq.nlargest(SUPPORTING, dense, key=dense.__getitem__)
-    support = max((lexical.get(chunk_id, 0.0) for chunk_id in nearest), default=0.0) / best_bm25
+    nearest = np.argsort(-cosines, kind="stable")[:SUPPORTING]
+    support = float(bm25[nearest].max(initial=0.0)) / best_bm25
     telling = min(1.0, best_bm25 / ceiling / TELLING_SHARE)
     return 1 - telling * (1 - support)
 

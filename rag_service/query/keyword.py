@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Chunk, Filters, Hit, Identity, Scores
-from rag_service.query.fusion import fuse
+from rag_service.query.fusion import Candidates, fuse
 from rag_service.query.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.query.retriever import Mode, Retrieval, Retriever
-from rag_service.store.lexical import inverse_document_frequency
 from rag_service.store.scope import WILDCARD, SearchScope
+from rag_service.store.term_weights import inverse_document_frequency
 from rag_service.text.words import detect_language, frequencies
 
 
@@ -63,16 +65,16 @@ class KeywordRetriever(Retriever):
         reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}
         length_weight = self._index.query.bm25_b
         scores = {number: self._score(passage, weights, b=length_weight) for number, passage in reachable.items()}
+        found = [number for number, score in scores.items() if score > 0]
         candidates = fuse(
-            {},
-            {number: score for number, score in scores.items() if score > 0},
+            Candidates(
+                ids=np.array(found, dtype=np.int64),
+                cosines=None,
+                bm25=np.array([scores[number] for number in found]),
+                coverage=np.array([min(1.0, self._score(reachable[n], weights, b=0.0) / ceiling) for n in found]),
+            ),
             alpha=0.0,
             ceiling=ceiling,
-            coverage={
-                number: min(1.0, self._score(passage, weights, b=0.0) / ceiling)
-                for number, passage in reachable.items()
-                if scores[number] > 0
-            },
             calibration=self._index.query.fit_for(plan.language),
         )
         hits = tuple(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rag_service.store.lexical import QueryTerm
+from rag_service.store.term_weights import QueryTerm
 from rag_service.text.words import LANGUAGES, fold, terms, words
 
 _TOKEN = re.compile(r"[^\W_](?:[\w'’.-]*[^\W_])?")

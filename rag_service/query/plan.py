@@ -11,7 +11,7 @@ from functools import lru_cache
 from rag_service.definitions import IndexDefinition, Territory
 from rag_service.domain import Filters
 from rag_service.query.names import Name, find_names
-from rag_service.store.lexical import QueryTerm
+from rag_service.store.term_weights import QueryTerm
 from rag_service.text.guessed_language import guess_language
 from rag_service.text.words import LANGUAGES, detect_language, likely_languages, terms, words
 

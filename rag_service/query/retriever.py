@@ -18,14 +18,15 @@ from typing import Literal, Protocol
 
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters, Hit, Identity, Scores
-from rag_service.query.fusion import Candidate, fuse, log_odds_of
+from rag_service.query.fusion import Candidate, Candidates, fuse, log_odds_of
 from rag_service.query.names import find_absent
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.store.dense import Distances, is_compared_whole, measure_all, read_cosines
 from rag_service.store.hits import read_chunks
-from rag_service.store.lexical import LexicalLeg, WeightedTerms, weigh_terms
+from rag_service.store.lexical import NONE_FOUND, LexicalLeg, Rated
 from rag_service.store.scope import SearchScope, find_documents_by_name, resolve_scope
 from rag_service.store.session import Connection, Database, meanwhile
+from rag_service.store.term_weights import WeightedTerms, weigh_terms
 from rag_service.store.turns import Turns
 from rag_service.tracing import span
 
@@ -163,7 +164,7 @@ class Retriever:
             distances, leg = await meanwhile(measure_all(connection, vector, scope=scope), make_leg)
         else:
             leg = make_leg()
-        lexical = {} if mode == "dense" else await leg.search(connection, limit=query.candidates)
+        lexical = NONE_FOUND if mode == "dense" else await leg.search(connection, limit=query.candidates)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
         return _Begun(
@@ -207,23 +208,20 @@ class Retriever:
     ) -> list[Hit]:
         """The dense leg, both scores for every candidate, and the best with their text."""
         query = begun.index.query
-        dense: dict[int, float] = {}
-        lexical = dict(begun.lexical)
+        found, cosines = begun.lexical, None
         if vector is not None:
             if begun.distances is not None:
-                dense = begun.distances.nearest(query.candidates, lexical.keys())
+                near = begun.distances.nearest(query.candidates, found.ids)
             else:
-                dense = await read_cosines(
-                    connection, vector, scope=begun.scope, nearest=query.candidates, besides=lexical.keys()
+                near = await read_cosines(
+                    connection, vector, scope=begun.scope, nearest=query.candidates, besides=found.ids
                 )
-            lexical |= await begun.leg.score(connection, dense.keys() - lexical.keys())
+            found, cosines = await begun.leg.score(connection, near.ids), near.values
         share = query.alpha if alpha is None else alpha
         candidates = fuse(
-            dense,
-            lexical,
+            Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage),
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ranking.ceiling,
-            coverage=begun.leg.coverage(),
             calibration=query.fit_for(begun.plan.language),
             limit=limit,
             log_odds=log_odds_of(begun.absent),
@@ -246,7 +244,7 @@ class _Begun:
     scope: SearchScope
     terms: WeightedTerms
     leg: LexicalLeg
-    lexical: Mapping[int, float]  # the best of the lexical leg
+    lexical: Rated  # the best of the lexical leg
     absent: tuple[str, ...]
     distances: Distances | None  # of all chunks in scope, where the vector was there in time and they are few
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,8 +51,20 @@ async def search_dense(
     """
     if scope is None:
         scope = await resolve_scope(connection, filters or Filters())
-    cosines = await read_cosines(connection, vector, scope=scope, nearest=limit)
-    return sorted(cosines.items(), key=lambda hit: (-hit[1], hit[0]))
+    found = await read_cosines(connection, vector, scope=scope, nearest=limit)
+    order = np.lexsort((found.ids, -found.values))
+    return list(zip(found.ids[order].tolist(), found.values[order].tolist(), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosines:
+    """Cosines of chunks, each once, in no order; parallel arrays."""
+
+    ids: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+
+_NO_IDS: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 async def read_cosines(
@@ -61,8 +73,8 @@ async def read_cosines(
     *,
     scope: SearchScope,
     nearest: int,
-    besides: Collection[int] = (),
-) -> dict[int, float]:
+    besides: npt.NDArray[np.int64] = _NO_IDS,
+) -> Cosines:
     """Cosines of the nearest chunks in scope, as `search_dense` finds them, and of given ones besides.
 
     Args:
@@ -71,12 +83,9 @@ async def read_cosines(
         scope: where to look.
         nearest: how many of the nearest, at least.
         besides: ids of chunks in scope that were found otherwise; those that are gone are left out.
-
-    Returns:
-        Chunk id → cosine, in no order.
     """
     if not scope.corpus_ids or not scope.reachable:
-        return {}
+        return Cosines(ids=_NO_IDS, values=np.empty(0))
     if is_compared_whole(scope):
         return (await measure_all(connection, vector, scope=scope)).nearest(nearest, besides)
     where, parameters = chunk_conditions(scope, "c", with_type=True)
@@ -88,7 +97,8 @@ async def read_cosines(
         await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(looked_at)])
     # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using HNSW.
     cursor = await connection.execute(_BY_GRAPH.format(where=where), parameters, binary=True, prepare=False)
-    return dict(await cursor.fetchall())
+    found = dict(await cursor.fetchall())
+    return Cosines(ids=np.fromiter(found, np.int64, len(found)), values=np.fromiter(found.values(), float, len(found)))
 
 
 def is_compared_whole(scope: SearchScope) -> bool:
@@ -103,14 +113,14 @@ class Distances:
     ids: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
 
-    def nearest(self, count: int, besides: Collection[int] = ()) -> dict[int, float]:
-        """Chunk id → cosine of so many of the nearest, and of given ones, in no order."""
+    def nearest(self, count: int, besides: npt.NDArray[np.int64]) -> Cosines:
+        """Of so many of the nearest, and of given chunks."""
         ids, values = self.ids, self.values
         if len(ids) > count:
             chosen = _are_in(ids, besides)
             chosen[np.argpartition(values, count)[:count]] = True
             ids, values = ids[chosen], values[chosen]
-        return dict(zip(ids.tolist(), (1 - values).tolist(), strict=True))
+        return Cosines(ids=ids, values=1 - values)
 
 
 async def measure_all(connection: Connection, vector: Sequence[float], *, scope: SearchScope) -> Distances:
@@ -123,11 +133,11 @@ async def measure_all(connection: Connection, vector: Sequence[float], *, scope:
     return Distances(ids=found["id"].astype(np.int64), values=found["distance"].astype(np.float64))
 
 
-def _are_in(ids: npt.NDArray[np.int64], wanted: Collection[int]) -> npt.NDArray[np.bool_]:
+def _are_in(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Whether each id is wanted; a fifth of the time of `np.isin` for a thousand ids and a hundred wanted."""
-    if not wanted:
+    if not len(wanted):
         return np.zeros(len(ids), dtype=np.bool_)
-    ascending = np.sort(np.fromiter(wanted, np.int64, len(wanted)))
+    ascending = np.sort(wanted)
     found: npt.NDArray[np.bool_] = ascending[np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)] == ids
     return found
 

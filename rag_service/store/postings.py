@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -20,6 +21,8 @@ ENTRIES_A_ROW = 200  # what the index holds beside its key must stay below 2,700
 _MAX_FREQUENCY, _MAX_LENGTH = 0xFF, 0xFFFF
 _ENTRY = np.dtype(">i8")
 ENTRY_BYTES = _ENTRY.itemsize
+
+TermPostings = tuple[str, bytes]  # a term and entries of it, packed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,4 +83,20 @@ async def insert_postings(
            SELECT %s::uuid, %s::uuid, term, entries
            FROM unnest(string_to_array(%s, E'\n'), %b::bytea[]) AS t(term, entries)""",
         [corpus_id, document_id, "\n".join([term for term, _ in rows]), [entries for _, entries in rows]],
+    )
+
+
+async def read_postings(
+    connection: Connection, where: str, parameters: Mapping[str, Any], terms: Sequence[str]
+) -> list[TermPostings]:
+    """Postings `p` of terms under a condition; terms without any are left out."""
+    cursor = await connection.execute(postings_statement(where), {**parameters, "terms": list(terms)}, binary=True)
+    return await cursor.fetchall()
+
+
+def postings_statement(where: str) -> str:
+    # Grouped in the order of the index, which spares sorting thousands of rows.
+    return (
+        "SELECT p.term, string_agg(p.entries, ''::bytea) AS entries FROM postings p"  # noqa: S608 - fixed text
+        f" WHERE {where} AND p.term = ANY(%(terms)s) GROUP BY p.corpus_id, p.term"
     )

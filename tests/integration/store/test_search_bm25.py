@@ -12,16 +12,22 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.bench.exact import ExactBM25
 from rag_service.domain import Filters
-from rag_service.store import lexical
+from rag_service.store import term_weights
 from rag_service.store.documents import delete_document
-from rag_service.store.lexical import LEAST_CHUNKS, LexicalLeg, QueryTerm, inverse_document_frequency, weigh_terms
+from rag_service.store.lexical import LexicalLeg, Rated
 from rag_service.store.scope import resolve_scope
 from rag_service.store.session import Database
+from rag_service.store.term_weights import LEAST_CHUNKS, QueryTerm, inverse_document_frequency, weigh_terms
 from rag_service.text.words import terms
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
 K1, B = 1.2, 0.75
 WORDS = ["q" + first + second + "q" for first in "abcdefghij" for second in "uvwxyz"]
+
+
+def by_chunk(rated: Rated) -> dict[int, float]:
+    """Chunk → BM25, in the order found."""
+    return dict(zip(rated.ids.tolist(), rated.scores.tolist(), strict=True))
 
 
 class Texts:
@@ -62,12 +68,13 @@ class Texts:
         async with self.database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters(corpus_ids=tuple(corpora)))
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=20)
+            found = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=20))
             cursor = await connection.execute(
                 "SELECT id, text, document_id FROM data_chunks WHERE corpus_id = ANY(%s)", [list(corpora)]
             )
             rows = await cursor.fetchall()
-            again = await LexicalLeg(scope, weighed, k1=K1, b=B).score(connection, [row[0] for row in rows])
+            ids = np.array([row[0] for row in rows], dtype=np.int64)
+            again = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).score(connection, ids))
         held = [text for corpus_id, chunks in self.documents.values() if corpus_id in corpora for text in chunks]
         assert sorted(row[1] for row in rows) == sorted(held)
         exact = ExactBM25([terms(row[1], "en") for row in rows], k1=K1, b=B)
@@ -76,7 +83,7 @@ class Texts:
         best = sorted(expected.values(), reverse=True)[:20]
         assert list(found.values()) == pytest.approx(best)
         assert all(score == pytest.approx(expected[chunk_id]) for chunk_id, score in found.items())
-        assert again == pytest.approx(expected)
+        assert again == pytest.approx({chunk_id: expected.get(chunk_id, 0.0) for chunk_id in ids.tolist()})
 
 
 @pytest.mark.parametrize("read_at_once", [10_000, 0], ids=["one statement", "two statements"])
@@ -84,7 +91,7 @@ class Texts:
 async def test_scores_are_those_of_exact_bm25_also_after_deletes_and_updates(
     database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch, seed: int, read_at_once: int
 ) -> None:
-    monkeypatch.setattr(lexical, "READ_AT_ONCE", read_at_once)
+    monkeypatch.setattr(term_weights, "READ_AT_ONCE", read_at_once)
     first, second = await make_corpus(database, "first"), await make_corpus(database, "second")
     texts = Texts(database, fake_embedding, seed)
     for number in range(12):
@@ -106,19 +113,19 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
     texts = Texts(database, fake_embedding, seed=99)
     for _ in range(25):
         await texts.add(corpus)
-    monkeypatch.setattr(lexical, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(lexical, "LEAST_POSTINGS", 0)
-    monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10)
+    monkeypatch.setattr(term_weights, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(term_weights, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10)
     shared = []
     for _ in range(20):
         asked = texts.question()
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3)
-            monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10_000)
-            exact = await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3)
-            monkeypatch.setattr(lexical, "POSTINGS_BUDGET", 10)
+            found = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3))
+            monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10_000)
+            exact = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3))
+            monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10)
         assert all(score == pytest.approx(exact[key]) for key, score in found.items() if key in exact)
         shared.append(len(found.keys() & exact.keys()) / max(1, len(exact)))
     assert sum(shared) / len(shared) > 0.6
@@ -133,7 +140,7 @@ async def test_statistics_of_other_corpora_move_no_score(database: Database, fak
             scope = await resolve_scope(connection, Filters(corpus_ids=(mine,)))
             asked = [QueryTerm(term="delivery", group=0), QueryTerm(term="penalti", group=1)]
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            return await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=5)
+            return by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=5))
 
     before = await score()
     await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)
@@ -152,8 +159,7 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
             leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
-            await leg.search(connection, limit=5)
-            return sorted(leg.coverage().values(), reverse=True)
+            return sorted((await leg.search(connection, limit=5)).coverage.tolist(), reverse=True)
 
     def expected(chunks: int) -> list[float]:
         common, rare, missing = (inverse_document_frequency(frequency, chunks) for frequency in (3, 1, 0))
@@ -162,7 +168,7 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
         return pytest.approx([(common + rare) / ceiling, common / ceiling, common / ceiling])
 
     assert await coverage() == expected(LEAST_CHUNKS)
-    monkeypatch.setattr(lexical, "LEAST_CHUNKS", 3)
+    monkeypatch.setattr(term_weights, "LEAST_CHUNKS", 3)
     assert await coverage() == expected(3)
 
 
@@ -176,10 +182,10 @@ async def test_coverage_does_not_fall_with_the_length_of_the_chunk_nor_of_others
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
         leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
-        scores = await leg.search(connection, limit=5)
-    short, long = leg.coverage().values()
+        rated = await leg.search(connection, limit=5)
+    short, long = rated.coverage
     assert short == pytest.approx(long)
-    assert len(set(scores.values())) == 2  # ranks do tell them apart
+    assert len(set(rated.scores.tolist())) == 2  # ranks do tell them apart
 
 
 @pytest.mark.parametrize("budget", [60_000, 10])
@@ -190,21 +196,26 @@ async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
     texts = [f"quvaq {'quvbq ' * (number % 3)} {'quvcq' if number == 4 else ''}" for number in range(30)]
     await store_texts(database, corpus, texts, fake_embedding)
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq", "quvcq"])]
-    monkeypatch.setattr(lexical, "READ_AT_ONCE", budget)
-    monkeypatch.setattr(lexical, "POSTINGS_BUDGET", budget)
-    monkeypatch.setattr(lexical, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(term_weights, "READ_AT_ONCE", budget)
+    monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", budget)
+    monkeypatch.setattr(term_weights, "LEAST_POSTINGS", 0)
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
         leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
         cursor = await connection.execute("SELECT id, text FROM data_chunks")
         held = {row[0]: row[1] for row in await cursor.fetchall()}
-        await leg.search(connection, limit=5)
-        await leg.score(connection, held)
+        found = await leg.search(connection, limit=5)
+        ids = np.array(list(held), dtype=np.int64)
+        rated = await leg.score(connection, ids)
     rarity = {"quvaq": 30, "quvbq": 20, "quvcq": 1}
     idf = {term: inverse_document_frequency(frequency, LEAST_CHUNKS) for term, frequency in rarity.items()}
     ceiling = (K1 + 1) * sum(idf.values())
-    for chunk, share in leg.coverage().items():
+    coverage = dict(zip(rated.ids.tolist(), rated.coverage.tolist(), strict=True))
+    assert {chunk: coverage[chunk] for chunk in found.ids.tolist()} == pytest.approx(
+        dict(zip(found.ids.tolist(), found.coverage.tolist(), strict=True))
+    )
+    for chunk, share in coverage.items():
         counts = {term: held[chunk].split().count(term) for term in idf}
         expected = sum(idf[term] * (K1 + 1) * count / (count + K1) for term, count in counts.items())
         assert share == pytest.approx(expected / ceiling)
-    assert len(leg.coverage()) == 30
+    assert len(coverage) == 30
