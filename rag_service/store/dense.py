@@ -125,7 +125,7 @@ class Distances:
 
 async def measure_all(connection: Connection, vector: Sequence[float], *, scope: SearchScope) -> Distances:
     """Compare a question's vector with every chunk in scope."""
-    where, parameters = chunk_conditions(scope, "c", with_type=True)
+    where, parameters = chunk_conditions(scope, "c", with_type=True, keep_plan=True)
     parameters["vector"] = HalfVector(vector)
     cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
     row = await cursor.fetchone()

@@ -120,9 +120,21 @@ async def find_documents_by_name(connection: Connection, scope: SearchScope, nam
     return tuple(row[0] for row in await cursor.fetchall())
 
 
-def chunk_conditions(scope: SearchScope, alias: str, *, with_type: bool) -> tuple[str, dict[str, Any]]:
-    """Conditions on a table with corpus_id and document_id that keep a search inside its scope."""
+def chunk_conditions(
+    scope: SearchScope, alias: str, *, with_type: bool, keep_plan: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """Conditions on a table with corpus_id and document_id that keep a search inside its scope.
+
+    Args:
+        scope: what the search may look at.
+        alias: the table's.
+        with_type: whether the filter's chunk types count; the table then has a chunk_type.
+        keep_plan: whether the planner shall not see which corpora these are. Where one is much smaller than the
+            others are on average, it would otherwise make a plan for just this one, at every search.
+    """
     within, parameters = corpora_condition(f"{alias}.corpus_id", scope.corpus_ids)
+    if keep_plan and len(scope.corpus_ids) == 1:
+        within = f"{alias}.corpus_id = (SELECT %(corpora)s)"
     conditions = [within]
     if scope.document_ids is not None:
         conditions.append(f"{alias}.document_id = ANY(%(documents)s)")
