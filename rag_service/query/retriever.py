@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +22,7 @@ from rag_service.query.fusion import Candidate, Candidates, fuse, log_odds_of
 from rag_service.query.names import find_absent
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.store.dense import Distances, is_compared_whole, measure_all, read_cosines
-from rag_service.store.hits import read_chunks
+from rag_service.store.hits import ChunkRow, read_rows, to_chunks
 from rag_service.store.lexical import NONE_FOUND, LexicalLeg, Rated
 from rag_service.store.scope import SearchScope, find_documents_by_name, resolve_scope
 from rag_service.store.session import Connection, Database, meanwhile
@@ -206,7 +206,7 @@ class Retriever:
         mode: Mode,
         alpha: float | None,
     ) -> list[Hit]:
-        """The dense leg, both scores for every candidate, and the best with their text."""
+        """The dense leg, both scores for every candidate, and the best with their text; ends the transaction."""
         query = begun.index.query
         found, cosines = begun.lexical, None
         if vector is not None:
@@ -227,12 +227,9 @@ class Retriever:
             log_odds=log_odds_of(begun.absent),
         )
         clock.lap("dense")
-        chunks = await read_chunks(connection, [candidate.id for candidate in candidates])
-        return [
-            Hit(chunk=chunks[candidate.id], scores=_scores(candidate))
-            for candidate in candidates
-            if candidate.id in chunks
-        ]
+        rows = await read_rows(connection, [candidate.id for candidate in candidates])
+        _, hits = await meanwhile(connection.commit(), partial(_make_hits, candidates, rows))
+        return hits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +264,13 @@ class _Clock:
         now = time.perf_counter()
         self.laps[name] = round((now - self._last) * 1000, 2)
         self._last = now
+
+
+def _make_hits(candidates: Sequence[Candidate], rows: Sequence[ChunkRow]) -> list[Hit]:
+    chunks = to_chunks(rows)
+    return [
+        Hit(chunk=chunks[candidate.id], scores=_scores(candidate)) for candidate in candidates if candidate.id in chunks
+    ]
 
 
 def _scores(candidate: Candidate) -> Scores:

@@ -9,9 +9,16 @@ from rag_service.domain import Chunk, DocumentRef, Location, Span
 from rag_service.store.parameters import BigIntegers
 from rag_service.store.session import Connection
 
+ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
+
 
 async def read_chunks(connection: Connection, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
     """Chunks by id with the documents they belong to; expired ones are left out."""
+    return to_chunks(await read_rows(connection, chunk_ids))
+
+
+async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
+    """What `to_chunks` takes, for those who make chunks of it when there is time."""
     cursor = await connection.execute(
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
                   c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
@@ -20,11 +27,16 @@ async def read_chunks(connection: Connection, chunk_ids: Sequence[int]) -> dict[
            WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
         [BigIntegers(chunk_ids)],
     )
-    return {row[0]: _to_chunk(row[1:]) for row in await cursor.fetchall()}
+    return await cursor.fetchall()
 
 
-def _to_chunk(row: Sequence[Any]) -> Chunk:
-    node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
+def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
+    """Chunks by id."""
+    return {row[0]: _to_chunk(row) for row in rows}
+
+
+def _to_chunk(row: ChunkRow) -> Chunk:
+    _, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
     title, file_name, source, tags, content_hash, updated_at, fields = rest
     return Chunk(
         id=node_id,
