@@ -22,7 +22,7 @@ class RequiredDataRequest(Struct, kw_only=True, frozen=True, rename="camel", for
         default_factory=dict
     )
     index: Annotated[Text | None, Meta(description="Index definition; needed when several can advise.")] = None
-    corpus_ids: Annotated[Ids, Meta(description="Only these corpora.")] = field(default_factory=list)
+    corpus_ids: Annotated[Ids, Meta(description="Only these corpora; all must exist.")] = field(default_factory=list)
 
 
 class GenerateResponseRequest(

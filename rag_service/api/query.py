@@ -36,7 +36,7 @@ class QueryController(Controller):
         status_code=200,
         summary="Search without a language model",
         operation_class=accepts(SearchRequest),
-        responses=problems(400, 401, 413, 415, 500),
+        responses=problems(400, 401, 404, 413, 415, 500),
     )
     async def search(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
@@ -58,7 +58,7 @@ class QueryController(Controller):
         summary="Answer with verified citations",
         description=f"One JSON body, or with `stream: true` a stream. {_STREAM}",
         operation_class=accepts(AnswerRequest),
-        responses=problems(400, 401, 413, 415, 500, 503),
+        responses=problems(400, 401, 404, 413, 415, 500, 503),
     )
     async def answer(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
@@ -77,7 +77,7 @@ class QueryController(Controller):
         summary="Answer as a stream of events",
         description=_STREAM,
         operation_class=accepts(AnswerRequest),
-        responses=problems(400, 401, 413, 415, 500, 503),
+        responses=problems(400, 401, 404, 413, 415, 500, 503),
     )
     async def answer_stream(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency

@@ -15,6 +15,7 @@ import numpy as np
 
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Chunk, Filters, Hit, Identity, Scores
+from rag_service.errors import NotFoundError
 from rag_service.query.fusion import Candidates, fuse
 from rag_service.query.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.query.plan import QueryPlan, make_plan
@@ -60,6 +61,8 @@ class KeywordRetriever(Retriever):
     ) -> Retrieval:
         """Find the best `limit` passages by BM25."""
         started = time.perf_counter()
+        if filters.ids_must_exist:
+            self._check_ids(filters)
         plan = make_plan(question, filters=filters, index=self._index)
         weights, ceiling = self._weigh(plan)
         reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}
@@ -97,6 +100,13 @@ class KeywordRetriever(Retriever):
             weights=weights,
             timings_ms={"lexical": round((time.perf_counter() - started) * 1000, 2)},
         )
+
+    def _check_ids(self, filters: Filters) -> None:
+        """As `store.scope.check_ids` does."""
+        if unknown := set(filters.corpus_ids) - {CORPUS_ID}:
+            raise NotFoundError(f"There is no corpus {min(unknown)} that can be searched.", field="corpusIds")
+        if unknown := set(filters.document_ids) - {passage.chunk.document.id for passage in self._passages}:
+            raise NotFoundError(f"There is no document {min(unknown)} that can be searched.", field="documentIds")
 
     def _weigh(self, plan: QueryPlan) -> tuple[dict[str, float], float]:
         """Weights of the question's terms and their ceiling, as `store.lexical.weigh_terms` has them."""

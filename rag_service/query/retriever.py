@@ -24,7 +24,7 @@ from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.store.dense import Distances, is_compared_whole, measure_all, read_cosines
 from rag_service.store.hits import ChunkRow, read_rows, to_chunks
 from rag_service.store.lexical import NONE_FOUND, LexicalLeg, Rated
-from rag_service.store.scope import SearchScope, find_documents_by_name, resolve_scope
+from rag_service.store.scope import SearchScope, check_ids, find_documents_by_name, resolve_scope
 from rag_service.store.session import Connection, Database, meanwhile
 from rag_service.store.term_weights import WeightedTerms, weigh_terms
 from rag_service.store.turns import Turns
@@ -102,6 +102,7 @@ class Retriever:
 
         Raises:
             EmbeddingError: the question cannot be embedded (not in lexical mode).
+            NotFoundError: the filters name what is not there to be searched, and say that it must be.
             StoreError: the database fails.
         """
         clock = _Clock()
@@ -184,6 +185,8 @@ class Retriever:
         index = self._indices[self._default_index]
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
+        if filters.ids_must_exist:
+            await check_ids(connection, scope)
         named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
         if named is not index:
             index, plan = named, analyse(index=named)

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_service.domain import Filters
+from rag_service.errors import NotFoundError
 from rag_service.store.session import Connection
 
 WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
@@ -108,6 +109,24 @@ async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope
         expired=tuple(expired),
         filters=filters,
     )
+
+
+async def check_ids(connection: Connection, scope: SearchScope) -> None:
+    """Make sure that what the filters name by id is there to be searched.
+
+    Raises:
+        NotFoundError: a corpus or document does not exist, is deactivated or expired, or is somebody else's.
+    """
+    filters = scope.filters
+    if unknown := set(filters.corpus_ids) - set(scope.corpus_ids):
+        raise NotFoundError(f"There is no corpus {min(unknown)} that can be searched.", field="corpusIds")
+    if filters.document_ids:
+        cursor = await connection.execute(
+            "SELECT id FROM documents WHERE id = ANY(%s) AND (expires_at IS NULL OR expires_at > now())",
+            [list(filters.document_ids)],
+        )
+        if unknown := set(filters.document_ids) - {row[0] for row in await cursor.fetchall()}:
+            raise NotFoundError(f"There is no document {min(unknown)} that can be searched.", field="documentIds")
 
 
 async def find_documents_by_name(connection: Connection, scope: SearchScope, names: Sequence[str]) -> tuple[UUID, ...]:

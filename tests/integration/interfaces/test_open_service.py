@@ -17,7 +17,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 
 from rag_service import components, open_service
 from rag_service.api.application import create_litestar
-from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError
+from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError, NotFoundError
 from rag_service.notebook import Service
 from rag_service.notebook.backend import ServiceUnreachableError
 from rag_service.settings import Settings
@@ -71,7 +71,8 @@ def test_search_takes_filters_and_experiments(embedded: Service, folder: Path) -
     question = "What is the origination fee?"
     assert embedded.search(question)[0].file_name == "loans.md"
     assert len(embedded.search(question, file_name="other.md")) == 0
-    assert len(embedded.search(question, document_ids=[UUID(int=5)])) == 0
+    with pytest.raises(NotFoundError, match="no document 00000000-0000-0000-0000-000000000005"):
+        embedded.search(question, document_ids=[UUID(int=5)])
     lexical = embedded.search(question, mode="lexical", threshold=0.0)
     assert lexical[0].scores.dense is None
     blended = [embedded.search(question, alpha=alpha, threshold=0.0)[0].scores.fused for alpha in (0.0, 1.0)]

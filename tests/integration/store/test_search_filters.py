@@ -12,7 +12,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.definitions import load_index
 from rag_service.domain import Filters, Identity
+from rag_service.errors import NotFoundError
 from rag_service.query.retriever import Retriever
+from rag_service.store.corpora import update_corpus
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
@@ -173,6 +175,25 @@ async def test_expired_documents_are_not_found_even_when_they_are_named(
     soon = await store_texts(database, corpus, [TEXT], fake_embedding, expires_at=now + timedelta(hours=1))
     assert await find(database, fake_embedding, Filters()) == {soon}
     assert await find(database, fake_embedding, Filters(document_ids=(gone, soon))) == {soon}
+
+
+async def test_ids_that_must_exist_are_looked_for(database: Database, fake_embedding: BaseEmbedding) -> None:
+    corpus = await make_corpus(database)
+    gone = await store_texts(
+        database, corpus, [TEXT], fake_embedding, expires_at=datetime.now(UTC) - timedelta(seconds=1)
+    )
+    here = await store_texts(database, corpus, [TEXT], fake_embedding)
+    named = Filters(corpus_ids=(corpus,), document_ids=(here,), ids_must_exist=True)
+    assert await find(database, fake_embedding, named) == {here}
+    for missing in (gone, uuid4()):
+        with pytest.raises(NotFoundError, match=f"no document {missing} ") as caught:
+            await find(database, fake_embedding, replace(named, document_ids=(here, missing)))
+        assert caught.value.field == "documentIds"
+    async with database.transaction(ADMIN) as connection:
+        await update_corpus(connection, corpus, active=False)
+    with pytest.raises(NotFoundError, match=f"no corpus {corpus} ") as caught:
+        await find(database, fake_embedding, named)
+    assert caught.value.field == "corpusIds"
 
 
 async def test_nobody_finds_what_is_anothers(

@@ -108,6 +108,8 @@ async def test_another_users_object_is_not_found_or_gives_nothing(
     assert CANARY in found.text.replace(world.file_name, ""), "the owner finds nothing: this proves nothing"
     for caller in ("stranger", "admin"):
         reply = await send(street, world, caller, request)
+        if name.split()[-1] in ("corpusIds", "documentIds", "projectId", "conversationId") and request[0] == "POST":
+            assert _is_not_found(reply), (caller, reply.text)
         assert reply.status_code in (200, 404), (caller, reply.text)
         assert CANARY not in reply.text.replace(world.file_name, ""), caller
         assert _without_ids(reply) == _without_ids(await send(street, world, caller, _never_existed(world, request)))
@@ -184,6 +186,14 @@ def _never_existed(world: World, request: Request) -> Request:
         text = text.replace(known, str(uuid4()) if len(known) == 36 else "nothing" + known[len("nothing") :])
     path, body = json.loads(text)
     return method, path, body
+
+
+def _is_not_found(reply: httpx.Response) -> bool:
+    if reply.status_code == 404:
+        return bool(reply.json()["code"] == "not_found")
+    # An MCP call has its errors in its reply, which is an event.
+    results = [json.loads(line[5:])["result"] for line in reply.text.splitlines() if line.startswith("data:")]
+    return any(item["isError"] and item["content"][0]["text"].startswith("not_found:") for item in results)
 
 
 def _without_ids(reply: httpx.Response) -> Any:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import Filters, Identity
-from rag_service.errors import DefinitionError
+from rag_service.errors import DefinitionError, NotFoundError
 from rag_service.query.keyword import KeywordRetriever
 from rag_service.query.knowledge_base import (
     CORPUS_ID,
@@ -107,6 +107,12 @@ async def test_filters_restrict_as_they_do_in_the_database(
     retriever: KeywordRetriever, filters: dict[str, Any], found: set[str]
 ) -> None:
     assert set(titles(await search(retriever, "vacation days and travel limit a day", **filters))) == found
+
+
+@pytest.mark.parametrize("filters", [{"corpus_ids": (CORPUS_ID, UUID(int=1))}, {"document_ids": (UUID(int=1),)}])
+async def test_ids_that_must_exist_are_looked_for(retriever: KeywordRetriever, filters: dict[str, Any]) -> None:
+    with pytest.raises(NotFoundError, match=f"{UUID(int=1)} that can be searched"):
+        await search(retriever, "vacation days", ids_must_exist=True, **filters)
 
 
 async def test_a_document_of_another_territory_is_left_out(retriever: KeywordRetriever) -> None:
