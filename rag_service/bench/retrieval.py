@@ -195,6 +195,7 @@ async def _search_bare(bench: Bench, query: BenchQuery, filters: Filters) -> tup
         started = time.perf_counter()
         weighed = await weigh_terms(connection, scope, plan.terms, k1=settings.bm25_k1)
         leg = LexicalLeg(scope, weighed, k1=settings.bm25_k1, b=settings.bm25_b)
+        leg.add(await leg.read(connection))
         lexical = await leg.search(connection, limit=settings.candidates)
         dense = await search_dense(connection, query.vector.tolist(), scope=scope, limit=settings.candidates)
         spent = _milliseconds_since(started)

@@ -21,7 +21,7 @@ from rag_service.domain import Filters, Hit, Identity, Scores
 from rag_service.query.fusion import Candidate, Candidates, fuse, log_odds_of
 from rag_service.query.names import find_absent
 from rag_service.query.plan import QueryPlan, make_plan
-from rag_service.store.dense import Distances, is_compared_whole, measure_all, read_cosines
+from rag_service.store.dense import DenseLeg
 from rag_service.store.hits import ChunkRow, read_rows, to_chunks
 from rag_service.store.lexical import NONE_FOUND, LexicalLeg, Rated
 from rag_service.store.scope import SearchScope, check_ids, find_documents_by_name, resolve_scope
@@ -151,32 +151,27 @@ class Retriever:
         mode: Mode,
         vector: list[float] | None,
     ) -> _Begun:
-        """All of a search that needs no vector, and where there is one, the distances in a small scope.
+        """All of a search that needs no vector, and where there is one, the nearest chunks.
 
-        Those are the longest statement of such a search; the postings are summed up meanwhile.
+        Those take the longest statement of a search; the postings are summed up meanwhile.
         """
         index, plan, scope = await self._resolve(connection, question, filters)
         clock.lap("scope")
         query = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=query.bm25_k1)
-        make_leg = partial(LexicalLeg, scope, terms, k1=query.bm25_k1, b=query.bm25_b)
-        distances = None
-        if vector is not None and scope.reachable and is_compared_whole(scope):
-            distances, leg = await meanwhile(measure_all(connection, vector, scope=scope), make_leg)
+        leg = LexicalLeg(scope, terms, k1=query.bm25_k1, b=query.bm25_b)
+        # Where words do not choose, they are read only of what is chosen, if they did not come with their weights.
+        postings = terms.postings if mode == "dense" else await leg.read(connection)
+        dense = None if vector is None else DenseLeg(scope, vector, nearest=query.candidates)
+        if dense is None:
+            leg.add(postings)
         else:
-            leg = make_leg()
+            await meanwhile(dense.read(connection), partial(leg.add, postings))
         lexical = NONE_FOUND if mode == "dense" else await leg.search(connection, limit=query.candidates)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
         return _Begun(
-            index=index,
-            plan=plan,
-            scope=scope,
-            terms=terms,
-            leg=leg,
-            lexical=lexical,
-            absent=absent,
-            distances=distances,
+            index=index, plan=plan, scope=scope, terms=terms, leg=leg, lexical=lexical, absent=absent, dense=dense
         )
 
     async def _resolve(
@@ -213,12 +208,11 @@ class Retriever:
         query = begun.index.query
         found, cosines = begun.lexical, None
         if vector is not None:
-            if begun.distances is not None:
-                near = begun.distances.nearest(query.candidates, found.ids)
-            else:
-                near = await read_cosines(
-                    connection, vector, scope=begun.scope, nearest=query.candidates, besides=found.ids
-                )
+            dense = begun.dense
+            if dense is None:
+                dense = DenseLeg(begun.scope, vector, nearest=query.candidates)
+                await dense.read(connection)
+            near = await dense.cosines(connection, found.ids)
             found, cosines = await begun.leg.score(connection, near.ids), near.values
         share = query.alpha if alpha is None else alpha
         candidates = fuse(
@@ -246,7 +240,7 @@ class _Begun:
     leg: LexicalLeg
     lexical: Rated  # the best of the lexical leg
     absent: tuple[str, ...]
-    distances: Distances | None  # of all chunks in scope, where the vector was there in time and they are few
+    dense: DenseLeg | None  # where the vector was there in time
 
 
 def _result_of(embedding: asyncio.Future[list[float]] | None) -> list[float] | None:

@@ -29,31 +29,10 @@ FROM data_chunks c WHERE {where}
 """
 _DISTANCE = np.dtype([("id", ">i8"), ("distance", ">f8")])  # as the statement above packs them
 _BY_GRAPH = """
-(SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c
- WHERE {where} ORDER BY c.embedding <=> %(vector)s::halfvec LIMIT %(limit)s)
-UNION ALL
-SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c WHERE c.id = ANY(%(besides)s)
+SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c
+WHERE {where} ORDER BY c.embedding <=> %(vector)s::halfvec LIMIT %(limit)s
 """
-
-
-async def search_dense(
-    connection: Connection,
-    vector: Sequence[float],
-    *,
-    filters: Filters | None = None,
-    scope: SearchScope | None = None,
-    limit: int,
-) -> list[tuple[int, float]]:
-    """Nearest chunks by cosine: (chunk id, cosine), best first.
-
-    Up to `EXACT_SCAN_LIMIT` reachable chunks every one is compared; above, HNSW with an iterative
-    scan fills the list in spite of the filters.
-    """
-    if scope is None:
-        scope = await resolve_scope(connection, filters or Filters())
-    found = await read_cosines(connection, vector, scope=scope, nearest=limit)
-    order = np.lexsort((found.ids, -found.values))
-    return list(zip(found.ids[order].tolist(), found.values[order].tolist(), strict=True))
+_BY_ID = "SELECT c.id, 1 - (c.embedding <=> %(vector)s::halfvec) FROM data_chunks c WHERE c.id = ANY(%(ids)s)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,70 +46,97 @@ class Cosines:
 _NO_IDS: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
-async def read_cosines(
+async def search_dense(
     connection: Connection,
     vector: Sequence[float],
     *,
-    scope: SearchScope,
-    nearest: int,
-    besides: npt.NDArray[np.int64] = _NO_IDS,
-) -> Cosines:
-    """Cosines of the nearest chunks in scope, as `search_dense` finds them, and of given ones besides.
+    filters: Filters | None = None,
+    scope: SearchScope | None = None,
+    limit: int,
+) -> list[tuple[int, float]]:
+    """Nearest chunks by cosine: (chunk id, cosine), best first."""
+    if scope is None:
+        scope = await resolve_scope(connection, filters or Filters())
+    leg = DenseLeg(scope, vector, nearest=limit)
+    await leg.read(connection)
+    found = await leg.cosines(connection)
+    order = np.lexsort((found.ids, -found.values))
+    return list(zip(found.ids[order].tolist(), found.values[order].tolist(), strict=True))
 
-    Args:
-        connection: inside a transaction.
-        vector: the question's.
-        scope: where to look.
-        nearest: how many of the nearest, at least.
-        besides: ids of chunks in scope that were found otherwise; those that are gone are left out.
+
+class DenseLeg:
+    """The nearest chunks of one question in one scope.
+
+    Up to `EXACT_SCAN_LIMIT` reachable chunks every one is compared; above, HNSW with an iterative scan fills the
+    list in spite of the filters.
     """
-    if not scope.corpus_ids or not scope.reachable:
-        return Cosines(ids=_NO_IDS, values=np.empty(0))
-    if is_compared_whole(scope):
-        return (await measure_all(connection, vector, scope=scope)).nearest(nearest, besides)
-    where, parameters = chunk_conditions(scope, "c", with_type=True)
-    parameters["vector"] = HalfVector(vector)
-    parameters["besides"] = BigIntegers(besides)
-    parameters["limit"] = nearest
-    looked_at = min(MOST_NEIGHBOURS, max(nearest, scope.reachable // CHUNKS_A_NEIGHBOUR))
-    if looked_at > int(SETTINGS["hnsw.ef_search"]):
-        await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(looked_at)])
-    # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using HNSW.
-    cursor = await connection.execute(_BY_GRAPH.format(where=where), parameters, binary=True, prepare=False)
-    found = dict(await cursor.fetchall())
-    return Cosines(ids=np.fromiter(found, np.int64, len(found)), values=np.fromiter(found.values(), float, len(found)))
 
+    def __init__(self, scope: SearchScope, vector: Sequence[float], *, nearest: int):
+        """
+        Args:
+            scope: where to look.
+            vector: the question's.
+            nearest: how many to find.
+        """
+        self._scope = scope
+        self._vector = HalfVector(vector)
+        self._nearest = nearest
+        self._compares_all = scope.reachable <= EXACT_SCAN_LIMIT
+        self._read = Cosines(ids=_NO_IDS, values=np.empty(0))  # of all chunks in scope, or of the nearest
 
-def is_compared_whole(scope: SearchScope) -> bool:
-    """Whether every chunk in scope is compared with the question."""
-    return scope.reachable <= EXACT_SCAN_LIMIT
+    async def read(self, connection: Connection) -> None:
+        """Ask the database for the nearest, inside a transaction: the longest statement of a search."""
+        if not self._scope.corpus_ids or not self._scope.reachable:
+            return
+        self._read = await (self._measure_all(connection) if self._compares_all else self._by_graph(connection))
 
+    async def cosines(self, connection: Connection, besides: npt.NDArray[np.int64] = _NO_IDS) -> Cosines:
+        """Cosines of the nearest chunks, and of given ones.
 
-@dataclass(frozen=True, kw_only=True)
-class Distances:
-    """Cosine distances of all chunks in a scope."""
-
-    ids: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-
-    def nearest(self, count: int, besides: npt.NDArray[np.int64]) -> Cosines:
-        """Of so many of the nearest, and of given chunks."""
-        ids, values = self.ids, self.values
-        if len(ids) > count:
+        Args:
+            connection: inside a transaction.
+            besides: ids of chunks in scope that were found otherwise; those that are gone are left out.
+        """
+        ids, values = self._read.ids, self._read.values
+        if self._compares_all:
+            if len(ids) <= self._nearest:
+                return self._read
             chosen = _are_in(ids, besides)
-            chosen[np.argpartition(values, count)[:count]] = True
-            ids, values = ids[chosen], values[chosen]
-        return Cosines(ids=ids, values=1 - values)
+            chosen[np.argpartition(-values, self._nearest)[: self._nearest]] = True
+            return Cosines(ids=ids[chosen], values=values[chosen])
+        missing = np.setdiff1d(besides, ids)
+        if not len(missing):
+            return self._read
+        parameters = {"vector": self._vector, "ids": BigIntegers(missing)}
+        cursor = await connection.execute(_BY_ID, parameters, binary=True)
+        more = _to_cosines(await cursor.fetchall())
+        return Cosines(ids=np.concatenate([ids, more.ids]), values=np.concatenate([values, more.values]))
+
+    async def _measure_all(self, connection: Connection) -> Cosines:
+        where, parameters = chunk_conditions(self._scope, "c", with_type=True, keep_plan=True)
+        parameters["vector"] = self._vector
+        cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
+        row = await cursor.fetchone()
+        found = np.frombuffer(b"" if row is None else row[0], _DISTANCE)
+        return Cosines(ids=found["id"].astype(np.int64), values=1 - found["distance"].astype(np.float64))
+
+    async def _by_graph(self, connection: Connection) -> Cosines:
+        where, parameters = chunk_conditions(self._scope, "c", with_type=True)
+        parameters |= {"vector": self._vector, "limit": self._nearest}
+        looked_at = min(MOST_NEIGHBOURS, max(self._nearest, self._scope.reachable // CHUNKS_A_NEIGHBOUR))
+        if looked_at > int(SETTINGS["hnsw.ef_search"]):
+            await connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(looked_at)])
+        # A plan for any corpora would be one for small ones, of which there are most: it would sort instead of using
+        # HNSW.
+        cursor = await connection.execute(_BY_GRAPH.format(where=where), parameters, binary=True, prepare=False)
+        return _to_cosines(await cursor.fetchall())
 
 
-async def measure_all(connection: Connection, vector: Sequence[float], *, scope: SearchScope) -> Distances:
-    """Compare a question's vector with every chunk in scope."""
-    where, parameters = chunk_conditions(scope, "c", with_type=True, keep_plan=True)
-    parameters["vector"] = HalfVector(vector)
-    cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
-    row = await cursor.fetchone()
-    found = np.frombuffer(b"" if row is None else row[0], _DISTANCE)
-    return Distances(ids=found["id"].astype(np.int64), values=found["distance"].astype(np.float64))
+def _to_cosines(rows: Sequence[tuple[int, float]]) -> Cosines:
+    return Cosines(
+        ids=np.fromiter((row[0] for row in rows), np.int64, len(rows)),
+        values=np.fromiter((row[1] for row in rows), np.float64, len(rows)),
+    )
 
 
 def _are_in(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

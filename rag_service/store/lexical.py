@@ -62,8 +62,8 @@ NONE_FOUND = Rated(ids=_NOTHING.ids, scores=_NOTHING.scores, coverage=_NOTHING.s
 class LexicalLeg:
     """BM25 of one question over one scope.
 
-    `search` finds the best chunks, `score` rates chunks that were found otherwise. What has been read
-    is kept, so that the second asks the database only for what is missing.
+    `search` finds the best chunks, once what `read` gives was added; `score` rates chunks that were found
+    otherwise. What has been read is kept, so that the second asks the database only for what is missing.
     """
 
     def __init__(self, scope: SearchScope, terms: WeightedTerms, *, k1: float, b: float):
@@ -78,30 +78,35 @@ class LexicalLeg:
         self._terms = terms
         self._k1, self._b = k1, b
         self._mean_length = max(scope.mean_length, 1.0)
+        # Terms that find candidates, and those that only rescore them: none where all postings came with the terms.
+        self._rare, self._common = split_by_rarity(terms) if terms.postings is None else ([], [])
         self._pending = set(terms.ranking.weights)  # terms that `_whole` does not hold
         self._whole = _NOTHING  # of the other terms, for every chunk
         self._rest = _NOTHING  # of the pending terms, for the chunks that were asked for
-        if terms.postings is not None:
-            self._whole = self._sum_up(terms.postings)
-            self._pending.clear()
+
+    async def read(self, connection: Connection) -> Sequence[TermPostings]:
+        """The postings that find candidates, for `add`."""
+        if self._terms.postings is not None:
+            return self._terms.postings
+        where, parameters = chunk_conditions(self._scope, "p", with_type=False)
+        return await read_postings(connection, where, parameters, self._rare) if self._rare else ()
+
+    def add(self, postings: Sequence[TermPostings] | None) -> None:
+        """Sum up what `read` gave, before `search`; None: nothing was read."""
+        if postings is None:
+            return
+        self._whole = self._sum_up(postings)
+        self._pending = set(self._common)
 
     async def search(self, connection: Connection, *, limit: int) -> Rated:
-        """Best chunks by BM25, best first; each holds some word.
+        """Best chunks by BM25, best first, of those in what was added; each holds some word.
 
         Candidates come from the rarest terms (`split_by_rarity`); the best `RESCORED` of them are
         scored with every term. Where no term is left for that, as in any corpus of some ten thousand
         chunks, the ranking is exact.
         """
-        if not self._terms.ranking.weights or not self._scope.corpus_ids:
-            return NONE_FOUND
-        common: list[str] = []
-        if self._pending:
-            rare, common = split_by_rarity(self._terms)
-            where, parameters = chunk_conditions(self._scope, "p", with_type=False)
-            self._whole = self._sum_up(await read_postings(connection, where, parameters, rare))
-            self._pending = set(common)
-        best = await self._best(connection, max(limit, RESCORED) if common else limit)
-        if not common:  # the sums are whole
+        best = await self._best(connection, max(limit, RESCORED) if self._pending else limit)
+        if not self._pending:  # the sums are whole
             return self._rate(self._whole.ids[best], self._whole.scores[best], self._whole.shares[best])
         rated = await self.score(connection, self._whole.ids[np.sort(best)])
         best = _largest(rated.scores, limit)

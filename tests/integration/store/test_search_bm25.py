@@ -15,9 +15,15 @@ from rag_service.domain import Filters
 from rag_service.store import term_weights
 from rag_service.store.documents import delete_document
 from rag_service.store.lexical import LexicalLeg, Rated
-from rag_service.store.scope import resolve_scope
-from rag_service.store.session import Database
-from rag_service.store.term_weights import LEAST_CHUNKS, QueryTerm, inverse_document_frequency, weigh_terms
+from rag_service.store.scope import SearchScope, resolve_scope
+from rag_service.store.session import Connection, Database
+from rag_service.store.term_weights import (
+    LEAST_CHUNKS,
+    QueryTerm,
+    WeightedTerms,
+    inverse_document_frequency,
+    weigh_terms,
+)
 from rag_service.text.words import terms
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
@@ -28,6 +34,13 @@ WORDS = ["q" + first + second + "q" for first in "abcdefghij" for second in "uvw
 def by_chunk(rated: Rated) -> dict[int, float]:
     """Chunk → BM25, in the order found."""
     return dict(zip(rated.ids.tolist(), rated.scores.tolist(), strict=True))
+
+
+async def open_leg(connection: Connection, scope: SearchScope, weighed: WeightedTerms) -> LexicalLeg:
+    """A leg that is ready to search."""
+    leg = LexicalLeg(scope, weighed, k1=K1, b=B)
+    leg.add(await leg.read(connection))
+    return leg
 
 
 class Texts:
@@ -68,7 +81,7 @@ class Texts:
         async with self.database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters(corpus_ids=tuple(corpora)))
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=20))
+            found = by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=20))
             cursor = await connection.execute(
                 "SELECT id, text, document_id FROM data_chunks WHERE corpus_id = ANY(%s)", [list(corpora)]
             )
@@ -122,9 +135,9 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3))
+            found = by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=3))
             monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10_000)
-            exact = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=3))
+            exact = by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=3))
             monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10)
         assert all(score == pytest.approx(exact[key]) for key, score in found.items() if key in exact)
         shared.append(len(found.keys() & exact.keys()) / max(1, len(exact)))
@@ -140,7 +153,7 @@ async def test_statistics_of_other_corpora_move_no_score(database: Database, fak
             scope = await resolve_scope(connection, Filters(corpus_ids=(mine,)))
             asked = [QueryTerm(term="delivery", group=0), QueryTerm(term="penalti", group=1)]
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            return by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).search(connection, limit=5))
+            return by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=5))
 
     before = await score()
     await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)
@@ -158,7 +171,7 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
     async def coverage() -> list[float]:
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
-            leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
+            leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1))
             return sorted((await leg.search(connection, limit=5)).coverage.tolist(), reverse=True)
 
     def expected(chunks: int) -> list[float]:
@@ -181,7 +194,7 @@ async def test_coverage_does_not_fall_with_the_length_of_the_chunk_nor_of_others
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq"])]
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
-        leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
+        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1))
         rated = await leg.search(connection, limit=5)
     short, long = rated.coverage
     assert short == pytest.approx(long)
@@ -201,7 +214,7 @@ async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
     monkeypatch.setattr(term_weights, "LEAST_POSTINGS", 0)
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
-        leg = LexicalLeg(scope, await weigh_terms(connection, scope, asked, k1=K1), k1=K1, b=B)
+        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1))
         cursor = await connection.execute("SELECT id, text FROM data_chunks")
         held = {row[0]: row[1] for row in await cursor.fetchall()}
         found = await leg.search(connection, limit=5)
