@@ -13,7 +13,7 @@ from rag_service.cli.bench_growth import growth
 from rag_service.cli.bench_ingest import ingest, run_ingest
 from rag_service.cli.bench_options import document_options
 from rag_service.cli.bench_plan import plan
-from rag_service.cli.bench_retrieval import retrieval, run_retrieval
+from rag_service.cli.bench_retrieval import STOCK_QUERIES, WORDS, retrieval, run_retrieval
 from rag_service.cli.running import Failure, read_quiet_settings, run_command
 from rag_service.errors import RagError
 
@@ -44,7 +44,9 @@ def everything(documents: Path | None, limit: int | None, chunks: int, plot: Pat
         run_answer(settings, documents=documents, limit=limit, questions=300, connections=8, processes=1, seconds=10.0)
     )
     bench, found, embedding_ms = run_command(
-        run_retrieval(settings, chunks=chunks, documents=None, queries=100, words=12, stock=True, stock_queries=15)
+        run_retrieval(
+            settings, chunks=chunks, documents=None, queries=100, words=WORDS, stock=True, stock_queries=STOCK_QUERIES
+        )
     )
     retrieved = describe_bench(bench, found, embedding_ms=embedding_ms)
     described = {"machine": describe_machine(), "ingest": ingested, "answer": answered, "retrieval": retrieved}
