@@ -109,7 +109,7 @@ class KeywordRetriever(Retriever):
             raise NotFoundError(f"There is no document {min(unknown)} that can be searched.", field="documentIds")
 
     def _weigh(self, plan: QueryPlan) -> tuple[dict[str, float], float]:
-        """Weights of the question's terms and their ceiling, as `store.lexical.weigh_terms` has them."""
+        """Weights of the question's terms and their ceiling, as `store.term_weights.weigh_terms` has them."""
         weights: dict[str, float] = {}
         own: dict[int, float] = {}  # group → rarity of the word itself
         stand_in: dict[int, float] = {}
