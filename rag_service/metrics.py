@@ -35,7 +35,7 @@ DOCUMENTED: Mapping[str, str] = {
     "rag_request_seconds": "Duration of requests by `route`, streams to their end.",
     "rag_errors_total": "Problems reported to callers, by `code`.",
     "rag_retrieval_seconds": "Duration of a retrieval, embedding of the question included.",
-    "rag_search_seconds": "Its parts by `step`: scope, lexical (and nearest, once embedded), embedding (awaited), dense, read.",
+    "rag_search_seconds": "Its parts by `step`: scope, lexical (and nearest), embedding (awaited), dense, read.",
     "rag_embedding_seconds": "Duration of calls to the embedding model, by `role`: query or passage.",
     "rag_embedded_texts_total": "Texts that were embedded, by `role`.",
     "rag_embedding_cache_total": "Look-ups in the embedding caches, by `role` and `outcome`: hit or miss.",
