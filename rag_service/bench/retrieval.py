@@ -194,9 +194,9 @@ async def _search_bare(bench: Bench, query: BenchQuery, filters: Filters) -> tup
         plan = make_plan(query.text, filters=filters, index=bench.index)
         started = time.perf_counter()
         weighed = await weigh_terms(connection, scope, plan.terms, k1=settings.bm25_k1)
-        leg = LexicalLeg(scope, weighed, k1=settings.bm25_k1, b=settings.bm25_b)
+        leg = LexicalLeg(scope, weighed, best=settings.candidates, k1=settings.bm25_k1, b=settings.bm25_b)
         leg.add(await leg.read(connection))
-        lexical = await leg.search(connection, limit=settings.candidates)
+        lexical = await leg.search(connection)
         dense = await search_dense(connection, query.vector.tolist(), scope=scope, limit=settings.candidates)
         spent = _milliseconds_since(started)
     return spent, _Legs(

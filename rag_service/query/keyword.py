@@ -15,13 +15,12 @@ import numpy as np
 
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Chunk, Filters, Hit, Identity, Scores
-from rag_service.errors import NotFoundError
 from rag_service.query.fusion import Candidates, fuse
 from rag_service.query.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.query.retriever import Mode, Retrieval, Retriever
-from rag_service.store.scope import WILDCARD, SearchScope
-from rag_service.store.term_weights import inverse_document_frequency
+from rag_service.store.scope import WILDCARD, SearchScope, not_searchable
+from rag_service.store.term_weights import LEAST_CHUNKS, Weights, weigh
 from rag_service.text.words import detect_language, frequencies
 
 
@@ -64,20 +63,21 @@ class KeywordRetriever(Retriever):
         if filters.ids_must_exist:
             self._check_ids(filters)
         plan = make_plan(question, filters=filters, index=self._index)
-        weights, ceiling = self._weigh(plan)
+        ranking = self._weigh(plan, total=len(self._passages))
+        covering = self._weigh(plan, total=max(len(self._passages), LEAST_CHUNKS))
         reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}
-        length_weight = self._index.query.bm25_b
-        scores = {number: self._score(passage, weights, b=length_weight) for number, passage in reachable.items()}
+        b = self._index.query.bm25_b
+        scores = {number: self._score(passage, ranking.weights, b=b) for number, passage in reachable.items()}
         found = [number for number, score in scores.items() if score > 0]
         candidates = fuse(
             Candidates(
                 ids=np.array(found, dtype=np.int64),
                 cosines=None,
                 bm25=np.array([scores[number] for number in found]),
-                coverage=np.array([min(1.0, self._score(reachable[n], weights, b=0.0) / ceiling) for n in found]),
+                coverage=np.array([self._coverage(reachable[number], covering) for number in found]),
             ),
             alpha=0.0,
-            ceiling=ceiling,
+            ceiling=ranking.ceiling,
             calibration=self._index.query.fit_for(plan.language),
         )
         hits = tuple(
@@ -97,36 +97,25 @@ class KeywordRetriever(Retriever):
             index=self._index,
             scope=self._scope(plan.filters, len(reachable)),
             hits=hits,
-            weights=weights,
+            weights=ranking.weights,
             timings_ms={"lexical": round((time.perf_counter() - started) * 1000, 2)},
         )
 
     def _check_ids(self, filters: Filters) -> None:
         """As `store.scope.check_ids` does."""
         if unknown := set(filters.corpus_ids) - {CORPUS_ID}:
-            raise NotFoundError(f"There is no corpus {min(unknown)} that can be searched.", field="corpusIds")
+            raise not_searchable("corpus", unknown)
         if unknown := set(filters.document_ids) - {passage.chunk.document.id for passage in self._passages}:
-            raise NotFoundError(f"There is no document {min(unknown)} that can be searched.", field="documentIds")
+            raise not_searchable("document", unknown)
 
-    def _weigh(self, plan: QueryPlan) -> tuple[dict[str, float], float]:
-        """Weights of the question's terms and their ceiling, as `store.term_weights.weigh_terms` has them."""
-        weights: dict[str, float] = {}
-        own: dict[int, float] = {}  # group → rarity of the word itself
-        stand_in: dict[int, float] = {}
-        missing: set[int] = set()
-        for term in plan.terms:
-            found = self._frequencies.get(term.term, 0)
-            weight = term.weight * inverse_document_frequency(found, len(self._passages))
-            if term.weight == 1.0:
-                own[term.group] = weight
-                if not found:
-                    missing.add(term.group)
-            elif found:
-                stand_in[term.group] = max(stand_in.get(term.group, 0.0), weight)
-            if found:
-                weights[term.term] = max(weights.get(term.term, 0.0), weight)
-        total = sum(stand_in.get(group, rarity) if group in missing else rarity for group, rarity in own.items())
-        return weights, (self._index.query.bm25_k1 + 1) * total
+    def _weigh(self, plan: QueryPlan, *, total: int) -> Weights:
+        """What the question's terms weigh among so many passages."""
+        found = {term.term: self._frequencies[term.term] for term in plan.terms if term.term in self._frequencies}
+        return weigh(plan.terms, found, total, k1=self._index.query.bm25_k1)
+
+    def _coverage(self, passage: _Passage, weights: Weights) -> float:
+        """Share of the question that a passage holds, as `Rated.coverage` has it."""
+        return min(1.0, self._score(passage, weights.weights, b=0.0) / weights.ceiling)
 
     def _score(self, passage: _Passage, weights: Mapping[str, float], *, b: float) -> float:
         k1 = self._index.query.bm25_k1

@@ -13,7 +13,7 @@ from rag_service.domain import Filters
 from rag_service.query.names import Name, find_names
 from rag_service.store.term_weights import QueryTerm
 from rag_service.text.guessed_language import guess_language
-from rag_service.text.words import LANGUAGES, detect_language, likely_languages, terms, words
+from rag_service.text.words import LANGUAGES, detect_language, index_term, likely_languages, terms, words
 
 FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages, and itself: names match across languages
 SYNONYM_WEIGHT = 0.7  # an equivalent expression counts a little less than the asker's own
@@ -69,9 +69,9 @@ def _language_of(question: str, index: IndexDefinition) -> str:
     """By its function words, else as the index is declared, else by its letters; English where nothing tells."""
     if index.ingest.language != "auto":
         return detect_language(question) or index.ingest.language
-    if guessed := guess_language(question):
-        return guessed
     likely = likely_languages(question)
+    if guessed := guess_language(question, likely):
+        return guessed
     return "en" if "en" in likely else likely[0]
 
 
@@ -85,9 +85,9 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
     asked = _without_question_phrases(words(question))
     group_of: dict[int, int] = {}  # position of a word → its group
     for position, word in enumerate(asked):
-        for term in _terms_of(word, language):
-            if len(group_of) < _MAX_TERMS:
-                group_of[position] = expanded.setdefault(term, QueryTerm(term=term, group=len(group_of))).group
+        term = index_term(word, language)
+        if term is not None and len(group_of) < _MAX_TERMS:
+            group_of[position] = expanded.setdefault(term, QueryTerm(term=term, group=len(group_of))).group
     for position, group in group_of.items():
         for term in _foreign_terms_of(asked[position], language):
             if term not in expanded:
@@ -112,7 +112,7 @@ def _synonym_terms(
 
     The weight falls with the number of equivalents, or a passage that lists them all would win.
     """
-    stems = [(_terms_of(word, language) or (word,))[0] for word in asked]
+    stems = [index_term(word, language) or word for word in asked]
     beginnings = _groups_by_beginning(tuple(map(tuple, synonyms)), language)
     begun = {number for word in (*asked, *stems) for number in beginnings.get(word, ())}
     for group in (synonyms[number] for number in sorted(begun)):
@@ -150,24 +150,20 @@ def _find_expression(expression: str, asked: Sequence[str], stems: Sequence[str]
 
 
 @lru_cache(maxsize=100_000)
-def _terms_of(word: str, language: str) -> tuple[str, ...]:
-    return tuple(terms(word, language))
-
-
-@lru_cache(maxsize=100_000)
 def _foreign_terms_of(word: str, language: str) -> tuple[str, ...]:
     """The stems of a word in the other languages, and the word as it is written.
 
     That is how documents hold it whose language cannot be told, such as tables of names and figures.
     """
-    return (*(term for other in LANGUAGES if other != language for term in terms(word, other)), word)
+    others = (index_term(word, other) for other in LANGUAGES if other != language)
+    return (*(term for term in others if term is not None), word)
 
 
 @lru_cache(maxsize=20_000)
 def _cut(expression: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(words, stems) of an expression of a definition: the same for every question."""
     wanted = tuple(words(expression))
-    return wanted, tuple((terms(word, language) or [word])[0] for word in wanted)
+    return wanted, tuple(index_term(word, language) or word for word in wanted)
 
 
 def find_territory(question: str, territories: Sequence[Territory]) -> str | None:

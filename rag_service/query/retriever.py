@@ -158,16 +158,18 @@ class Retriever:
         index, plan, scope = await self._resolve(connection, question, filters)
         clock.lap("scope")
         query = index.query
-        terms = await weigh_terms(connection, scope, plan.terms, k1=query.bm25_k1)
-        leg = LexicalLeg(scope, terms, k1=query.bm25_k1, b=query.bm25_b)
+        terms, dense = await meanwhile(
+            weigh_terms(connection, scope, plan.terms, k1=query.bm25_k1),
+            lambda: None if vector is None else DenseLeg(scope, vector, nearest=query.candidates),
+        )
+        leg = LexicalLeg(scope, terms, best=query.candidates, k1=query.bm25_k1, b=query.bm25_b)
         # Where words do not choose, they are read only of what is chosen, if they did not come with their weights.
         postings = terms.postings if mode == "dense" else await leg.read(connection)
-        dense = None if vector is None else DenseLeg(scope, vector, nearest=query.candidates)
         if dense is None:
             leg.add(postings)
         else:
             await meanwhile(dense.read(connection), partial(leg.add, postings))
-        lexical = NONE_FOUND if mode == "dense" else await leg.search(connection, limit=query.candidates)
+        lexical = NONE_FOUND if mode == "dense" else await leg.search(connection)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
         return _Begun(

@@ -12,13 +12,8 @@ from rag_service.store.session import Connection
 ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
 
 
-async def read_chunks(connection: Connection, chunk_ids: Sequence[int]) -> dict[int, Chunk]:
-    """Chunks by id with the documents they belong to; expired ones are left out."""
-    return to_chunks(await read_rows(connection, chunk_ids))
-
-
 async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
-    """What `to_chunks` takes, for those who make chunks of it when there is time."""
+    """Chunks by id with the documents they belong to, for `to_chunks`; expired ones are left out."""
     cursor = await connection.execute(
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
                   c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,

@@ -66,22 +66,25 @@ class LexicalLeg:
     otherwise. What has been read is kept, so that the second asks the database only for what is missing.
     """
 
-    def __init__(self, scope: SearchScope, terms: WeightedTerms, *, k1: float, b: float):
+    def __init__(self, scope: SearchScope, terms: WeightedTerms, *, best: int, k1: float, b: float):
         """
         Args:
             scope: where to look.
             terms: what to look for.
+            best: how many chunks to find.
             k1: saturation of term frequency.
             b: weight of the chunk's length, 0..1.
         """
         self._scope = scope
         self._terms = terms
+        self._wanted = best
         self._k1, self._b = k1, b
         self._mean_length = max(scope.mean_length, 1.0)
         # Terms that find candidates, and those that only rescore them: none where all postings came with the terms.
         self._rare, self._common = split_by_rarity(terms) if terms.postings is None else ([], [])
         self._pending = set(terms.ranking.weights)  # terms that `_whole` does not hold
         self._whole = _NOTHING  # of the other terms, for every chunk
+        self._ranked: npt.NDArray[np.int64] = np.empty(0, np.int64)  # places in `_whole`, best first
         self._rest = _NOTHING  # of the pending terms, for the chunks that were asked for
 
     async def read(self, connection: Connection) -> Sequence[TermPostings]:
@@ -92,24 +95,30 @@ class LexicalLeg:
         return await read_postings(connection, where, parameters, self._rare) if self._rare else ()
 
     def add(self, postings: Sequence[TermPostings] | None) -> None:
-        """Sum up what `read` gave, before `search`; None: nothing was read."""
+        """Sum up and rank what `read` gave, before `search`; None: nothing was read."""
         if postings is None:
             return
         self._whole = self._sum_up(postings)
         self._pending = set(self._common)
+        scores = self._whole.scores
+        self._ranked = _largest(scores, len(scores) if self._scope.filters.chunk_types else self._candidates)
 
-    async def search(self, connection: Connection, *, limit: int) -> Rated:
+    @property
+    def _candidates(self) -> int:
+        return max(self._wanted, RESCORED) if self._pending else self._wanted
+
+    async def search(self, connection: Connection) -> Rated:
         """Best chunks by BM25, best first, of those in what was added; each holds some word.
 
         Candidates come from the rarest terms (`split_by_rarity`); the best `RESCORED` of them are
         scored with every term. Where no term is left for that, as in any corpus of some ten thousand
         chunks, the ranking is exact.
         """
-        best = await self._best(connection, max(limit, RESCORED) if self._pending else limit)
+        best = await self._of_type(connection) if self._scope.filters.chunk_types else self._ranked
         if not self._pending:  # the sums are whole
             return self._rate(self._whole.ids[best], self._whole.scores[best], self._whole.shares[best])
         rated = await self.score(connection, self._whole.ids[np.sort(best)])
-        best = _largest(rated.scores, limit)
+        best = _largest(rated.scores, self._wanted)
         return Rated(ids=rated.ids[best], scores=rated.scores[best], coverage=rated.coverage[best])
 
     async def score(self, connection: Connection, chunk_ids: npt.NDArray[np.int64]) -> Rated:
@@ -178,24 +187,21 @@ class LexicalLeg:
         ids, places = np.unique(parts.ids, return_inverse=True)
         return _Sums(ids=ids, scores=_add_up(places, parts.scores), shares=_add_up(places, parts.shares))
 
-    async def _best(self, connection: Connection, limit: int) -> npt.NDArray[np.int64]:
-        """Places of the best chunks by what is summed up, best first, of the types that the filter names."""
-        ids, scores = self._whole.ids, self._whole.scores
-        if not self._scope.filters.chunk_types:
-            return _largest(scores, limit)
-        ordered = _largest(scores, len(scores))
-        found: list[npt.NDArray[np.int64]] = [ordered[:0]]
-        for start in range(0, len(ordered), _TYPED_AT_ONCE):
-            part = ordered[start : start + _TYPED_AT_ONCE]
+    async def _of_type(self, connection: Connection) -> npt.NDArray[np.int64]:
+        """Of what is ranked the best chunks that are of the types which the filter names."""
+        found: list[npt.NDArray[np.int64]] = [self._ranked[:0]]
+        for start in range(0, len(self._ranked), _TYPED_AT_ONCE):
+            part = self._ranked[start : start + _TYPED_AT_ONCE]
+            ids = self._whole.ids[part]
             cursor = await connection.execute(
                 "SELECT id FROM data_chunks WHERE id = ANY(%s) AND chunk_type = ANY(%s)",
-                [BigIntegers(ids[part]), list(self._scope.filters.chunk_types)],
+                [BigIntegers(ids), list(self._scope.filters.chunk_types)],
             )
             of_type = [row[0] for row in await cursor.fetchall()]
-            found.append(part[np.isin(ids[part], of_type)])
-            if sum(map(len, found)) >= limit:
+            found.append(part[np.isin(ids, of_type)])
+            if sum(map(len, found)) >= self._candidates:
                 break
-        return np.concatenate(found)[:limit]
+        return np.concatenate(found)[: self._candidates]
 
 
 def _add_up(places: npt.NDArray[np.int64], values: npt.NDArray[np.float64], count: int = 0) -> npt.NDArray[np.float64]:

@@ -6,9 +6,9 @@ excluded by the queries themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from rag_service.domain import Filters
@@ -119,14 +119,19 @@ async def check_ids(connection: Connection, scope: SearchScope) -> None:
     """
     filters = scope.filters
     if unknown := set(filters.corpus_ids) - set(scope.corpus_ids):
-        raise NotFoundError(f"There is no corpus {min(unknown)} that can be searched.", field="corpusIds")
+        raise not_searchable("corpus", unknown)
     if filters.document_ids:
         cursor = await connection.execute(
             "SELECT id FROM documents WHERE id = ANY(%s) AND (expires_at IS NULL OR expires_at > now())",
             [list(filters.document_ids)],
         )
         if unknown := set(filters.document_ids) - {row[0] for row in await cursor.fetchall()}:
-            raise NotFoundError(f"There is no document {min(unknown)} that can be searched.", field="documentIds")
+            raise not_searchable("document", unknown)
+
+
+def not_searchable(what: Literal["corpus", "document"], ids: Collection[UUID]) -> NotFoundError:
+    """The error that names one of some ids which a search cannot look at."""
+    return NotFoundError(f"There is no {what} {min(ids)} that can be searched.", field=f"{what}Ids")
 
 
 async def find_documents_by_name(connection: Connection, scope: SearchScope, names: Sequence[str]) -> tuple[UUID, ...]:

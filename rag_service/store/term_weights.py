@@ -60,17 +60,24 @@ async def weigh_terms(
     """
     asked = sorted({term.term for term in terms})
     found, postings = await _look_up(connection, scope, asked)
-    ranking = _weigh(terms, found, scope.chunk_count, k1)
+    ranking = weigh(terms, found, scope.chunk_count, k1=k1)
     return WeightedTerms(
         ranking=ranking,
-        coverage=ranking if scope.chunk_count >= LEAST_CHUNKS else _weigh(terms, found, LEAST_CHUNKS, k1),
+        coverage=ranking if scope.chunk_count >= LEAST_CHUNKS else weigh(terms, found, LEAST_CHUNKS, k1=k1),
         chunk_frequencies=found,
         postings=postings,
     )
 
 
-def _weigh(terms: Sequence[QueryTerm], found: Mapping[str, int], total: int, k1: float) -> Weights:
-    """The weights of terms that `found` of `total` chunks hold."""
+def weigh(terms: Sequence[QueryTerm], found: Mapping[str, int], total: int, *, k1: float) -> Weights:
+    """What terms weigh by how many chunks hold them.
+
+    Args:
+        terms: the question's.
+        found: term → chunks that hold it; those that none holds are not there.
+        total: all chunks.
+        k1: BM25's saturation of term frequency.
+    """
     weights: dict[str, float] = {}
     own: dict[int, QueryTerm] = {}
     stand_in: dict[int, float] = {}

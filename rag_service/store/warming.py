@@ -21,10 +21,13 @@ _SEARCHED: dict[str, LiteralString] = {
         FROM (SELECT embedding FROM rag.data_chunks
               WHERE id % (SELECT 1 + max(id) / 100 FROM rag.data_chunks) = 0) start,
              LATERAL (SELECT c.id FROM rag.data_chunks c ORDER BY c.embedding <=> start.embedding LIMIT 40) near""",
+    # Most texts lie outside of their rows.
+    "texts": "SELECT sum(length(text)) FROM rag.data_chunks WHERE id > 0",
 }
-_SIZES = (
-    "SELECT relname, pg_relation_size(oid) FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relname = ANY(%s)"
-)
+_SIZES = """SELECT relname, pg_relation_size(oid) FROM pg_class
+            WHERE relnamespace = 'rag'::regnamespace AND relname = ANY(%s)
+            UNION ALL
+            SELECT 'texts', pg_relation_size(reltoastrelid) FROM pg_class WHERE oid = 'rag.data_chunks'::regclass"""
 _MOST_WARMED = "SELECT setting::bigint * 8192 * 3 / 4 FROM pg_settings WHERE name = 'shared_buffers'"
 _SMALL = 64_000_000  # bytes that need no warming
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from rag_service.text.stopwords import STOP_WORDS, TELLING_WORDS
 from rag_service.text.typical_words import TYPICAL_WORDS
-from rag_service.text.words import detect_language, fold, likely_languages
+from rag_service.text.words import choose_language, fold, likely_languages
 
 _MOST_WORDS = 8  # a question of more different ones in none of our languages' function words is in none of them
 _LEAST_LETTERS = 3  # of a word that is looked at
@@ -28,9 +28,15 @@ _WORD = re.compile(r"[^\W\d_]+")
 _FUNCTION_WORDS = frozenset[str]().union(*STOP_WORDS.values(), *TELLING_WORDS.values())
 
 
-def guess_language(question: str) -> str | None:
-    """Language of a short text, by its function words or else by its letters; None where neither tells."""
-    return detect_language(question) or _by_letters(question, likely_languages(question))
+def guess_language(question: str, likely: Sequence[str] | None = None) -> str | None:
+    """Language of a short text, by its function words or else by its letters; None where neither tells.
+
+    Args:
+        question: the text.
+        likely: its `likely_languages`, for callers who know them.
+    """
+    likely = likely_languages(question) if likely is None else likely
+    return choose_language(question, likely) or _by_letters(question, likely)
 
 
 def _by_letters(question: str, candidates: Sequence[str]) -> str | None:

@@ -14,6 +14,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 import Stemmer
@@ -31,7 +32,14 @@ _DECOMPOSED = 1000  # characters at once: a run of combining marks is sorted in 
 _SAMPLE = 20_000  # characters of a text that tell its language
 _stemmers = threading.local()  # Stemmer objects are not safe to share between threads
 
-_RESTORED_ENDINGS = {
+_Rules = tuple[tuple[re.Pattern[str], str], ...]  # (what is replaced, by what)
+
+
+def _any_of(rules: _Rules) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern.pattern})" for pattern, _ in rules))
+
+
+_RESTORED_ENDINGS: dict[str, _Rules] = {
     "es": (
         (re.compile(r"([cs])ion$"), r"\1ión"),
         (re.compile(r"logia(s?)$"), r"logía\1"),
@@ -45,7 +53,7 @@ _RESTORED_ENDINGS = {
     "en": (),
 }
 # What Snowball leaves apart: forms of one word, mended on the folded stem, each rule in turn.
-_MENDED_STEMS = {
+_MENDED_STEMS: dict[str, _Rules] = {
     "es": (
         (re.compile(r"(?<=[a-z])ie(?=[bcdfgjlmnpqrstvxyz]+$)"), "e"),  # cierra: cerrar
         (re.compile(r"(?<![qg])ue(?=[bcdfgjlmnpqrstvxyz]+$)"), "o"),  # renueva: renovar
@@ -61,6 +69,9 @@ _MENDED_STEMS = {
         (re.compile(r"(?<=.)eux$"), "eu"),  # lieux
     ),
 }
+# A word that no rule of its language concerns needs one look, not one for each.
+_ENDING = {language: _any_of(rules) for language, rules in _RESTORED_ENDINGS.items() if rules}
+_TO_MEND = {language: _any_of(rules) for language, rules in _MENDED_STEMS.items()}
 _IRREGULAR = {"fr": {"pays": "pays", "travaux": "travail", "teletravaux": "teletravail", "baux": "bail"}}
 
 # Thousands set apart by a space, as French does: "1 200 €". A no-break space between digits says so by itself; a
@@ -113,7 +124,7 @@ def terms(text: str, language: str) -> list[str]:
         text: Anything; markup is ignored as far as it is punctuation.
         language: "es", "fr" or "en"; any other value folds without stemming.
     """
-    return [term for word in words(text) if (term := _term(word, language)) is not None]
+    return [term for word in words(text) if (term := index_term(word, language)) is not None]
 
 
 def frequencies(text: str, language: str) -> Counter[str]:
@@ -127,7 +138,8 @@ def is_stop_word(word: str, language: str) -> bool:
 
 
 @lru_cache(maxsize=200_000)
-def _term(word: str, language: str) -> str | None:
+def index_term(word: str, language: str) -> str | None:
+    """Index term of a word as `words` gives it; None for a stop word."""
     if is_stop_word(word, language):
         return None
     if word[0].isdigit() or language not in _ALGORITHMS:
@@ -136,15 +148,22 @@ def _term(word: str, language: str) -> str | None:
         return known
     if language == "en":
         word = BASES.get(word, word)
-    for ending, restored in _RESTORED_ENDINGS[language]:
-        word, count = ending.subn(restored, word)
-        if count:
-            break
+    if language in _ENDING and _ENDING[language].search(word):
+        word = _restore_ending(word, language)
     stem = fold(_stemmer(language).stemWord(word))
-    for ending, mended in _MENDED_STEMS.get(language, ()):
-        stem = ending.sub(mended, stem)
+    if language in _TO_MEND and _TO_MEND[language].search(stem):
+        for ending, mended in _MENDED_STEMS[language]:
+            stem = ending.sub(mended, stem)
     # Snowball's Spanish leaves the plural on words as short as "años" and "días".
     return stem[:-1] if language == "es" and stem == fold(word) and _SHORT_PLURAL.search(stem) else stem
+
+
+def _restore_ending(word: str, language: str) -> str:
+    for ending, restored in _RESTORED_ENDINGS[language]:
+        mended, count = ending.subn(restored, word)
+        if count:
+            return mended
+    return word
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:
@@ -162,10 +181,14 @@ def detect_language(text: str, *, default: str | None = None) -> str | None:
     for documents as for questions: a table of names and figures has none. `guess_language` says more of
     short questions.
     """
-    best = likely_languages(text)
-    if set(best) == {"es", "fr"}:
-        return _by_endings(words(text[:_SAMPLE])) or default
-    return best[0] if len(best) == 1 else default
+    return choose_language(text, likely_languages(text)) or default
+
+
+def choose_language(text: str, likely: Sequence[str]) -> str | None:
+    """The one of the likely languages of a text that its words' endings tell, where it is not the only one."""
+    if set(likely) == {"es", "fr"}:
+        return _by_endings(words(text[:_SAMPLE]))
+    return likely[0] if len(likely) == 1 else None
 
 
 def likely_languages(text: str) -> tuple[str, ...]:

@@ -36,9 +36,9 @@ def by_chunk(rated: Rated) -> dict[int, float]:
     return dict(zip(rated.ids.tolist(), rated.scores.tolist(), strict=True))
 
 
-async def open_leg(connection: Connection, scope: SearchScope, weighed: WeightedTerms) -> LexicalLeg:
+async def open_leg(connection: Connection, scope: SearchScope, weighed: WeightedTerms, *, best: int) -> LexicalLeg:
     """A leg that is ready to search."""
-    leg = LexicalLeg(scope, weighed, k1=K1, b=B)
+    leg = LexicalLeg(scope, weighed, best=best, k1=K1, b=B)
     leg.add(await leg.read(connection))
     return leg
 
@@ -81,13 +81,13 @@ class Texts:
         async with self.database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters(corpus_ids=tuple(corpora)))
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=20))
+            found = by_chunk(await (await open_leg(connection, scope, weighed, best=20)).search(connection))
             cursor = await connection.execute(
                 "SELECT id, text, document_id FROM data_chunks WHERE corpus_id = ANY(%s)", [list(corpora)]
             )
             rows = await cursor.fetchall()
             ids = np.array([row[0] for row in rows], dtype=np.int64)
-            again = by_chunk(await LexicalLeg(scope, weighed, k1=K1, b=B).score(connection, ids))
+            again = by_chunk(await LexicalLeg(scope, weighed, best=20, k1=K1, b=B).score(connection, ids))
         held = [text for corpus_id, chunks in self.documents.values() if corpus_id in corpora for text in chunks]
         assert sorted(row[1] for row in rows) == sorted(held)
         exact = ExactBM25([terms(row[1], "en") for row in rows], k1=K1, b=B)
@@ -135,9 +135,9 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=3))
+            found = by_chunk(await (await open_leg(connection, scope, weighed, best=3)).search(connection))
             monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10_000)
-            exact = by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=3))
+            exact = by_chunk(await (await open_leg(connection, scope, weighed, best=3)).search(connection))
             monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10)
         assert all(score == pytest.approx(exact[key]) for key, score in found.items() if key in exact)
         shared.append(len(found.keys() & exact.keys()) / max(1, len(exact)))
@@ -153,7 +153,7 @@ async def test_statistics_of_other_corpora_move_no_score(database: Database, fak
             scope = await resolve_scope(connection, Filters(corpus_ids=(mine,)))
             asked = [QueryTerm(term="delivery", group=0), QueryTerm(term="penalti", group=1)]
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            return by_chunk(await (await open_leg(connection, scope, weighed)).search(connection, limit=5))
+            return by_chunk(await (await open_leg(connection, scope, weighed, best=5)).search(connection))
 
     before = await score()
     await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)
@@ -171,8 +171,8 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
     async def coverage() -> list[float]:
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
-            leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1))
-            return sorted((await leg.search(connection, limit=5)).coverage.tolist(), reverse=True)
+            leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
+            return sorted((await leg.search(connection)).coverage.tolist(), reverse=True)
 
     def expected(chunks: int) -> list[float]:
         common, rare, missing = (inverse_document_frequency(frequency, chunks) for frequency in (3, 1, 0))
@@ -194,8 +194,8 @@ async def test_coverage_does_not_fall_with_the_length_of_the_chunk_nor_of_others
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq"])]
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
-        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1))
-        rated = await leg.search(connection, limit=5)
+        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
+        rated = await leg.search(connection)
     short, long = rated.coverage
     assert short == pytest.approx(long)
     assert len(set(rated.scores.tolist())) == 2  # ranks do tell them apart
@@ -214,10 +214,10 @@ async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
     monkeypatch.setattr(term_weights, "LEAST_POSTINGS", 0)
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
-        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1))
+        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
         cursor = await connection.execute("SELECT id, text FROM data_chunks")
         held = {row[0]: row[1] for row in await cursor.fetchall()}
-        found = await leg.search(connection, limit=5)
+        found = await leg.search(connection)
         ids = np.array(list(held), dtype=np.int64)
         rated = await leg.score(connection, ids)
     rarity = {"quvaq": 30, "quvbq": 20, "quvcq": 1}

@@ -27,7 +27,7 @@ from rag_service.ingest.worker import Worker, WorkerOptions
 from rag_service.store.corpora import Corpus, create_corpus
 from rag_service.store.dense import search_dense
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.hits import read_chunks
+from rag_service.store.hits import read_rows, to_chunks
 from rag_service.store.originals import DatabaseOriginals, OriginalStore
 from rag_service.store.session import Connection, Database
 from rag_service.store.uploads import Upload, UploadStatus, read_upload
@@ -131,7 +131,7 @@ class House:
         """(text, corpus) of what a dense search over everything readable finds."""
         vector = self.embedding.get_query_embedding(question)
         hits = await search_dense(connection, vector, filters=filters, limit=50)
-        chunks = await read_chunks(connection, [chunk_id for chunk_id, _ in hits])
+        chunks = to_chunks(await read_rows(connection, [chunk_id for chunk_id, _ in hits]))
         return [(chunk.text, chunk.document.corpus_id) for chunk in chunks.values()]
 
     @asynccontextmanager

@@ -67,6 +67,17 @@ async def test_coverage_does_not_fall_with_the_length_of_an_entry(index: IndexDe
     assert short.scores.bm25 > long.scores.bm25
 
 
+async def test_a_question_is_answered_as_readily_from_a_handful_of_entries_as_from_many(index: IndexDefinition) -> None:
+    """Words that most of few entries hold weigh little beside one that none holds."""
+    found = {}
+    for others in (2, 200):
+        texts = ["Parking permits cost ten euros a month.", *(f"Parking is near gate {n}." for n in range(others))]
+        entries = [{"id": str(n), "title": f"Page {n}", "text": text, "language": "en"} for n, text in enumerate(texts)]
+        retriever = KeywordRetriever(KnowledgeBase.model_validate({"documents": entries}), index)
+        found[others] = (await search(retriever, "what do parking permits cost for visitors")).hits[0].scores.relevance
+    assert found[2] >= 0.95 * found[200]
+
+
 async def test_the_passage_that_answers_comes_first_with_its_scores(retriever: KeywordRetriever) -> None:
     retrieval = await search(retriever, "How many days of vacation do employees receive?")
     best = retrieval.hits[0]
