@@ -35,13 +35,13 @@ class _Gap(NamedTuple):
     end: float
 
 
-def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> list[list[Word]]:
-    """The words of a page in groups that are read one after the other; one group where nothing is in columns."""
-    rows = list(read_rows(list(words))) if words else []
+def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> list[list[Row]]:
+    """The rows of a page in groups that are read one after the other; one group where nothing is in columns."""
+    rows = list(read_rows(words))
     gutter = _find_gutter(rows) if partings else None
     if gutter is None:
-        return [list(words)] if words else []
-    parts: list[list[Word]] = []
+        return [rows] if rows else []
+    parts: list[list[Row]] = []
     whole: list[Word] = []  # rows over the full width, or not in columns
     for is_whole, band in itertools.groupby(rows, key=lambda row: _crosses(row, gutter)):
         band_rows = list(band)
@@ -50,14 +50,14 @@ def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> li
             whole += in_band
             continue
         if whole:
-            parts.append(whole)
+            parts.append(list(read_rows(whole)))
             whole = []
         columns, below = _part_below(band_rows)
         for is_left in (True, False):  # a word without a place is right of everything
             side = [word for row in columns for word in row.words if (word.left < gutter) is is_left]
             parts += part_columns(side, partings=partings - 1)
         whole = [word for row in below for word in row.words]
-    return [*parts, whole] if whole else parts
+    return [*parts, list(read_rows(whole))] if whole else parts
 
 
 def _part_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -102,7 +102,7 @@ def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[_Gap]:
 
 def _is_prose(words: Sequence[Word]) -> bool:
     text = "".join(word.text for word in words)
-    letters = sum(char.isalpha() for char in text)
+    letters = sum(map(str.isalpha, text))
     return len(words) > 1 and letters >= max(_LEAST_LETTERS, _LETTERS * len(text))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rag_service.ingest.parse.pdf_columns import COLUMN_GAP, part_columns
@@ -44,16 +44,16 @@ def lay_out(words: Sequence[Word]) -> list[Line]:
     for part in part_columns(upright):
         lines += [Line("")] * bool(lines) + _paragraphs(part)
     for group in others:
-        lines += [Line(""), *(Line(line.text) for line in _paragraphs(group))]
+        lines += [Line(""), *(Line(line.text) for line in _paragraphs(read_rows(group)))]
     if slanted:
         lines += [Line("")] * bool(lines) + [Line(" ".join(word.text for word in slanted))]
     return lines
 
 
-def _paragraphs(words: list[Word]) -> list[Line]:
+def _paragraphs(rows: Iterable[Row]) -> list[Line]:
     lines: list[Line] = []
     above: Word | None = None
-    for row in read_rows(words):
+    for row in rows:
         here = row.anchor
         if above and above.middle - here.middle > _PARAGRAPH_STEP * min(above.height, here.height):
             lines.append(Line(""))
@@ -65,7 +65,7 @@ def _paragraphs(words: list[Word]) -> list[Line]:
 def _join(row: Row) -> Line:
     """Words from left to right, or as PDFium has them where letters run from right to left."""
     height = row.anchor.height
-    backwards = any(_BACKWARDS.search(word.text) for word in row.words)
+    backwards = _BACKWARDS.search("".join([word.text for word in row.words])) is not None
     words = sorted(row.words, key=lambda word: (0 if backwards else word.left, word.number))
     parts = [words[0].text]
     for before, word in itertools.pairwise(words):

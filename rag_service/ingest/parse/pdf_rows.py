@@ -9,7 +9,7 @@ cell. The tuned numbers were set on the five filings that `pdf` names, where pyp
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rag_service.ingest.parse.pdf_words import Word
 
@@ -59,10 +59,12 @@ class Row:
             self.add(word)
 
 
-def read_rows(words: list[Word]) -> Iterator[Row]:
+def read_rows(words: Sequence[Word]) -> Iterator[Row]:
     """Rows from top to bottom. A strip between two rows goes to the nearer one, the upper one when in doubt."""
     strips = _strips(words)
-    row = next(strips)
+    row = next(strips, None)
+    if row is None:
+        return
     strip = next(strips, None)
     while strip is not None:
         following = next(strips, None)
@@ -81,7 +83,7 @@ def read_rows(words: list[Word]) -> Iterator[Row]:
     yield row
 
 
-def _strips(words: list[Word]) -> Iterator[Row]:
+def _strips(words: Sequence[Word]) -> Iterator[Row]:
     strip: Row | None = None
     for word in sorted(words, key=lambda word: (-word.middle, word.number)):
         height = max(word.height, strip.anchor.height) if strip else 0.0
