@@ -22,6 +22,7 @@ from rag_service.models.resilience import (
     retry_after_of,
     status_of,
 )
+from rag_service.models.urgency import is_awaited
 from rag_service.settings import Settings
 
 # Servers refuse a blank text or return nothing for it. Every text must have a vector of some length,
@@ -39,7 +40,7 @@ class EmbeddingCalls:
     def __init__(self, settings: Settings, *, retries: RetryPolicy | None = None):
         self.model = settings.embedding_model
         self.dimension = settings.embedding_dimension
-        # Questions have slots of their own, so that they do not wait behind a folder of documents.
+        # Questions, and what else a person waits for, have slots of their own: not behind a folder of documents.
         self._passage_slots = asyncio.Semaphore(settings.model_concurrency)
         self._query_slots = asyncio.Semaphore(settings.model_concurrency)
         self._query_timeout = settings.first_token_timeout  # seconds for one try
@@ -55,7 +56,7 @@ class EmbeddingCalls:
         """The vectors of passages, in their order."""
         if not texts:
             return []
-        async with self._passage_slots:
+        async with self._query_slots if is_awaited() else self._passage_slots:
             return await self._call(texts, send, self._batch_timeout)
 
     async def _call(self, texts: Sequence[str], send: Send, seconds: float) -> Vectors:

@@ -27,6 +27,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from rag_service.errors import EmbeddingError, RagError
 from rag_service.models.minilm_weights import MODEL_NAME, checked_folder
 from rag_service.models.torch_runtime import cores
+from rag_service.models.urgency import is_awaited
 from rag_service.models.worker import ModelThreads
 
 DIMENSION = 384
@@ -77,8 +78,9 @@ class _Window:
 class MiniLMEmbedding(BaseEmbedding):
     """LlamaIndex embedding of 384 dimensions, every vector of length 1.
 
-    Nothing is loaded before the first use or `warm_up`; then the model is loaded once. Questions overtake
-    passages. Failures are EmbeddingError, a missing or altered package ConfigurationError.
+    Nothing is loaded before the first use or `warm_up`; then the model is loaded once. Questions and what
+    `somebody_waits` for overtake other passages. Failures are EmbeddingError, a missing or altered package
+    ConfigurationError.
 
     On torch there are as many streams of passages as cores, each on one of them: two threads that share every
     product of a small model wait for each other most of the time. On two cores two streams embed 1.3 times as many
@@ -141,7 +143,10 @@ class MiniLMEmbedding(BaseEmbedding):
         """Vectors in the order of the texts. Between two sub-batches other callers get their turn."""
         if not texts:
             return []
+        urgent = urgent or is_awaited()
         with _as_embedding_error():
+            if urgent and len(texts) == 1:  # in one job: each waits for a thread to end what it is at
+                return await self._threads.run(partial(self._encode_alone, texts[0]), urgent=True)
             windows = await self._threads.run(partial(self._cut, texts), urgent=urgent)
             return _join(windows, await self._encode_all(windows, urgent=urgent), len(texts))
 
@@ -153,7 +158,7 @@ class MiniLMEmbedding(BaseEmbedding):
             for batch in _batches(windows):
                 if len(queued) > self._threads.count:
                     parts.append(await queued.popleft())
-                job = partial(self._encode, batch, urgent=urgent)
+                job = partial(self._encode, batch)
                 queued.append(asyncio.wrap_future(self._threads.submit(job, urgent=urgent)))
             while queued:
                 parts.append(await queued.popleft())
@@ -167,11 +172,10 @@ class MiniLMEmbedding(BaseEmbedding):
         if not texts:
             return []
         with _as_embedding_error():
+            if urgent and len(texts) == 1:
+                return self._threads.submit(partial(self._encode_alone, texts[0]), urgent=True).result()
             windows = self._threads.submit(partial(self._cut, texts), urgent=urgent).result()
-            parts = [
-                self._threads.submit(partial(self._encode, batch, urgent=urgent), urgent=urgent)
-                for batch in _batches(windows)
-            ]
+            parts = [self._threads.submit(partial(self._encode, batch), urgent=urgent) for batch in _batches(windows)]
             return _join(windows, [part.result() for part in parts], len(texts))
 
     # -- below: in one of the model's threads
@@ -188,10 +192,16 @@ class MiniLMEmbedding(BaseEmbedding):
         windows = [window for i, text in enumerate(texts) for window in cut_windows(offsets, text, passage=i)]
         return sorted(windows, key=lambda window: window.tokens)
 
-    def _encode(self, windows: Sequence[_Window], *, urgent: bool) -> FloatMatrix:
+    def _encode(self, windows: Sequence[_Window], *, threads: int = 1) -> FloatMatrix:
         """One row of length 1 per window."""
-        threads = cores() if urgent or self._threads.count == 1 else 1
+        if self._threads.count == 1:
+            threads = cores()
         return self._loaded().encode([window.text for window in windows], threads=threads)
+
+    def _encode_alone(self, text: str) -> list[list[float]]:
+        """The vector of one text, computed by all cores."""
+        windows = self._cut([text])
+        return _join(windows, [self._encode(batch, threads=cores()) for batch in _batches(windows)], 1)
 
 
 @contextmanager

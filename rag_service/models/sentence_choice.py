@@ -21,6 +21,7 @@ from rag_service.errors import EmbeddingError
 from rag_service.models.asked_kinds import Kind, kind_asked
 from rag_service.models.grounded_message import Evidence
 from rag_service.models.quotable import LIST_LENGTH, Unit, read_units
+from rag_service.models.urgency import somebody_waits
 from rag_service.text.words import LANGUAGES, fold, terms, words
 
 log = structlog.get_logger(__name__)
@@ -246,7 +247,9 @@ def _rating(hit: Hit) -> float:
 
 async def _add_cosine(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> list[Sentence]:
     query = np.asarray(await embedding.aget_query_embedding(question))
-    vectors = np.asarray(await embedding.aget_text_embedding_batch([candidate.compared for candidate in candidates]))
+    with somebody_waits():
+        compared = await embedding.aget_text_embedding_batch([candidate.compared for candidate in candidates])
+    vectors = np.asarray(compared)
     norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     cosines = (vectors @ query) / np.where(norms > 0, norms, 1.0)
     rated = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import TextNode
 
 from rag_service.models.minilm import MiniLMEmbedding, Precision, load_engine
+from rag_service.models.urgency import somebody_waits
 
 SPANISH = {
     "question": "¿Cuándo vence el plazo para presentar la solicitud?",
@@ -146,6 +149,32 @@ async def test_a_question_overtakes_passages_that_wait(minilm: MiniLMEmbedding) 
     await minilm.aget_query_embedding(ENGLISH["question"])
     assert not passages.done()
     passages.cancel()
+
+
+async def test_what_a_person_waits_for_overtakes_passages_that_wait(
+    minilm: MiniLMEmbedding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, gates = minilm._threads, [threading.Event() for _ in range(minilm._threads.count)]
+    begun: list[str] = []
+    cut = MiniLMEmbedding._cut
+
+    def record(self: MiniLMEmbedding, texts: Sequence[str]) -> Any:
+        begun.append(texts[0])
+        return cut(self, texts)
+
+    monkeypatch.setattr(MiniLMEmbedding, "_cut", record)
+    busy = [threads.submit(gate.wait) for gate in gates]
+    passages = asyncio.create_task(minilm.aget_text_embedding_batch(["ingested", "too"]))
+    await asyncio.sleep(0.05)
+    with somebody_waits():
+        sentences = asyncio.create_task(minilm.aget_text_embedding_batch(["quoted", "as well"]))
+        await asyncio.sleep(0.05)
+    gates[0].set()  # one thread is free
+    await asyncio.gather(passages, sentences)
+    for gate, job in zip(gates, busy, strict=True):
+        gate.set()
+        await asyncio.wrap_future(job)
+    assert begun == ["quoted", "ingested"]
 
 
 async def test_cancelled_passages_are_not_embedded(minilm: MiniLMEmbedding) -> None:

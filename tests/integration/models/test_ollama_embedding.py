@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.urgency import somebody_waits
 from tests.doubles.ollama import EMBED, OllamaDouble, embed, failure, refused, vector
 from tests.integration.models.conftest import QUICK, MakeSettings
 
@@ -120,6 +121,8 @@ async def test_a_question_does_not_wait_behind_a_folder_of_documents(
     passages = asyncio.create_task(embedding.aget_text_embedding_batch([f"passage {i}" for i in range(10)]))
     await asyncio.sleep(0.15)
     await embedding.aget_query_embedding("a question")
+    with somebody_waits():
+        await embedding.aget_text_embedding_batch(["a sentence of the answer"])
     assert not passages.done()
     await passages
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from llama_index.core import MockEmbedding
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.domain import Hit, Location, Span
@@ -12,6 +13,7 @@ from rag_service.errors import ModelOutputError
 from rag_service.models.extractive import ExtractiveLLM, compose
 from rag_service.models.grounded_message import Evidence, GroundedMessage
 from rag_service.models.sentence_choice import MAX_SENTENCES, select_sentences
+from rag_service.models.urgency import is_awaited
 from rag_service.query.verify import verify_answer
 from rag_service.text.words import terms
 from tests.unit.query.answers import make_hit
@@ -75,6 +77,22 @@ async def test_the_kind_of_thing_asked_for_decides_between_like_sentences(
     question: str, language: str, text: str, answer: str
 ) -> None:
     assert await best(question, text, language=language) == answer
+
+
+async def test_sentences_are_embedded_as_what_a_person_waits_for() -> None:
+    """They overtake documents that are being ingested."""
+    asked: list[bool] = []
+
+    class Watched(MockEmbedding):
+        async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+            asked.append(is_awaited())
+            return await super()._aget_text_embeddings(texts)
+
+    hit = make_hit("Hall 3 was built for pallets in spring. It fits 1,200 pallets in hall 3.", 1)
+    await select_sentences(evidence("How many pallets fit in hall 3?", hit), Watched(embed_dim=4))
+    assert asked
+    assert all(asked)
+    assert not is_awaited()
 
 
 async def test_a_sentence_that_announces_a_list_takes_the_list_with_it() -> None:
