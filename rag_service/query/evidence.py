@@ -14,16 +14,16 @@ Three ways, the first that succeeds counts:
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from rag_service.domain import Chunk
 from rag_service.query.agreement import agrees, numbers_hold
 from rag_service.query.claims import Claim
 from rag_service.query.lexicon import fold_word
+from rag_service.query.prepared_text import PreparedText, negates_around, prepare, stands_whole
 from rag_service.query.quotations import split_elisions
 from rag_service.query.statement import (
     WORD,
@@ -31,12 +31,9 @@ from rag_service.query.statement import (
     any_matches,
     bucket,
     is_content,
-    is_negation,
     matches,
-    take_apart,
 )
-from rag_service.text.normalise import Normalised, normalise, strip_accents
-from rag_service.text.sentences import read_sentences
+from rag_service.text.normalise import Normalised, normalise
 
 # Share of the claim's content words that the quote (with title and headings) must hold; two neighbouring
 # sentences collect more words by chance than one, so they need more. Set on XQuAD: of 2,343 sentences (es, en)
@@ -49,13 +46,7 @@ _OWN_SHARE = 0.5
 _QUOTED_SHARE = 0.5  # share of the claim's content words that its quotations hold, to speak for all of it
 _CANDIDATES = 8  # best windows examined in full
 _FEWEST_WORDS = 4  # a wording this long is looked for letter by letter even if all its words are common
-_REMEMBERED = 128  # prepared texts
 _LONGEST_ELISION = 600  # characters between two parts of a quotation with [...]
-
-_LIST_MARK = re.compile(r"(?:[\s>#|*•‣▪·–—+-]|\(?\d{1,3}[.)]\s)*")
-_CLAUSE_EDGE = re.compile(r"[,;:()|!?]|\.(?!\d)")
-_NUMBER_BEFORE = re.compile(r"(?:\d[.,/ -]?|[$€£] ?|(?<!\w)-)\Z")
-_NUMBER_AFTER = re.compile(r"[.,/-]?\d| \d{3}(?!\d)| ?[%€$£]")
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ class Passage:
             return None
         while at >= 0:
             end = at + len(wording)
-            if _stands_whole(text, at, end) and not self._loses_negation(at, end):
+            if stands_whole(text, at, end) and not self._loses_negation(at, end):
                 return self._text.original(at, end)
             at = text.find(wording, at + 1)
         return None
@@ -110,12 +101,12 @@ class Passage:
     def _loses_negation(self, start: int, end: int) -> bool:
         """Whether the clause that holds the match negates outside it, within the same sentence."""
         text = self._text.text
-        if not _negates_around(text, start, end, 0, len(text)):
+        if not negates_around(text, start, end, 0, len(text)):
             return False  # as nearly always, and without reading sentences
         first, last = (bisect_right(self._starts, at) - 1 for at in (start, end - 1))
         begin = self._bounds[first][0] if first >= 0 else 0
         finish = self._bounds[last][1] if last >= 0 else end
-        return _negates_around(text, start, end, begin, max(end, finish))
+        return negates_around(text, start, end, begin, max(end, finish))
 
     # 2. explicit quotations
 
@@ -153,7 +144,7 @@ class Passage:
         text = self._text.text
         at = text.find(wording, position)
         while at >= 0:
-            if _stands_whole(text, at, at + len(wording)):
+            if stands_whole(text, at, at + len(wording)):
                 return at, at + len(wording)
             at = text.find(wording, at + 1)
         return None
@@ -228,9 +219,9 @@ class Passage:
     # preparation
 
     @cached_property
-    def _prepared(self) -> _Prepared:
+    def _prepared(self) -> PreparedText:
         # The end of a sentence whose beginning, and perhaps its negation, is not in this chunk proves nothing.
-        return _prepare(self.chunk.text, self._language, self.chunk.start > 0)
+        return prepare(self.chunk.text, self._language, self.chunk.start > 0)
 
     @property
     def _text(self) -> Normalised:
@@ -254,76 +245,3 @@ class Passage:
 
     def _state(self, start: int, end: int) -> Statement:
         return self._prepared.state(start, end)
-
-
-class _Prepared:
-    """A text prepared for comparisons; each part when it is first needed, and kept with it."""
-
-    def __init__(self, original: str, language: str | None, cut: bool) -> None:
-        self.text = normalise(original, fold_case=True, markup=True)
-        self._original = original
-        self._language = language
-        self._cut = cut  # whether the text may begin in the middle of a sentence
-        self._statements: dict[tuple[int, int], Statement] = {}
-
-    @cached_property
-    def folded(self) -> str:
-        """The normalised text without accents: the same length, so the same offsets."""
-        return strip_accents(self.text.text)
-
-    @cached_property
-    def bounds(self) -> list[tuple[int, int]]:
-        """Normalised offsets of the sentences, without list marks."""
-        bounds = []
-        for sentence in read_sentences(self._original, language=self._language):
-            if self._cut and sentence.start == 0 and sentence.text[0].islower():
-                continue
-            mark = _LIST_MARK.match(sentence.text)
-            start = self.text.position(sentence.start + (mark.end() if mark else 0))
-            end = self.text.position(sentence.end)
-            while end > start and self.text.text[end - 1] in " |":
-                end -= 1
-            while start < end and self.text.text[start] in " |":
-                start += 1
-            if start < end:
-                bounds.append((start, end))
-        return bounds
-
-    @cached_property
-    def starts(self) -> list[int]:
-        return [start for start, _ in self.bounds]
-
-    def state(self, start: int, end: int) -> Statement:
-        """What the words between two normalised offsets state."""
-        if (start, end) not in self._statements:
-            self._statements[start, end] = take_apart(self.text.text[start:end], language=self._language)
-        return self._statements[start, end]
-
-
-# Every answer looks through twenty passages, and those that people ask about come again. A hundred of them,
-# read to the last sentence, are 10 MB.
-_prepare = lru_cache(maxsize=_REMEMBERED)(_Prepared)
-
-
-def _stands_whole(text: str, start: int, end: int) -> bool:
-    """Whether the match [start, end) cuts neither a word nor a number in two."""
-    first, last = text[start], text[end - 1]
-    if first.isalnum() and start and text[start - 1].isalnum():
-        return False
-    if last.isalnum() and end < len(text) and text[end].isalnum():
-        return False
-    if first.isdigit() and _NUMBER_BEFORE.search(text[max(0, start - 3) : start]):
-        return False
-    return not (last.isdigit() and _NUMBER_AFTER.match(text, end))
-
-
-def _negates_around(text: str, start: int, end: int, begin: int, finish: int) -> bool:
-    """Whether a negation stands beside the match, in its clause and within [begin, finish)."""
-    before = text[max(begin, start - 200) : start]
-    edges = [edge.end() for edge in _CLAUSE_EDGE.finditer(before)]
-    before = before[edges[-1] if edges else 0 :]
-    edge = _CLAUSE_EDGE.search(text, end, min(finish, end + 200))
-    after = text[end : edge.start() if edge else min(finish, end + 200)]
-    return any(
-        is_negation(fold_word(word[0]), part, word.end()) for part in (before, after) for word in WORD.finditer(part)
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rag_service.text.sentences import MARK
+from rag_service.text.citation_marks import MARK
 
 _INLINE = re.compile(rf"`[^`\n]*`|(?P<mark>{MARK})")
 _BLANK = r"[ \t\u00a0\u202f]"

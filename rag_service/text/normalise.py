@@ -24,7 +24,7 @@ import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from rag_service.text.sentences import MARK
+from rag_service.text.citation_marks import MARK
 
 _DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _DOUBLE_QUOTES = "“”„‟«»〝〞＂"

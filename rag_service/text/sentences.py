@@ -18,46 +18,25 @@ import re
 from typing import NamedTuple
 
 from rag_service.text.abbreviations import ALWAYS, BEFORE_NUMBER, SENTENCE_STARTERS, SOMETIMES, for_language
-
-_S = "[ \t\u00a0\u202f]"
-# [C1], [c1], [C 1], [C1, C2], [C1, 2], [C1-3], also in full-width brackets. Every repetition is
-# bounded, so that a stream knows when an opening bracket can no longer become a mark.
-MARK = (
-    rf"[\[［【]{_S}?[Cc]{_S}?[0-9]{{1,9}}"
-    rf"(?:{_S}{{0,2}}[,;–-]{_S}{{0,2}}(?:[Cc]{_S}?)?[0-9]{{1,9}}){{0,63}}{_S}?[\]］】]"
+from rag_service.text.citation_marks import BEFORE_MARK, MARKS, MARKS_OPEN, OPENING
+from rag_service.text.lines import (
+    CELL_LENGTH,
+    FENCE,
+    LABEL,
+    LABEL_LENGTH,
+    MARKER,
+    MARKER_OPEN,
+    reads_as_title,
+    stands_alone,
 )
-_OPENING = "[［【"
-_BEFORE_MARK = _OPENING + ",;."
-_PARTIAL_MARK = rf"(?:[{re.escape(_OPENING)}][ \t\u00a0\u202fCc0-9,;–-]{{0,2000}})?\Z"
 
 _CANDIDATE = re.compile(r"[.!?…。！？]+|\n")
 _SPACE = re.compile(r"\s*")
 _CLOSERS = re.compile(r"(?:[ \u00a0\u202f]?»|[\"'”’)\]*_`])*")
-_BEFORE = r"[ \t]*+(?:[,;.][ \t]*+)?"  # white space in one way only: any other takes long to fail
-_MARKS = re.compile(rf"(?:{_BEFORE}{MARK})+\.?")
-_MARKS_OPEN = re.compile(rf"{_BEFORE}{_PARTIAL_MARK}")
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_FENCE = re.compile(r"```|~~~")
-_MARKER = re.compile(
-    r"[-*+•‣▪·–—]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z]\)\s|#{1,6}\s|\||>|```|~~~|(?:-{3,}|\*{3,}|_{3,}|={3,})\s"
-)
-_MARKER_OPEN = re.compile(r"(?:[-*+•‣▪·–—]+|_+|=+|\(?\d{0,3}[.)]?|\(?[a-zA-Z]\)?|#{1,6}|`{1,2}|~{1,2})\Z")
-_HEADING = re.compile(r"#{1,6}\s")
-_LABEL = re.compile(r"[^\n.!?|:]{1,60}:[ \t]")
-_LABEL_LENGTH = 62
-_CELL_LENGTH = 300  # of a row's first cell; a stream waits no longer for its bar
-_SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 _WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
 _UNIT = re.compile(r"\d[ \u00a0\u202f]?[ghlmt]\Z")  # "14 h", "3,5 m": no abbreviation that a name follows
-# A short word that ends a row rather than one that a wrapped line goes on after. No unit here is a preposition, too:
-# "3 a", "12 in" and "2 de" run on.
-_QUANTITY = re.compile(
-    r"\d[ \u00a0\u202f]?(?:h|hs|hrs?|min|sec|s|g|kg|mg|l|cl|ml|m|km|cm|mm|ha|t|lb|oz|ft|mph|w|kw|kwh|v|px|"
-    r"[ap]m|eur|ans?|año|mes|día)\Z"
-)
-_TITLE_LENGTH = 60  # a line this short that the next, capitalised line follows reads as a title
-
 _LONGEST_ABBREVIATION = 6  # letters of the longest entry without inner stops; a longer word is a word
 
 _NO = 0  # no sentence ends here; a boundary is always greater, since a stop stands before it
@@ -179,11 +158,11 @@ class SentenceStream:
         """Makes the line whose first visible character stands at `at` the one at hand."""
         if self._line < 0:
             at = _skip_space(self._text, at)
-            if not final and (at == len(self._text) or _MARKER_OPEN.match(self._text, at)):
+            if not final and (at == len(self._text) or MARKER_OPEN.match(self._text, at)):
                 return False
         self._line = at
         self._row = None
-        fence = _FENCE.match(self._text, at)
+        fence = FENCE.match(self._text, at)
         self._code = fence is not None or self._fence is not None
         if fence is not None:
             if self._fence is None:
@@ -206,7 +185,7 @@ class SentenceStream:
         if at and text[at - 1] in "[(" and closed > end and text[end] in "])":
             return _NO  # an ellipsis: [...]
         marked, after = closed, _skip_space(text, closed)
-        if after == size or text[after] in _BEFORE_MARK:
+        if after == size or text[after] in BEFORE_MARK:
             marked = self._take_marks(closed, final)
             if marked == _WAIT:
                 return _WAIT
@@ -258,7 +237,7 @@ class SentenceStream:
         if self._row is None:
             text, line = self._text, self._line
             row = text.startswith("|", line) or text.find(" | ", line, at) >= 0
-            if not row and _LABEL.match(text, line, at):
+            if not row and LABEL.match(text, line, at):
                 end = text.find("\n", at)
                 if end < 0 and not final:
                     return _WAIT
@@ -269,14 +248,14 @@ class SentenceStream:
     def _take_marks(self, at: int, final: bool) -> int:
         """The end of the citation marks that follow `at`, on its line or alone on the next; else `at`."""
         text, end = self._text, at
-        if marks := _MARKS.match(text, at):
+        if marks := MARKS.match(text, at):
             end = marks.end()
-        if not final and _MARKS_OPEN.match(text, end):
+        if not final and MARKS_OPEN.match(text, end):
             return _WAIT
         after = _skip_space(text, end)
-        if after < len(text) and text[after] in _OPENING and text.find("\n", end, after) >= 0:
-            marks = _MARKS.match(text, after)
-            if not final and _MARKS_OPEN.match(text, marks.end() if marks else after):
+        if after < len(text) and text[after] in OPENING and text.find("\n", end, after) >= 0:
+            marks = MARKS.match(text, after)
+            if not final and MARKS_OPEN.match(text, marks.end() if marks else after):
                 return _WAIT
             if marks and _LINE_END.match(text, marks.end()):
                 return marks.end()
@@ -288,17 +267,17 @@ class SentenceStream:
         after = _skip_space(text, at)
         if after == size:
             return at if final else _WAIT
-        if not final and _MARKER_OPEN.match(text, after):
+        if not final and MARKER_OPEN.match(text, after):
             return _WAIT
-        if text[after] in _BEFORE_MARK and not self._code and self._has_words(at):
+        if text[after] in BEFORE_MARK and not self._code and self._has_words(at):
             marked = self._take_marks(at, final)
             if marked == _WAIT or marked > at:
                 return marked
         ends: bool | None = (
             self._code
             or text.count("\n", at, after) > 1
-            or _MARKER.match(text, after) is not None
-            or self._line_stands_alone(at, text[after])
+            or MARKER.match(text, after) is not None
+            or self._stands_alone(at, text[after])
             or self._labelled_row_follows(at, after, final)
         )
         if ends is None:
@@ -318,31 +297,19 @@ class SentenceStream:
         in lower case as one that runs on. Behind a row, a label is enough.
         """
         text = self._text
-        end = text.find("\n", after, after + _CELL_LENGTH)
+        end = text.find("\n", after, after + CELL_LENGTH)
         is_whole = final or end >= 0
-        if not _LABEL.match(text, after):
-            return False if is_whole or len(text) - after > _LABEL_LENGTH else None
+        if not LABEL.match(text, after):
+            return False if is_whole or len(text) - after > LABEL_LENGTH else None
         if text[after].islower() and text.find(" | ", self._line, at) >= 0:
             return True
-        if text.find(" | ", after, end if end >= 0 else after + _CELL_LENGTH) >= 0:
+        if text.find(" | ", after, end if end >= 0 else after + CELL_LENGTH) >= 0:
             return True
-        return False if is_whole or len(text) - after > _CELL_LENGTH else None
+        return False if is_whole or len(text) - after > CELL_LENGTH else None
 
-    def _line_stands_alone(self, at: int, following: str) -> bool:
-        """Whether the line that ends at `at` is a heading, a row, a lead-in or a title."""
-        text, line = self._text, self._line
-        if _HEADING.match(text, line):
+    def _stands_alone(self, at: int, following: str) -> bool:
+        """Whether the line at hand, which ends at `at`, is a sentence before the character that follows it."""
+        line = self._text[self._line : at]
+        if stands_alone(line, following):
             return True
-        shown = text[line:at].rstrip()
-        if not shown or following.islower():
-            return False  # also a row whose last cell runs on
-        if shown[-1] == ":" or shown[0] == "|" or " | " in shown:
-            return True
-        begins_here = not text[self._start : line].strip()
-        return (
-            begins_here
-            and (following.isupper() or following in '¿¡"«“*_')
-            and len(shown) <= _TITLE_LENGTH
-            and shown[-1] not in ",;-–—(/.…"
-            and (_SHORT_LAST_WORD.search(shown) is None or _QUANTITY.search(shown) is not None)
-        )
+        return reads_as_title(line, following) and not self._text[self._start : self._line].strip()

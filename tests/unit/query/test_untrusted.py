@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rag_service.domain import Location, Span
 from rag_service.query.prompt import new_boundary, render_context, render_passage
 from rag_service.query.untrusted import METADATA_LENGTH, neutralise, neutralise_metadata
-from rag_service.text.sentences import MARK
+from rag_service.text.citation_marks import MARK
 from tests.unit.query.answers import make_hit
 
 
