@@ -1,0 +1,58 @@
+"""What people do on the page, in the browser's hands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.integration.web.browser import Visit
+
+MARKED = "#panel mark"
+NOTE = "# Leave\n\nEmployees receive 25 days of vacation per calendar year.\n"
+
+
+def documents(one: Visit) -> None:
+    one.page.click("nav a[data-to=documents]")
+    one.page.wait_for_selector(".listing[aria-busy=false]")
+
+
+def add(one: Visit, *files: Any) -> None:
+    """Upload and wait until all are indexed."""
+    documents(one)
+    one.page.set_input_files("#files", list(files))
+    one.page.wait_for_selector(f".upload:nth-child({len(files)})")
+    for number in range(len(files)):
+        one.page.wait_for_selector(f".upload:nth-child({number + 1})[data-state=done]")
+
+
+def manage(one: Visit, name: str) -> None:
+    one.page.click("nav a[data-to=manage]")
+    one.page.click(f"#manage-lists a[data-list={name}]")
+    one.page.wait_for_selector(f"#manage-lists a[data-list={name}][aria-current]")
+    one.page.wait_for_selector("#manage-list .listing[aria-busy=false]")
+
+
+def row(one: Visit, text: str) -> Any:
+    return one.page.locator("section:not([hidden]) .row", has_text=text)
+
+
+def press(one: Visit, text: str, action: str) -> None:
+    """What can be done with a row, by the name of its button."""
+    row(one, text).locator(f"button[title='{action}']").click()
+
+
+def fill(one: Visit, **values: str) -> None:
+    """Fields of the dialog by their labels, then its main button."""
+    for label, value in values.items():
+        one.page.locator(".dialog").get_by_label(label.replace("_", " "), exact=True).fill(value)
+    one.page.click(".dialog button[type=submit]")
+
+
+def ask(one: Visit, question: str) -> str:
+    """The answer's text."""
+    if one.page.locator("#question").is_hidden():
+        one.page.click("nav a[data-to=ask]")
+    before = one.page.locator(".turn").count()
+    one.page.fill("#question", question)
+    one.page.press("#question", "Enter")
+    one.page.wait_for_selector(f".turn:nth-child({before + 1}) .why")
+    return str(one.page.locator(".turn").last.locator(".answer-text").inner_text())

@@ -1,0 +1,155 @@
+"""Documents and answers on the page, behind a login, in a real browser: from the upload to the proof."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
+from tests.integration.web.browser import PHONE, WIDE, browser
+from tests.integration.web.papers import HOSTILE, REPORT, WORKBOOK, upload_of
+from tests.integration.web.real import RealService, SignIn, enter, real_service
+
+__all__ = ["browser", "enter", "real_service"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+LISTED_WITHIN = 2.0  # seconds for a list of 10,000 documents, on a machine that may be busy
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealService, size: Any) -> None:
+    one = enter(real_service.add_person(f"carla-{size[0]}"), size=size)
+    documents(one)
+    one.page.set_input_files("#files", [upload_of("report.pdf", REPORT), upload_of("stocks.xlsx", WORKBOOK)])
+    for number, name in ((1, "report.pdf"), (2, "stocks.xlsx")):
+        one.page.wait_for_selector(f".upload:nth-child({number})[data-state=done] >> text={name}")
+    one.page.locator("#documents-list .row").nth(1).wait_for()
+    assert "passage" in row(one, "stocks.xlsx").inner_text()
+    questions = {
+        "What was the service rate of the Lille plant?": ("97.4", "report.pdf · p. 2"),
+        "¿Cuánto dura la auditoria de Sevilla?": ("cinco dias", "report.pdf · p. 3"),
+        "Quel est le stock de Gasket kit ?": ("75", "stocks.xlsx · Stocks"),
+    }
+    for question, (words, place) in questions.items():
+        assert words in ask(one, question)
+        badges = one.page.locator(".turn").last.locator(".badge")
+        assert place in (badges.first.text_content() or "")
+        for number in range(badges.count()):
+            badges.nth(number).click()
+            one.page.wait_for_selector(MARKED)
+            box = one.page.locator(MARKED).first.bounding_box()
+            assert box and 0 <= box["y"] <= size[1] - box["height"]
+            if number == 0:
+                assert words in " ".join(one.page.locator(MARKED).all_inner_texts())
+            one.page.keyboard.press("Escape")
+            one.page.wait_for_selector("#panel", state="hidden")
+
+    documents(one)
+    press(one, "stocks.xlsx", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("#status >> text=stocks.xlsx is deleted", state="attached")
+    assert one.page.locator("#documents-list .row").count() == 1
+    refusal = ask(one, "Quel est le stock de Gasket kit ?")
+    assert "75" not in refusal
+    assert one.page.locator(".turn").last.locator(".decision-out_of_scope").count() == 1
+    assert one.page.locator(".turn").last.locator(".badge").count() == 0
+
+
+def test_hostile_document_stays_text(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("dora"))
+    name = "<img src=x onerror=alert(1)>.md"
+    add(one, upload_of(name, HOSTILE))
+    assert one.page.locator("#documents-list .row-title").inner_text().startswith("<img")
+    assert "640" in ask(one, "How many barrels of oil does the warehouse in Metz hold?")
+    one.page.locator(".badge").first.click()
+    one.page.wait_for_selector(MARKED)
+    assert "640" in one.page.locator("#panel").inner_text()
+    inert = ":is(.turns, #panel, #documents-list) :is(a[href^=http], a[href^=javascript], img, script, iframe)"
+    assert one.page.locator(inert).count() == 0
+    assert one.page.evaluate("window.hacked") is None
+
+
+def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("emil"))
+    documents(one)
+    large = upload_of("large.csv", b"a;b\n" * 300_000)
+    one.page.set_input_files(
+        "#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish"), large, upload_of("fine.md", NOTE)]
+    )
+    one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
+    one.page.wait_for_selector(".upload:nth-child(3)[data-state=done]")
+    assert "the end of the PDF is missing" in one.page.locator(".upload").nth(0).inner_text()
+    assert "at most 1 MB" in one.page.locator(".upload").nth(1).inner_text()
+    one.page.wait_for_selector("#documents-list .row .chip-bad")
+    assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
+    one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
+    one.page.locator(".upload").nth(0).get_by_role("button", name="Try again").click()
+    one.page.wait_for_selector(".upload:nth-child(1)[data-state=working]")
+    one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
+
+
+def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("fay"))
+    add(one, upload_of("leave.md", NOTE))
+    with one.page.expect_download() as saved:
+        press(one, "leave.md", "Download")
+    assert saved.value.suggested_filename == "leave.md"
+    assert saved.value.path().read_text() == NOTE
+    press(one, "leave.md", "Lifetime")
+    one.page.select_option(".dialog select", label="7 days")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("#documents-list >> text=until")
+    with one.page.expect_file_chooser() as chooser:
+        press(one, "leave.md", "Replace with a new version")
+    chooser.value.set_files([upload_of("another name.md", NOTE.replace("25", "31"))])
+    one.page.wait_for_selector(".upload:nth-child(2)[data-state=done] >> text=leave.md")
+    one.page.wait_for_timeout(600)
+    assert one.page.locator("#documents-list .row").count() == 1
+    assert "until" in row(one, "leave.md").inner_text(), "its lifetime goes on"
+    assert "31 days" in ask(one, "How many days of vacation do employees receive?")
+
+
+def test_dropped_file_is_uploaded_from_anywhere(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("gil"))
+    one.page.evaluate(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["Hello from the drop."], "dropped.txt"));
+            const options = { dataTransfer: data, bubbles: true, cancelable: true };
+            for (const type of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, options));
+        }"""
+    )
+    one.page.wait_for_selector(".upload[data-state=done] >> text=dropped.txt")
+
+
+def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: RealService) -> None:
+    hal = real_service.add_person("hal")
+    with real_service.client(hal) as client:
+        corpus = client.post("/api/v1/corpora", json={"name": "documents"}).json()["id"]
+    with psycopg.connect(real_service.owner_conninfo, autocommit=True) as owner:
+        owner.execute(
+            """INSERT INTO rag.documents (id, corpus_id, name, title, file_name, content_hash, fingerprint, chunk_count,
+                                          created_at)
+               SELECT gen_random_uuid(), %s, 'file-' || n, 'File ' || n, 'file-' || n || '.md',
+                      lpad(to_hex(n), 64, '0'), 'f', 1, now() - n * interval '1 minute'
+               FROM generate_series(1, 10000) AS n""",
+            [corpus],
+        )
+    one = enter(hal)
+    times = []
+    for _ in range(2):
+        started = time.monotonic()
+        one.page.click("nav a[data-to=documents]")
+        one.page.wait_for_selector("text=1–50 of 10,000")
+        times.append(time.monotonic() - started)
+        one.page.click("nav a[data-to=ask]")
+    assert min(times) < LISTED_WITHIN
+    one.page.click("nav a[data-to=documents]")
+    one.page.click("text=Next")
+    one.page.wait_for_selector("text=51–100 of 10,000")
+    assert row(one, "file-51.md").count() == 1
+    assert one.page.locator("#documents-list .row").count() == 50
