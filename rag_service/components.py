@@ -113,7 +113,7 @@ class Components:
             except NotFoundError:
                 return [Difference(what="agent", detail="it was deleted, and with it its model and instructions")]
             parts = self.agent_chat.parts_for(agent)
-            engine, recorder = parts.engine, parts.recorder or recorder
+            engine, recorder = parts.engine, parts.recorder
             query = replace(query, instructions=agent.spec.system_prompt)
 
         async def keep(query: AnswerQuery, answer: Answer, retrieval: Retrieval, _: Identity) -> None:
@@ -158,25 +158,24 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         stack.push_async_callback(chat.aclose)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
         retriever, replica = await _open_search(stack, settings, database, embedding, indices, metrics)
-        recorder = AnswerRecorder(database, prompts, chat, settings)
-        engine = AnswerEngine(
-            retriever, chat, reranker, prompts, settings, identity=LOCAL_ADMIN, record=recorder.record
-        )
 
-        def build_parts(adapted: Settings) -> ChatParts:
-            """Engine and model for an agent that wants others than the service's."""
-            model = build_chat(adapted, extractive=ExtractiveLLM(embedding))
-            own_recorder = AnswerRecorder(database, prompts, model, adapted)
-            own = AnswerEngine(
-                retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=own_recorder.record
+        def make_parts(adapted: Settings, model: ChatModel) -> ChatParts:
+            recorder = AnswerRecorder(database, prompts, model, adapted)
+            engine = AnswerEngine(
+                retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=recorder.record
             )
-            return ChatParts(engine=own, chat=model, recorder=own_recorder)
+            return ChatParts(engine=engine, chat=model, recorder=recorder)
+
+        def make_own(adapted: Settings) -> ChatParts:
+            """Those of an agent that wants others than the service's."""
+            return make_parts(adapted, build_chat(adapted, extractive=ExtractiveLLM(embedding)))
 
         async def resolve(agent: Agent, identity: Identity) -> AgentScope:
             async with database.transaction(identity) as connection:
                 return await resolve_agent_scope(connection, agent, owner_id=identity.user_id)
 
-        agent_models = AgentModels(settings, ChatParts(engine=engine, chat=chat, recorder=recorder), build_parts)
+        parts = make_parts(settings, chat)
+        agent_models = AgentModels(settings, parts, make_own)
         stack.push_async_callback(agent_models.aclose)
         originals = build_originals(settings)
         yield Components(
@@ -189,8 +188,8 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
             chat=chat,
             indices=indices,
             retriever=retriever,
-            engine=engine,
-            recorder=recorder,
+            engine=parts.engine,
+            recorder=parts.recorder,
             ingestor=Ingestor(
                 database,
                 embedding,

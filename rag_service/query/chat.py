@@ -95,7 +95,7 @@ class ChatParts:
 
     engine: AnswerEngine
     chat: ChatModel
-    recorder: AnswerRecorder | None = None  # makes the records of this engine's answers
+    recorder: AnswerRecorder  # makes the records of this engine's answers
 
 
 ResolveScope = Callable[[Agent, Identity], Awaitable[AgentScope]]  # decided by the database, at this moment

@@ -75,7 +75,7 @@ class Scene:
         retriever = Retriever(self.house.database, self.house.embedding, indices, default_index=INDEX)
         reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=self.chat)  # type: ignore[arg-type]
         engine = AnswerEngine(retriever, self.chat, reranker, prompts, settings, identity=ADMIN)  # type: ignore[arg-type]
-        parts = ChatParts(engine=engine, chat=self.chat)  # type: ignore[arg-type]
+        parts = ChatParts(engine=engine, chat=self.chat, recorder=None)  # type: ignore[arg-type]
 
         async def resolve(agent: Agent, identity: Identity) -> AgentScope:
             if self.down:
@@ -253,9 +253,9 @@ async def test_agents_get_models_of_their_own_only_where_they_differ() -> None:
 
     def build(settings: Settings) -> ChatParts:
         built.append(settings)
-        return ChatParts(engine=None, chat=Closable())  # type: ignore[arg-type]
+        return ChatParts(engine=None, chat=Closable(), recorder=None)  # type: ignore[arg-type]
 
-    base = ChatParts(engine=None, chat=ScriptedChat())  # type: ignore[arg-type]
+    base = ChatParts(engine=None, chat=ScriptedChat(), recorder=None)  # type: ignore[arg-type]
     models = AgentModels(Settings(), base, build)
     plain, warm = _agent(AgentSpec(name="a")), _agent(AgentSpec(name="b", temperature=0.9, max_tokens=999_999))
     assert models.parts_for(plain) is base
