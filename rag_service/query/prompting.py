@@ -11,6 +11,7 @@ from rag_service.domain import AnswerQuery, Hit
 from rag_service.models.grounded_message import Evidence, GroundedMessage
 from rag_service.query.blocks import in_blocks, render_blocks
 from rag_service.query.budget import PackedContext, count_rendered, fit_prompt, pack_context, prompt_limit
+from rag_service.query.orders import without_orders
 from rag_service.query.prompt import Prompts, new_boundary
 from rag_service.query.retriever import Retrieval
 from rag_service.settings import Settings
@@ -78,7 +79,7 @@ def write_prompt(
     evidence = Evidence(
         question=query.question,
         language=language,
-        hits=context.hits,
+        hits=_quotable(context.hits) if settings.chat_provider == "extractive" else context.hits,
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
@@ -92,6 +93,11 @@ def write_prompt(
         warning=warning,
         secret=template.render({**values, "refusal": "", "question": ""})[0],
     )
+
+
+def _quotable(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """What the answerer without a model may quote: what documents order a model to do answers nobody's question."""
+    return tuple(without_orders(hit) for hit in hits)
 
 
 def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
