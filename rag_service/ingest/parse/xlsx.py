@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -27,6 +28,10 @@ Sheet = Any  # openpyxl's ReadOnlyWorksheet: what is needed of it is private, an
 _MAX_CELLS = MAX_SPANS
 _MAX_MERGES = 5_000  # merged ranges of a sheet that are honoured
 _MAX_SPANNED = 200  # columns that a wide merged header names
+# In a number format: where its digits stand, what only names a language, and currencies as `[$€-407]`, `"CHF"` or `$`.
+_PLACE = re.compile(r"[0#?]")
+_LOCALE = re.compile(r"\[\$-[^\]]*\]")
+_CURRENCY = re.compile(r'\[\$(?P<named>[^\]\s-]{1,5})[^\]]*\]|"\s*(?P<code>[A-Z]{3})\s*"|(?P<symbol>[€$£¥₹])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,9 @@ class _Merge:
 def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     """Read all worksheets, hidden ones too; charts are left out.
 
-    Values are what the sheet shows, in a clean form: 12 for 12.0, 15% for 0.15 in a percent format, ISO
-    dates, TRUE and FALSE. Formulas give the value that was stored with them; without one the cell is empty.
+    Values are what the sheet shows, in a clean form: 12 for 12.0, 15% for 0.15 in a percent format, 349.50 €
+    in that of a currency, ISO dates, TRUE and FALSE. Formulas give the value that was stored with them; without one
+    the cell is empty.
     Each value is a span with `sheet`, `cell` and `row`; the label that begins a line carries the row's range.
 
     Raises:
@@ -133,7 +139,7 @@ def render(value: object, number_format: str = "General") -> str:
     if isinstance(value, int | float):
         if _is_percent(number_format) and abs(value) < 1e13:
             return _number(round(value * 100, 10)) + "%"
-        return _number(value)
+        return _with_currency(_number(value), number_format)
     if isinstance(value, datetime.datetime):
         is_midnight = value.time() == datetime.time(0)
         return value.date().isoformat() if is_midnight else value.isoformat(sep=" ", timespec="seconds")
@@ -147,6 +153,22 @@ def render(value: object, number_format: str = "General") -> str:
 def _is_percent(number_format: str) -> bool:
     """A % outside of quoted text, as in `0.0%` but not `0 "% of sales"`."""
     return "%" in "".join(number_format.split('"')[0::2])
+
+
+def _with_currency(number: str, number_format: str) -> str:
+    """The number with the currency that its format shows: "349.50 €", "$12", "1200 CHF"."""
+    shown = number_format.split(";")[0]  # of positive numbers; the others follow
+    place = _PLACE.search(shown)
+    currency = _CURRENCY.search(_LOCALE.sub("", shown))
+    if place is None or currency is None:
+        return number
+    symbol = currency["named"] or currency["code"] or currency["symbol"]
+    if number.partition(".")[2].isdigit() and len(number.partition(".")[2]) == 1:
+        number += "0"  # tenths of a currency are written as hundredths
+    if shown.find(symbol) > place.start():
+        return f"{number} {symbol}"
+    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+    return f"{sign}{symbol} {digits}" if symbol.isalpha() else f"{sign}{symbol}{digits}"
 
 
 def _number(value: int | float) -> str:
