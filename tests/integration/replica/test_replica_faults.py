@@ -32,6 +32,7 @@ def serve(start: Start, replicated: ReplicatedDatabase) -> Serve:
             "database_replica_url": replicated.replica,
             "database_timeout": 4.0,
             "breaker_seconds": 0.2,
+            "connect_timeout": 5.0,  # model servers stay up here, and must not seem down on a busy machine
         }
         client = start(**settings | overrides)
         wait_until(lambda: not figure(client, "rag_circuit_open{provider=replica}"))
@@ -57,7 +58,7 @@ def ask(client: httpx.Client, question: str = QUESTION) -> list[str]:
 
 def replica_state(client: httpx.Client) -> dict[str, object]:
     ready = client.get("/health/ready")
-    assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+    assert (ready.status_code, ready.json()["status"]) == (200, "ready"), ready.text
     state: dict[str, object] = ready.json()["dependencies"]["replica"]
     assert state["required"] is False
     return state
