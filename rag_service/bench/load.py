@@ -140,14 +140,14 @@ async def load_corpus(bench: BenchDatabase, corpus: BenchCorpus, advance: Advanc
     name = f"{PREFIX}{corpus.seed}-{len(corpus.texts)}"
     seconds = finish_seconds = None
     if not await _is_loaded(bench, name):
-        definition = _drop_vector_index(bench.owner_conninfo)
+        definition = drop_vector_index(bench.owner_conninfo)
         empty_database(bench.owner_conninfo)
         started = time.perf_counter()
         try:
             await _write(bench.database, corpus, name, advance)
         finally:
             seconds = time.perf_counter() - started
-            finish_seconds = _finish(bench.owner_conninfo, definition)
+            finish_seconds = finish_load(bench.owner_conninfo, definition)
         await _mark_loaded(bench, name)
     else:
         advance(len(corpus.texts))
@@ -224,7 +224,7 @@ def make_document(corpus: BenchCorpus, chunks: Sequence[int], corpus_id: UUID) -
     return document, nodes
 
 
-def _drop_vector_index(owner_conninfo: str) -> str:
+def drop_vector_index(owner_conninfo: str) -> str:
     """How to make it again; kept with the table, too, for the run after one that was killed."""
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         row = connection.execute(
@@ -239,7 +239,7 @@ def _drop_vector_index(owner_conninfo: str) -> str:
     return str(row[0])
 
 
-def _finish(owner_conninfo: str, definition: str) -> float:
+def finish_load(owner_conninfo: str, definition: str) -> float:
     """What a bulk load ends with: the vector index, and what autovacuum does after a minute."""
     started = time.perf_counter()
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:

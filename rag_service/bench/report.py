@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from rich import box
@@ -16,7 +16,7 @@ from rag_service.bench.answer import AnswerMeasurement
 from rag_service.bench.ingest import IngestMeasurement
 from rag_service.bench.load import Loaded
 from rag_service.bench.retrieval import Bench, Measurement, Times
-from rag_service.bench.storage import Rate
+from rag_service.bench.storage import Rate, StorageMeasurement
 
 
 def describe_machine() -> dict[str, Any]:
@@ -98,9 +98,8 @@ def _times(times: Times | None) -> str:
     return "" if times is None else f"{times.p50:.1f} / {times.p95:.1f}"
 
 
-def describe_ingest(found: IngestMeasurement, storage: tuple[Rate, Rate | None]) -> dict[str, Any]:
+def describe_ingest(found: IngestMeasurement, storage: StorageMeasurement) -> dict[str, Any]:
     """Everything about `bench ingest` as `--json` prints it; rates are chunks per second."""
-    ours, stock = storage
     return {
         "documents": found.documents,
         "chunks": found.chunks,
@@ -110,7 +109,7 @@ def describe_ingest(found: IngestMeasurement, storage: tuple[Rate, Rate | None])
         "stock": _describe_rate(found.stock),
         "share_of_embedder": round(found.share_of_floor, 3),
         "parse_seconds": _rounded(found.parse_seconds),
-        "storage": {"ours": _describe_rate(ours), "stock": _describe_rate(stock)},
+        "storage": {field.name: _describe_rate(getattr(storage, field.name)) for field in fields(storage)},
     }
 
 
@@ -133,6 +132,9 @@ def print_ingest(console: Console, described: Mapping[str, Any]) -> None:
         ("embedder alone", described["embedder_alone"], described["end_to_end"]),
         ("stock, chunks to store", described["stock"], described["end_to_end"]),
         ("storage alone, ours", storage["ours"], storage["ours"]),
+        ("the same, no graph of the vectors", storage["ours_without_graph"], storage["ours"]),
+        ("storage alone, COPY of bare rows", storage["floor"], storage["ours"]),
+        ("the same, no graph of the vectors", storage["floor_without_graph"], storage["ours"]),
         ("storage alone, stock", storage["stock"], storage["ours"]),
     )
     for name, rate, ours in rows:

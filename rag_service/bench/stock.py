@@ -32,6 +32,7 @@ from rag_service.bench.load import Advance
 
 _TABLE = "bench_stock"  # stored as data_bench_stock
 TENANT = "tenant"
+HNSW = {"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 40}
 
 
 class StockStore:
@@ -87,7 +88,7 @@ async def open_store(owner_conninfo: str, *, table: str, dimension: int) -> Asyn
             schema_name="public",
             hybrid_search=True,
             embed_dim=dimension,
-            hnsw_kwargs={"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 40},
+            hnsw_kwargs=HNSW,
             engine=engine,
             async_engine=async_engine,
         )

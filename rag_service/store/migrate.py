@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rag_service.errors import ConfigurationError
 
-LATEST = "0008"  # newest revision below versions/; a test compares the two
+LATEST = "0009"  # newest revision below versions/; a test compares the two
 LOCAL_ADMIN_ID = "00000000-0000-4000-8000-000000000001"  # the one user of RAG_AUTH=none
 _LOCK = 0x5241_4753  # any constant: "RAGS"
 

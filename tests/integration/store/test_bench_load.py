@@ -34,7 +34,7 @@ async def test_a_bench_runs_again_after_one_that_was_killed(
     corpus = generate_corpus(1_000, dimension=384)
     with psycopg.connect(bench.owner_conninfo) as connection:
         before = connection.execute(INDEX).fetchone()
-    monkeypatch.setattr(load, "_finish", be_killed)  # the vector index is not made
+    monkeypatch.setattr(load, "finish_load", be_killed)  # the vector index is not made
     with pytest.raises(KilledError):
         await load_corpus(bench, corpus, be_killed if while_writing else lambda written: None)
     monkeypatch.undo()

@@ -118,11 +118,15 @@ async def test_questions_are_distinct_the_same_every_time_and_taken_from_the_doc
 
 async def test_the_storage_leg_counts_what_follows_its_warm_up(bench_database: BenchDatabase) -> None:
     corpus = generate_corpus(200, dimension=384)
-    ours, stock = await measure_storage(bench_database, corpus, stock=True)
-    assert stock is not None
-    assert 0 < ours.count == stock.count < 200
+    found = await measure_storage(bench_database, corpus, stock=True)
+    assert found.stock is not None
+    ways = (found.ours, found.ours_without_graph, found.floor, found.floor_without_graph, found.stock)
+    assert len({way.count for way in ways}) == 1
+    assert 0 < found.ours.count < 200
     with psycopg.connect(bench_database.owner_conninfo) as connection:
         assert connection.execute("SELECT count(*) FROM rag.data_chunks").fetchone() == (200,)
+        assert connection.execute("SELECT to_regclass('rag.data_chunks_embedding') IS NOT NULL").fetchone() == (True,)
+        assert connection.execute("SELECT to_regclass('public.bench_rows')").fetchone() == (None,)
 
 
 async def test_a_database_with_real_data_is_refused_and_stays_as_it_is(bench_database: BenchDatabase) -> None:
