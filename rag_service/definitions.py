@@ -26,7 +26,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 Tier = Literal["critical", "high", "medium", "low"]
 Language = Literal["es", "fr", "en"]
 # Raised whenever this code makes other text, chunks or index terms of the same documents than before.
-CHUNKS_MADE_AS = 6
+CHUNKS_MADE_AS = 7
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml, where it was built in, is ten times as fast
 

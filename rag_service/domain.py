@@ -136,7 +136,7 @@ class Filters:
     fields: Mapping[str, str] = field(default_factory=dict)  # declared filter fields, equal to
     chunk_types: tuple[str, ...] = ()  # any of them
     territory: str | None = None  # keeps documents of this territory and those of none
-    ids_must_exist: bool = False  # whether an id that the searcher cannot see is an error; else it matches nothing
+    must_exist: bool = False  # whether an id that the searcher cannot see, or an undeclared field, is an error
 
 
 class CitationStatus(StrEnum):

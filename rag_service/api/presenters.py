@@ -50,7 +50,7 @@ def read_query(request: SearchRequest, settings: Settings) -> AnswerQuery:
             source=request.source or None,
             tags=tuple(request.tags),
             fields=request.fields,
-            ids_must_exist=True,
+            must_exist=True,
         ),
     )
 

@@ -19,7 +19,7 @@ from rag_service.query.fusion import Candidates, fuse
 from rag_service.query.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.query.retriever import Mode, Retrieval, Retriever
-from rag_service.store.scope import WILDCARD, SearchScope, not_searchable
+from rag_service.store.scope import WILDCARD, SearchScope, check_fields, not_searchable
 from rag_service.store.term_weights import LEAST_CHUNKS, Weights, weigh
 from rag_service.text.words import detect_language, frequencies
 
@@ -60,8 +60,9 @@ class KeywordRetriever(Retriever):
     ) -> Retrieval:
         """Find the best `limit` passages by BM25."""
         started = time.perf_counter()
-        if filters.ids_must_exist:
+        if filters.must_exist:
             self._check_ids(filters)
+            check_fields(filters, {name for passage in self._passages for name in passage.entry.fields})
         plan = make_plan(question, filters=filters, index=self._index)
         ranking = self._weigh(plan, total=len(self._passages))
         covering = self._weigh(plan, total=max(len(self._passages), LEAST_CHUNKS))

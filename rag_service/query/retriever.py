@@ -24,7 +24,7 @@ from rag_service.query.plan import QueryPlan, make_plan
 from rag_service.store.dense import DenseLeg
 from rag_service.store.hits import ChunkRow, read_rows, to_chunks
 from rag_service.store.lexical import NONE_FOUND, LexicalLeg, Rated
-from rag_service.store.scope import SearchScope, check_ids, find_documents_by_name, resolve_scope
+from rag_service.store.scope import SearchScope, check_fields, check_ids, find_documents_by_name, resolve_scope
 from rag_service.store.session import Connection, Database, meanwhile
 from rag_service.store.term_weights import WeightedTerms, weigh_terms
 from rag_service.store.turns import Turns
@@ -182,8 +182,10 @@ class Retriever:
         index = self._indices[self._default_index]
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
-        if filters.ids_must_exist:
+        if filters.must_exist:
             await check_ids(connection, scope)
+            if filters.fields and scope.corpus_ids:
+                check_fields(filters, self._declared_fields(scope))
         named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
         if named is not index:
             index, plan = named, analyse(index=named)
@@ -194,6 +196,10 @@ class Retriever:
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope
+
+    def _declared_fields(self, scope: SearchScope) -> set[str]:
+        ruling = [self._indices[name] for name in scope.index_names if name in self._indices]
+        return {name for index in ruling for name in index.ingest.filter_fields}
 
     async def _rank(
         self,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from rag_service.domain import Filters
-from rag_service.errors import NotFoundError
+from rag_service.errors import InputError, NotFoundError
 from rag_service.store.session import Connection
 
 WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
@@ -127,6 +127,18 @@ async def check_ids(connection: Connection, scope: SearchScope) -> None:
         )
         if unknown := set(filters.document_ids) - {row[0] for row in await cursor.fetchall()}:
             raise not_searchable("document", unknown)
+
+
+def check_fields(filters: Filters, declared: Collection[str]) -> None:
+    """Make sure that what the filters name by field is declared: what no document has would restrict nothing.
+
+    Raises:
+        InputError: a field is not.
+    """
+    for name in filters.fields:
+        if name not in declared:
+            known = ", ".join(sorted(declared)) or "none"
+            raise InputError(f"There is no filter field {name!r} here; there are: {known}.", field="fields")
 
 
 def not_searchable(what: Literal["corpus", "document"], ids: Collection[UUID]) -> NotFoundError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from openpyxl import load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
-from openpyxl.worksheet._reader import WorkSheetParser
+from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import TooLargeError
@@ -48,12 +48,32 @@ class _Merge:
         return f"{column_letters(self.left)}{self.top}:{column_letters(self.right)}{self.bottom}"
 
 
+class _Formula(str):
+    """What a cell holds for which no value was stored."""
+
+    __slots__ = ()
+
+
+class _SheetParser(WorkSheetParser):
+    """Reads values; where a formula has none, the formula."""
+
+    def parse_cell(self, element: Any) -> dict[str, Any]:
+        cell: dict[str, Any] = super().parse_cell(element)
+        # A formula whose value is the empty text says so by its type.
+        if cell["value"] is None and element.get("t", "n") != "str" and element.find(FORMULA_TAG) is not None:
+            parse: Any = self.parse_formula  # openpyxl is untyped
+            formula = parse(element) if element.get("r") else None
+            text = getattr(formula, "text", formula)  # of an array formula
+            cell["value"] = _Formula(text) if isinstance(text, str) and len(text) > 1 else None
+        return cell
+
+
 def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     """Read all worksheets, hidden ones too; charts are left out.
 
     Values are what the sheet shows, in a clean form: 12 for 12.0, 15% for 0.15 in a percent format, 349.50 €
-    in that of a currency, ISO dates, TRUE and FALSE. Formulas give the value that was stored with them; without one
-    the cell is empty.
+    in that of a currency, ISO dates, TRUE and FALSE. Formulas give the value that was stored with them; without one,
+    as in workbooks that no spreadsheet program has saved, the formula itself.
     Each value is a span with `sheet`, `cell` and `row`; the label that begins a line carries the row's range.
 
     Raises:
@@ -94,7 +114,7 @@ def _read_rows(sheet: Sheet, name: str, most_cells: int) -> list[Row]:
     formats: dict[int, tuple[str, bool]] = {}
     count = 0
     with sheet._get_source() as source:
-        parser = WorkSheetParser(
+        parser = _SheetParser(
             source,
             sheet._shared_strings,
             data_only=True,
@@ -129,7 +149,8 @@ def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, tuple[str, bool]
         )
     number_format, is_strong = formats[style]
     text = render(value, number_format)
-    return Cell(raw["column"], text, isinstance(value, str), is_strong=is_strong) if text else None
+    is_text = isinstance(value, str) and not isinstance(value, _Formula)
+    return Cell(raw["column"], text, is_text, is_strong=is_strong) if text else None
 
 
 def render(value: object, number_format: str = "General") -> str:

@@ -11,8 +11,8 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.definitions import load_index
-from rag_service.domain import Filters, Identity
-from rag_service.errors import NotFoundError
+from rag_service.domain import Filters, Hit, Identity
+from rag_service.errors import InputError, NotFoundError
 from rag_service.query.retriever import Retriever
 from rag_service.store.corpora import update_corpus
 from rag_service.store.embedded import EmbeddedServer
@@ -183,7 +183,7 @@ async def test_ids_that_must_exist_are_looked_for(database: Database, fake_embed
         database, corpus, [TEXT], fake_embedding, expires_at=datetime.now(UTC) - timedelta(seconds=1)
     )
     here = await store_texts(database, corpus, [TEXT], fake_embedding)
-    named = Filters(corpus_ids=(corpus,), document_ids=(here,), ids_must_exist=True)
+    named = Filters(corpus_ids=(corpus,), document_ids=(here,), must_exist=True)
     assert await find(database, fake_embedding, named) == {here}
     for missing in (gone, uuid4()):
         with pytest.raises(NotFoundError, match=f"no document {missing} ") as caught:
@@ -194,6 +194,28 @@ async def test_ids_that_must_exist_are_looked_for(database: Database, fake_embed
     with pytest.raises(NotFoundError, match=f"no corpus {corpus} ") as caught:
         await find(database, fake_embedding, named)
     assert caught.value.field == "corpusIds"
+
+
+async def test_a_field_that_no_index_in_reach_declares_is_refused(
+    database: Database, fake_embedding: BaseEmbedding
+) -> None:
+    general = load_index("general")
+    declaring = general.model_copy(
+        update={"ingest": general.ingest.model_copy(update={"filter_fields": ("topic", "plan")})}
+    )
+    retriever = Retriever(database, fake_embedding, {"general": declaring}, default_index="general")
+
+    async def ask(**fields: str) -> list[Hit]:
+        filters = Filters(fields=fields, must_exist=True)
+        return list((await retriever.search(QUESTION, identity=ADMIN, filters=filters, limit=5)).hits)
+
+    assert await ask(colour="red") == []  # nothing is in reach that could declare anything
+    document = await store_texts(database, await make_corpus(database), [TEXT], fake_embedding, fields={"topic": "a"})
+    assert [hit.chunk.document.id for hit in await ask(topic="a", plan="b")] == [document]
+    assert await ask(topic="b") == []
+    with pytest.raises(InputError, match="no filter field 'colour' here; there are: plan, topic") as caught:
+        await ask(topic="a", colour="red")
+    assert caught.value.field == "fields"
 
 
 async def test_nobody_finds_what_is_anothers(

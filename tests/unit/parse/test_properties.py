@@ -143,10 +143,10 @@ def check_cells(document: ParsedDocument | None, texts: list[list[str]]) -> None
 
 
 def shown(value: object) -> str:
-    """What a sheet shows for a value; formulas have no stored value in generated files."""
+    """What is read of a value; formulas have no stored value in generated files, and are read themselves."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if value is None or (isinstance(value, str) and value.startswith("=") and len(value) > 1):
+    if value is None:
         return ""
     return one_line(str(value))
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import io
+import re
+import zipfile
 
 import pytest
 from openpyxl import Workbook
+from openpyxl.worksheet.formula import ArrayFormula
 
 from rag_service.domain import Location
 from rag_service.errors import DocumentError, TooLargeError
@@ -125,9 +129,36 @@ def test_hidden_sheets_are_read_and_empty_cells_left_out() -> None:
     assert text.endswith("Sheet: Secret\nx | y\n")
 
 
-def test_formula_without_a_stored_value_is_left_out() -> None:
-    rows = [["Item", "Price", "Total"], ["Bolt", 2, "=B2*3"]]
-    assert "Item: Bolt | Price: 2\n" in parse(xlsx(rows), file_name="a.xlsx").text
+def test_a_formula_without_a_stored_value_is_shown_itself() -> None:
+    rows = [["Item", "Price", "Total"], ["Bolt", 2, "=B2*3"], ["All", 2, ArrayFormula("C3", "=SUM(B2:B2*3)")]]
+    document = parse(xlsx(rows), file_name="a.xlsx")
+    assert document.text.splitlines()[1:] == [
+        "Item: Bolt | Price: 2 | Total: =B2*3",
+        "Item: All | Price: 2 | Total: =SUM(B2:B2*3)",
+    ]
+    assert at(document, "=B2*3").cell == "C2"
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ('<c r="C2"><f>B2*3</f><v>6</v></c>', " | Total: 6"),
+        ('<c r="C2" t="str"><f>IF(B2=2,"","x")</f><v></v></c>', ""),  # its value is the empty text
+        ('<c r="C2"><f/></c>', ""),
+        ("<c><f>B2*3</f></c>", ""),  # does not say where it stands
+    ],
+)
+def test_a_formula_with_a_stored_value_gives_that(cell: str, shown: str) -> None:
+    data = xlsx([["Item", "Price", "Total"], ["Bolt", 2, "=B2*3"]])
+    sheet = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        written = archive.read(sheet).decode()
+    changed = re.sub('<c r="C2">.*?</c>', lambda _: cell, written)
+    assert changed != written
+    assert (
+        parse(samples.with_members(data, {sheet: changed.encode()}), file_name="a.xlsx").text.splitlines()[1]
+        == f"Item: Bolt | Price: 2{shown}"
+    )
 
 
 def test_workbook_without_values_is_refused_as_empty() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import Filters, Identity
-from rag_service.errors import DefinitionError, NotFoundError
+from rag_service.errors import DefinitionError, InputError, NotFoundError
 from rag_service.query.keyword import KeywordRetriever
 from rag_service.query.knowledge_base import (
     CORPUS_ID,
@@ -123,7 +123,14 @@ async def test_filters_restrict_as_they_do_in_the_database(
 @pytest.mark.parametrize("filters", [{"corpus_ids": (CORPUS_ID, UUID(int=1))}, {"document_ids": (UUID(int=1),)}])
 async def test_ids_that_must_exist_are_looked_for(retriever: KeywordRetriever, filters: dict[str, Any]) -> None:
     with pytest.raises(NotFoundError, match=f"{UUID(int=1)} that can be searched"):
-        await search(retriever, "vacation days", ids_must_exist=True, **filters)
+        await search(retriever, "vacation days", must_exist=True, **filters)
+
+
+async def test_a_field_that_no_entry_has_is_refused(retriever: KeywordRetriever) -> None:
+    with pytest.raises(InputError, match="no filter field 'colour' here; there are: plan") as caught:
+        await search(retriever, "vacation days", must_exist=True, fields={"colour": "red"})
+    assert caught.value.field == "fields"
+    assert titles(await search(retriever, "vacation days", must_exist=True, fields={"plan": "gold"}))
 
 
 async def test_a_document_of_another_territory_is_left_out(retriever: KeywordRetriever) -> None:
