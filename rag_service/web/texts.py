@@ -56,7 +56,7 @@ def text_route(services: WebServices) -> HTTPRouteHandler:
         first = _read_offset(start, "start")
         last = _read_offset(end, "end") if end else first + DEFAULT_CHARS
         if not first <= last <= first + MAX_CHARS:
-            raise InputError(f"must be from start to start + {MAX_CHARS}", field="end")
+            raise InputError(f"The parameter end must be from start to start + {MAX_CHARS}.", field="end")
         text = await services.read_text(document_id, identity)
         if text is None:
             raise NotFoundError("There is no such document, or it is not yours to read.")
@@ -69,5 +69,5 @@ def text_route(services: WebServices) -> HTTPRouteHandler:
 
 def _read_offset(value: str, field: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 10):
-        raise InputError("must be a whole number from 0", field=field)
+        raise InputError(f"The parameter {field} must be a whole number from 0.", field=field)
     return int(value)
