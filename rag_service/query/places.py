@@ -59,9 +59,11 @@ def describe_place(document: DocumentRef, location: Location | None) -> str:
         parts.append(f"section {' > '.join(location.headings)}")
     if location.cell:
         parts.append(f"{'cells' if ':' in location.cell else 'cell'} {location.cell}")
+    elif location.row is not None and location.paragraph is not None:
+        parts.append(f"row {location.row} of the table after paragraph {location.paragraph}")
     elif location.row is not None:
         parts.append(f"row {location.row}")
-    if location.paragraph is not None:
+    elif location.paragraph is not None:
         parts.append(f"paragraph {location.paragraph}")
     return ", ".join(parts)
 

@@ -39,8 +39,9 @@ export function fullPlace(location) {
     sheet && t("place_sheet", { value: sheet }),
     headings.length > 0 && t("place_section", { value: headings.join(" › ") }),
     cell && t(cell.includes(":") ? "place_cells" : "place_cell", { value: cell }),
-    !cell && row !== null && t("place_row", { value: String(row) }),
-    paragraph !== null && t("place_paragraph", { value: String(paragraph) }),
+    !cell && row !== null && paragraph === null && t("place_row", { value: String(row) }),
+    !cell && row !== null && paragraph !== null && t("place_table_row", { row: String(row), value: String(paragraph) }),
+    row === null && paragraph !== null && t("place_paragraph", { value: String(paragraph) }),
   ];
   return parts.filter(Boolean).join(", ");
 }

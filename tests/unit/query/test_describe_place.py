@@ -20,6 +20,7 @@ from tests.unit.api.samples import DOCUMENT
         ("envíos.csv", Location(row=7), "envíos.csv, row 7"),
         ("guía.md", Location(headings=("Ayudas", "Requisitos")), "guía.md, section Ayudas > Requisitos"),
         ("contrato.docx", Location(headings=("Pagos",), paragraph=4), "contrato.docx, section Pagos, paragraph 4"),
+        ("contrato.docx", Location(paragraph=4, row=2), "contrato.docx, row 2 of the table after paragraph 4"),
         ("nota.txt", Location(), "nota.txt"),
         ("nota.txt", None, "nota.txt"),
         (None, Location(page=1), "Production, page 1"),
