@@ -11,19 +11,19 @@ from uuid import UUID
 
 from litestar import Litestar
 
-from rag_service.api.advisor import advisor_router
-from rag_service.api.advisor_services import AdvisorServices
+from rag_service.api.advisor.routes import advisor_router
+from rag_service.api.advisor.services import AdvisorServices
 from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
-from rag_service.api.limits import LimitedApplication, RateLimiter
-from rag_service.api.mcp import mcp_installed, mcp_mount
-from rag_service.api.metering import meter_application, metered_answer, metered_search
+from rag_service.api.mcp.server import mcp_installed, mcp_mount
 from rag_service.api.metrics import metrics_route
-from rag_service.api.openai import openai_routes
-from rag_service.api.openai_agents import agents_as_models
+from rag_service.api.openai.agents import agents_as_models
+from rag_service.api.openai.routes import openai_routes
 from rag_service.api.services import Probe, Services
-from rag_service.api.tenancy import tenancy_router
-from rag_service.api.tenancy_services import AgentMemory, TenancyServices, require_scope
+from rag_service.api.tenancy.routes import tenancy_router
+from rag_service.api.tenancy.services import AgentMemory, TenancyServices, require_scope
+from rag_service.api.wire.limits import LimitedApplication, RateLimiter
+from rag_service.api.wire.metering import meter_application, metered_answer, metered_search
 from rag_service.components import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import AnswerQuery, Hit, Identity, Role
 from rag_service.identity import Authenticator
@@ -32,16 +32,16 @@ from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
 from rag_service.keyword_app import create_keyword_app
 from rag_service.metrics import Door, Metrics
-from rag_service.models.embeddings import warm_up
-from rag_service.models.guarded_embedding import breaker_of
-from rag_service.models.probes import ServerProbe, build_probes
-from rag_service.query.advisor_schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
-from rag_service.query.chat import ChatOutcome, ChatQuery
+from rag_service.models.embedding.embeddings import warm_up
+from rag_service.models.embedding.guarded import breaker_of
+from rag_service.models.servers.probes import ServerProbe, build_probes
+from rag_service.query.advisor.schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
+from rag_service.query.agents.chat import ChatOutcome, ChatQuery
 from rag_service.query.events import AnswerEvent
-from rag_service.query.retriever import Retrieval
+from rag_service.query.retrieval.retriever import Retrieval
 from rag_service.settings import Settings
-from rag_service.store.documents import read_text
-from rag_service.store.keys import Scope
+from rag_service.store.documents.documents import read_text
+from rag_service.store.people.keys import Scope
 from rag_service.web.pages import web_routes
 from rag_service.web.texts import WebServices
 

@@ -22,29 +22,29 @@ from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
 from rag_service.ingest.wiring import build_originals, build_uploads, current_fingerprints
 from rag_service.metrics import Metrics
-from rag_service.models.chat import ChatModel, build_chat
-from rag_service.models.embeddings import build_embedding, close_embedding
-from rag_service.models.extractive import ExtractiveLLM
-from rag_service.models.rerankers import build_reranker
-from rag_service.query.advisor import Advisor
-from rag_service.query.agent_models import AgentModels
-from rag_service.query.chat import AgentChat, ChatParts
+from rag_service.models.chat.chat import ChatModel, build_chat
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.extractive.extractive import ExtractiveLLM
+from rag_service.models.reranking.rerankers import build_reranker
+from rag_service.query.advisor.advisor import Advisor
+from rag_service.query.agents.chat import AgentChat, ChatParts
+from rag_service.query.agents.engines import AgentModels
 from rag_service.query.engine import AnswerEngine
-from rag_service.query.fallback import FallbackRetriever
-from rag_service.query.prompt import load_prompts
+from rag_service.query.prompting.prompt import load_prompts
 from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
-from rag_service.query.replicated import ReplicatedRetriever
-from rag_service.query.retriever import Retrieval, Retriever
+from rag_service.query.retrieval.fallback import FallbackRetriever
+from rag_service.query.retrieval.replicated import ReplicatedRetriever
+from rag_service.query.retrieval.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
-from rag_service.store.agents import Agent, AgentScope, read_agent, resolve_agent_scope
-from rag_service.store.answers import read_answer
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
+from rag_service.store.documents.originals import OriginalStore
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
-from rag_service.store.originals import OriginalStore
-from rag_service.store.replica import CONNECT_SECONDS, Replica, replica_conninfo
+from rag_service.store.people.agents import Agent, AgentScope, read_agent, resolve_agent_scope
+from rag_service.store.people.answers import read_answer
+from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
+from rag_service.store.search.turns import Turns
 from rag_service.store.session import Database
-from rag_service.store.turns import Turns
 from rag_service.store.warming import warm_buffers
 from rag_service.text.words import terms
 

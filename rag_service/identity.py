@@ -17,7 +17,7 @@ from uuid import UUID
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, InputError
 from rag_service.settings import Settings
-from rag_service.store.keys import ALL_SCOPES, Scope, identify_key, is_key
+from rag_service.store.people.keys import ALL_SCOPES, Scope, identify_key, is_key
 from rag_service.store.session import Database
 
 if TYPE_CHECKING:

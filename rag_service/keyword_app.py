@@ -8,22 +8,22 @@ from contextlib import asynccontextmanager
 from litestar import Litestar
 
 from rag_service.api.application import create_litestar
-from rag_service.api.metering import meter_application, metered_answer, metered_search
 from rag_service.api.metrics import metrics_route
 from rag_service.api.services import Services
+from rag_service.api.wire.metering import meter_application, metered_answer, metered_search
 from rag_service.definitions import load_index
 from rag_service.domain import AnswerQuery, Identity
 from rag_service.errors import ConfigurationError, PermissionDeniedError
 from rag_service.ingest.pipeline import DocumentInput, Ingested
 from rag_service.metrics import Metrics
-from rag_service.models.chat import ChatModel, build_chat
-from rag_service.models.extractive import ExtractiveLLM
-from rag_service.models.rerankers import build_reranker
+from rag_service.models.chat.chat import ChatModel, build_chat
+from rag_service.models.extractive.extractive import ExtractiveLLM
+from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.query.engine import AnswerEngine
 from rag_service.query.events import AnswerEvent
-from rag_service.query.keyword import KeywordRetriever
-from rag_service.query.knowledge_base import load_knowledge_base
-from rag_service.query.prompt import load_prompts
+from rag_service.query.prompting.prompt import load_prompts
+from rag_service.query.retrieval.keyword import KeywordRetriever
+from rag_service.query.retrieval.knowledge_base import load_knowledge_base
 from rag_service.settings import Settings
 from rag_service.text.words import terms
 

@@ -16,8 +16,8 @@ from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import Answer, AnswerQuery, CitationStatus
 from rag_service.errors import DocumentError, InputError
 from rag_service.ingest.pipeline import DocumentInput, Outcome
-from rag_service.models.embeddings import warm_up
-from rag_service.query.places import describe_place
+from rag_service.models.embedding.embeddings import warm_up
+from rag_service.query.verification.places import describe_place
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from uuid import UUID
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
 
-from rag_service.api.documentation import problems
 from rag_service.api.services import IdentityDependency
+from rag_service.api.wire.documentation import problems
 from rag_service.domain import Identity
 
 ReadAnswer = Callable[[UUID, Identity], Awaitable[dict[str, Any]]]

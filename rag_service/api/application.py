@@ -9,14 +9,14 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-from rag_service.api.bodies import BODY_LIMIT
-from rag_service.api.context import RequestContext
-from rag_service.api.documentation import openapi_config
 from rag_service.api.health import HealthController
 from rag_service.api.ingest import ingest_router
-from rag_service.api.problems import ClientGoneError, handle_client_gone, handle_error
 from rag_service.api.query import QueryController
 from rag_service.api.services import Services
+from rag_service.api.wire.bodies import BODY_LIMIT
+from rag_service.api.wire.context import RequestContext
+from rag_service.api.wire.documentation import openapi_config
+from rag_service.api.wire.problems import ClientGoneError, handle_client_gone, handle_error
 
 
 def create_litestar(
@@ -36,7 +36,7 @@ def create_litestar(
     """
 
     # Imported here: it brings the database driver, which whoever only imports this module does without.
-    from rag_service.api.tenancy_services import identify
+    from rag_service.api.tenancy.services import identify
 
     application = Litestar(
         route_handlers=[QueryController, HealthController, ingest_router(services.settings), *more_routes],

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from litestar import Router, post
 
-from rag_service.api.bodies import AnyRequest, decode, read_json
-from rag_service.api.documentation import accepts, problems
-from rag_service.api.forms import FORM, MEGABYTE, Form, read_form, split_values
-from rag_service.api.presenters import find_nul, is_blank
-from rag_service.api.problems import ContentTypeError, FieldError, InvalidRequestError
-from rag_service.api.schemas import MAX_CHARS, MAX_TAGS, IngestBody, IngestRequest
 from rag_service.api.services import IdentityDependency, ServicesDependency
+from rag_service.api.wire.bodies import AnyRequest, decode, read_json
+from rag_service.api.wire.documentation import accepts, problems
+from rag_service.api.wire.forms import FORM, MEGABYTE, Form, read_form, split_values
+from rag_service.api.wire.presenters import find_nul, is_blank
+from rag_service.api.wire.problems import ContentTypeError, FieldError, InvalidRequestError
+from rag_service.api.wire.schemas import MAX_CHARS, MAX_TAGS, IngestBody, IngestRequest
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:

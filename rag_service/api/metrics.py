@@ -7,9 +7,9 @@ import hmac
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from rag_service.api.bodies import AnyRequest
-from rag_service.api.documentation import problems
 from rag_service.api.services import Services, ServicesDependency
+from rag_service.api.wire.bodies import AnyRequest
+from rag_service.api.wire.documentation import problems
 from rag_service.domain import Role
 from rag_service.errors import PermissionDeniedError
 from rag_service.metrics import CONTENT_TYPE, Metrics

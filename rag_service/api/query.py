@@ -8,14 +8,14 @@ from typing import Any
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.bodies import AnyRequest, read_json
-from rag_service.api.documentation import accepts, problems
-from rag_service.api.events import collect, wire_events
-from rag_service.api.presenters import present_passage, read_query
-from rag_service.api.problems import Problem, StreamingDisabledError, problem_response
-from rag_service.api.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.services import READING, IdentityDependency, Services, ServicesDependency
-from rag_service.api.streaming import EventStreamResponse, choose_encoder, unless_gone
+from rag_service.api.wire.bodies import AnyRequest, read_json
+from rag_service.api.wire.documentation import accepts, problems
+from rag_service.api.wire.events import collect, wire_events
+from rag_service.api.wire.presenters import present_passage, read_query
+from rag_service.api.wire.problems import Problem, StreamingDisabledError, problem_response
+from rag_service.api.wire.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
+from rag_service.api.wire.streaming import EventStreamResponse, choose_encoder, unless_gone
 from rag_service.domain import AnswerQuery, Identity
 
 _STREAM = (

@@ -15,7 +15,7 @@ from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.ingest.pipeline import DocumentInput, Ingested
-    from rag_service.query.retriever import Retrieval
+    from rag_service.query.retrieval.retriever import Retrieval
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,9 @@ from rag_service.bench.storage import Rate
 from rag_service.bench.wire import Client, served
 from rag_service.domain import Filters
 from rag_service.errors import InputError
-from rag_service.models.query_cache import QueryCachedEmbedding
+from rag_service.models.embedding.query_cache import QueryCachedEmbedding
 from rag_service.query.engine import RERANKED
-from rag_service.query.retriever import Retriever
+from rag_service.query.retrieval.retriever import Retriever
 
 SEED = 20_260_102
 STEPS = 5  # that `measure_answers` makes

@@ -20,8 +20,8 @@ from psycopg import sql
 
 from rag_service.bench.corpus import BenchCorpus
 from rag_service.bench.load import BENCH_USER, PREFIX, Advance
-from rag_service.store.dense import vector_literal
-from rag_service.store.postings import ENTRIES_A_ROW, pack
+from rag_service.store.search.dense import vector_literal
+from rag_service.store.search.postings import ENTRIES_A_ROW, pack
 from rag_service.text.words import frequencies
 
 _TABLES = ("corpora", "documents", "data_chunks", "postings", "term_statistics", "corpus_statistics")

@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class ExactBM25:
-    """Okapi BM25 with Lucene's idf, the formula of rag_service.store.lexical, over any part of the chunks."""
+    """Okapi BM25 with Lucene's idf, the formula of rag_service.store.search.lexical, over any part of the chunks."""
 
     def __init__(self, chunks: Sequence[Sequence[str]], *, k1: float, b: float, only: Collection[str] | None = None):
         """

@@ -26,9 +26,9 @@ from rag_service.bench.storage import Rate
 from rag_service.bench.wire import Client, served
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters
-from rag_service.query.retriever import Retriever
+from rag_service.query.retrieval.retriever import Retriever
 from rag_service.settings import Settings
-from rag_service.store.documents import store_document
+from rag_service.store.documents.documents import store_document
 
 TENANT = "1 %"
 _WARM_UP = 8

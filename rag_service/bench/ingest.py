@@ -32,11 +32,11 @@ from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.pipeline import DocumentInput, Ingestor, Parser
 from rag_service.ingest.sandbox import parse_in_sandbox
-from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
 from rag_service.settings import Settings
-from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus, create_corpus
-from rag_service.store.originals import DatabaseOriginals
+from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
+from rag_service.store.documents.originals import DatabaseOriginals
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import detect_language
 

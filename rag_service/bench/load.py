@@ -20,9 +20,9 @@ from rag_service.bench.corpus import BenchCorpus
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.settings import Settings
-from rag_service.store.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import create_corpus, find_corpus
-from rag_service.store.documents import NewDocument, store_document
+from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
+from rag_service.store.documents.documents import NewDocument, store_document
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.session import Database

@@ -19,12 +19,12 @@ from rag_service.bench.load import BENCH_USER, BenchDatabase, Loaded
 from rag_service.bench.stock import StockStore
 from rag_service.definitions import IndexDefinition
 from rag_service.domain import Filters
-from rag_service.query.plan import make_plan
-from rag_service.query.retriever import Retriever
-from rag_service.store.dense import search_dense
-from rag_service.store.lexical import LexicalLeg
-from rag_service.store.scope import resolve_scope
-from rag_service.store.term_weights import weigh_terms
+from rag_service.query.retrieval.plan import make_plan
+from rag_service.query.retrieval.retriever import Retriever
+from rag_service.store.search.dense import search_dense
+from rag_service.store.search.lexical import LexicalLeg
+from rag_service.store.search.scope import resolve_scope
+from rag_service.store.search.term_weights import weigh_terms
 from rag_service.text.words import terms
 
 TOP = 10

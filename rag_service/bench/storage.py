@@ -34,8 +34,8 @@ from rag_service.bench.load import (
 from rag_service.bench.stock import HNSW, open_empty_store
 from rag_service.domain import CorpusKind
 from rag_service.store.corpora import create_corpus
-from rag_service.store.dense import vector_literal
-from rag_service.store.documents import NewDocument, store_document
+from rag_service.store.documents.documents import NewDocument, store_document
+from rag_service.store.search.dense import vector_literal
 
 _TABLE = "bench_storage"  # of stock
 _BARE = sql.Identifier("public", "bench_rows")  # of the floor

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.probes import bearer
+from rag_service.models.servers.probes import bearer
 from rag_service.settings import Settings
 
 

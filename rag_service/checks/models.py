@@ -8,12 +8,12 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.checks.model_servers import check_server
 from rag_service.errors import ConfigurationError
-from rag_service.models.chat import build_chat
-from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
-from rag_service.models.extractive import ExtractiveLLM
-from rag_service.models.rerankers import build_reranker
-from rag_service.models.resilience import RetryPolicy
-from rag_service.query.prompt import load_prompts
+from rag_service.models.chat.chat import build_chat
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.extractive.extractive import ExtractiveLLM
+from rag_service.models.reranking.rerankers import build_reranker
+from rag_service.models.servers.resilience import RetryPolicy
+from rag_service.query.prompting.prompt import load_prompts
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import terms

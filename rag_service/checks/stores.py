@@ -9,7 +9,7 @@ from rag_service.errors import ConfigurationError
 from rag_service.ingest.reingest import Reingestion, describe_stale
 from rag_service.ingest.wiring import current_fingerprints
 from rag_service.settings import Settings
-from rag_service.store.replica import Replica, replica_conninfo
+from rag_service.store.replication.replica import Replica, replica_conninfo
 from rag_service.store.session import Database
 
 

@@ -141,7 +141,7 @@ def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
 def check(live: bool) -> None:
     """Check settings, index definitions and prompts; prints one line each."""
     from rag_service.definitions import list_indices, load_index
-    from rag_service.query.prompt import load_prompts
+    from rag_service.query.prompting.prompt import load_prompts
 
     settings = read_settings()
     failed = 0

@@ -19,11 +19,11 @@ from rag_service.cli.running import read_quiet_settings, read_settings, run_comm
 from rag_service.domain import Identity, Role
 from rag_service.errors import InputError
 from rag_service.settings import Settings
-from rag_service.store.keys import Scope, create_key, list_keys, revoke_key
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.paging import LIMIT_MAX, Slice
+from rag_service.store.people.keys import Scope, create_key, list_keys, revoke_key
+from rag_service.store.people.users import create_user, find_user, list_users, update_user
 from rag_service.store.session import Connection, Database
-from rag_service.store.users import create_user, find_user, list_users, update_user
 
 _ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
 _ALL = Slice(limit=LIMIT_MAX)

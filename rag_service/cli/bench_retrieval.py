@@ -107,7 +107,7 @@ async def _corpus(settings: Settings, chunks: int, documents: Path | None, steps
         return await asyncio.to_thread(generate_corpus, chunks, dimension=settings.embedding_dimension)
     from rag_service.bench.documents import read_corpus
     from rag_service.definitions import load_index
-    from rag_service.models.embeddings import build_embedding, close_embedding
+    from rag_service.models.embedding.embeddings import build_embedding, close_embedding
 
     embedding = build_embedding(settings)
     steps.begin("embedding", chunks)
@@ -124,7 +124,7 @@ async def _embedding_time(settings: Settings) -> float | None:
     import statistics
     import time
 
-    from rag_service.models.embeddings import build_embedding, close_embedding, warm_up
+    from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
 
     try:
         embedding = build_embedding(settings)

@@ -37,7 +37,7 @@ async def serve(settings: Settings, key: str | None) -> None:
         ConfigurationError: a setting is wrong, the extra is not installed, or the key is missing.
         AuthenticationError: the key is not valid.
     """
-    from rag_service.api.mcp import check_installed, serve_stdio
+    from rag_service.api.mcp.server import check_installed, serve_stdio
     from rag_service.api.services import Services
     from rag_service.components import LOCAL_ADMIN, open_components
     from rag_service.identity import Authenticator

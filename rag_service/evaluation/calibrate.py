@@ -28,7 +28,7 @@ from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_ou
 from rag_service.evaluation.run import Steps, embed_questions, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.query.engine import RERANKED
-from rag_service.query.fusion import log_odds_of
+from rag_service.query.retrieval.fusion import log_odds_of
 
 PRIOR = 0.7  # share of a team's questions that its documents answer, unless declared otherwise
 FOLDS = 5

@@ -24,7 +24,7 @@ from rag_service.evaluation.metrics import (
 )
 from rag_service.evaluation.workspace import EvalCorpus, Workspace
 from rag_service.query.engine import RERANKED
-from rag_service.query.retriever import Mode, Retrieval
+from rag_service.query.retrieval.retriever import Mode, Retrieval
 from rag_service.settings import Settings
 from rag_service.text.words import fold
 

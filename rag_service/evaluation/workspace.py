@@ -23,15 +23,16 @@ from rag_service.evaluation.embedding_cache import BATCH, CachingEmbedding
 from rag_service.evaluation.eval_set import EvalSet, Passage
 from rag_service.ingest.pipeline import DocumentInput, Ingestor
 from rag_service.ingest.sandbox import parse_in_sandbox
-from rag_service.models.chat import build_chat
-from rag_service.models.embeddings import build_embedding, close_embedding
-from rag_service.models.extractive import ExtractiveLLM
-from rag_service.models.rerankers import build_reranker
+from rag_service.models.chat.chat import build_chat
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.extractive.extractive import ExtractiveLLM
+from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompt import load_prompts
-from rag_service.query.retriever import Mode, Retrieval, Retriever
+from rag_service.query.prompting.prompt import load_prompts
+from rag_service.query.retrieval.retriever import Mode, Retrieval, Retriever
 from rag_service.settings import Settings
-from rag_service.store.chunks import (
+from rag_service.store.corpora import Corpus, create_corpus, find_corpus
+from rag_service.store.documents.chunks import (
     CHAR_END,
     CHAR_START,
     CHUNK_INDEX,
@@ -39,8 +40,7 @@ from rag_service.store.chunks import (
     DOCUMENT_ID,
     LANGUAGE,
 )
-from rag_service.store.corpora import Corpus, create_corpus, find_corpus
-from rag_service.store.documents import NewDocument, store_document
+from rag_service.store.documents.documents import NewDocument, store_document
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
 from rag_service.store.session import Connection, Database

@@ -42,11 +42,11 @@ from rag_service.ingest.pipeline import (
     document_name,
 )
 from rag_service.ingest.sandbox import parse_in_sandbox
-from rag_service.models.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding
 from rag_service.settings import Settings
-from rag_service.store.chunks import CHUNK_INDEX, DOCUMENT_ID
 from rag_service.store.corpora import Corpus
-from rag_service.store.documents import NewDocument
+from rag_service.store.documents.chunks import CHUNK_INDEX, DOCUMENT_ID
+from rag_service.store.documents.documents import NewDocument
 
 # A wave is held in this process and, as often again, in the cluster's object store. It is large because a
 # wave starts the transformations anew (some ten seconds with the local model), and ends with idle machines.

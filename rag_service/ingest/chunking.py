@@ -17,8 +17,8 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, TextNode, 
 
 from rag_service.definitions import IngestDefinition
 from rag_service.domain import Location, Span
-from rag_service.store.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, SPANS
-from rag_service.store.hits import read_span, write_span
+from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, SPANS
+from rag_service.store.search.hits import read_span, write_span
 from rag_service.text.sentences import split_sentences
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import fold

@@ -25,12 +25,12 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import StoreError
 from rag_service.metrics import Metrics
-from rag_service.models.embedding_wrapper import WrappedEmbedding, embedding_key
-from rag_service.models.guarded_embedding import guard_embedding
-from rag_service.models.query_cache import ObserveCache, QueryCachedEmbedding
+from rag_service.models.embedding.guarded import guard_embedding
+from rag_service.models.embedding.query_cache import ObserveCache, QueryCachedEmbedding
+from rag_service.models.embedding.wrapper import WrappedEmbedding, embedding_key
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
-from rag_service.store.embedding_cache import read_embeddings, write_embeddings
+from rag_service.store.documents.embedding_cache import read_embeddings, write_embeddings
 from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)

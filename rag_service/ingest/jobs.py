@@ -29,12 +29,12 @@ from rag_service.errors import ConflictError, RagError, StoreError
 from rag_service.ingest.parse import clean_file_name
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.ingest.stages import EmbeddingModel, Stages
-from rag_service.store.claims import ClaimLostError, claim_upload, fail_upload, postpone_upload
 from rag_service.store.clock import AT_ONCE, database_now
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
-from rag_service.store.originals import OriginalStore
+from rag_service.store.documents.claims import ClaimLostError, claim_upload, fail_upload, postpone_upload
+from rag_service.store.documents.originals import OriginalStore
+from rag_service.store.documents.uploads import NewUpload, Upload, accept_upload, retry_upload
 from rag_service.store.session import Connection, Database
-from rag_service.store.uploads import NewUpload, Upload, accept_upload, retry_upload
 from rag_service.telemetry import correlation, current_correlation_id
 
 log = structlog.get_logger(__name__)

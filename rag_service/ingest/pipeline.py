@@ -27,10 +27,10 @@ from rag_service.errors import DocumentError
 from rag_service.ingest.chunking import TITLE, Chunker, as_llama_document
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.parse import clean_file_name
-from rag_service.store.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import Corpus
-from rag_service.store.documents import NewDocument, find_document, store_document
-from rag_service.store.originals import OriginalKey, OriginalStore, forget_earlier_originals
+from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID, LANGUAGE
+from rag_service.store.documents.documents import NewDocument, find_document, store_document
+from rag_service.store.documents.originals import OriginalKey, OriginalStore, forget_earlier_originals
 from rag_service.store.session import Database
 from rag_service.text.words import detect_language, fold
 

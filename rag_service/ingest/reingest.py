@@ -14,8 +14,8 @@ import structlog
 from rag_service.domain import Identity
 from rag_service.errors import RagError
 from rag_service.ingest.jobs import enqueue
+from rag_service.store.documents.stale import StaleIndex, count_stale, list_stale, reopen_upload
 from rag_service.store.session import Database
-from rag_service.store.stale import StaleIndex, count_stale, list_stale, reopen_upload
 
 log = structlog.get_logger(__name__)
 

@@ -22,13 +22,13 @@ from rag_service.domain import Identity, ParsedDocument
 from rag_service.errors import ConfigurationError, DocumentError, NotFoundError
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.pipeline import Admitted, DocumentInput, Parser, cut, describe_document
-from rag_service.store.chunks import lock_corpora
-from rag_service.store.claims import ClaimLostError, finish_upload, hold_claim, report_progress
 from rag_service.store.corpora import Corpus, require_writable
-from rag_service.store.documents import NewDocument, store_document
-from rag_service.store.originals import OriginalKey, OriginalStore
+from rag_service.store.documents.chunks import lock_corpora
+from rag_service.store.documents.claims import ClaimLostError, finish_upload, hold_claim, report_progress
+from rag_service.store.documents.documents import NewDocument, store_document
+from rag_service.store.documents.originals import OriginalKey, OriginalStore
+from rag_service.store.documents.uploads import Upload, UploadStatus
 from rag_service.store.session import Connection, Database
-from rag_service.store.uploads import Upload, UploadStatus
 
 log = structlog.get_logger(__name__)
 

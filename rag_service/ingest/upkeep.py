@@ -17,8 +17,8 @@ from procrastinate.exceptions import ProcrastinateException
 from rag_service.errors import RagError
 from rag_service.ingest.jobs import QUEUE, enqueue
 from rag_service.store.clock import AT_ONCE
-from rag_service.store.embedding_cache import purge_embeddings
-from rag_service.store.originals import OriginalStore
+from rag_service.store.documents.embedding_cache import purge_embeddings
+from rag_service.store.documents.originals import OriginalStore
 from rag_service.store.session import Connection, Database
 
 log = structlog.get_logger(__name__)

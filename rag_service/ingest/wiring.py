@@ -14,10 +14,10 @@ from rag_service.ingest.jobs import JobPolicy, Uploads
 from rag_service.ingest.sandbox import parse_in_sandbox
 from rag_service.ingest.stages import EmbeddingModel, Stages
 from rag_service.ingest.worker import Worker, WorkerOptions
-from rag_service.models.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding
 from rag_service.settings import Settings
-from rag_service.store.originals import OriginalStore
-from rag_service.store.originals import build_originals as _build_originals
+from rag_service.store.documents.originals import OriginalStore
+from rag_service.store.documents.originals import build_originals as _build_originals
 from rag_service.store.session import Database
 
 

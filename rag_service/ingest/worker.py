@@ -15,7 +15,7 @@ from rag_service.errors import RagError
 from rag_service.ingest.jobs import QUEUE, JobPolicy, UploadJob, build_queue, queue_connector
 from rag_service.ingest.stages import Stages
 from rag_service.ingest.upkeep import Upkeep
-from rag_service.store.originals import OriginalStore
+from rag_service.store.documents.originals import OriginalStore
 from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)

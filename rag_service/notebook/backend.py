@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import UUID
 
-from rag_service.api.presenters import present_answer, present_passage, read_query
-from rag_service.api.schemas import AnswerBody, IngestBody, PassageBody, SearchRequest
+from rag_service.api.wire.presenters import present_answer, present_passage, read_query
+from rag_service.api.wire.schemas import AnswerBody, IngestBody, PassageBody, SearchRequest
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 

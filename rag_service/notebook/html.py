@@ -15,7 +15,7 @@ from html import escape
 
 from markdown_it import MarkdownIt
 
-from rag_service.api.schemas import AnswerBody, CitationBody, PassageBody, ScoresBody
+from rag_service.api.wire.schemas import AnswerBody, CitationBody, PassageBody, ScoresBody
 from rag_service.text.words import terms
 
 _MARK = re.compile(r"\[C(\d+)\]")

@@ -24,7 +24,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-from rag_service.api.schemas import PassageBody
+from rag_service.api.wire.schemas import PassageBody
 from rag_service.notebook.loop import BackgroundLoop
 from rag_service.notebook.results import CitedAnswer, Passages
 

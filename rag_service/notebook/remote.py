@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import msgspec
 
-from rag_service.api.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
+from rag_service.api.wire.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.notebook.backend import CorpusInfo, Experiment, Found, ServiceUnreachableError, error_from
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import overload
 from uuid import UUID
 
-from rag_service.api.schemas import AnswerBody, CitationBody, PassageBody, SourceBody
+from rag_service.api.wire.schemas import AnswerBody, CitationBody, PassageBody, SourceBody
 from rag_service.notebook.html import answer_html, passages_html, score_names, table_html
 
 _SHOWN = 300  # characters of a passage on a terminal

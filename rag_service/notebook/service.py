@@ -207,7 +207,7 @@ class Service:
         """
         from rag_service.components import LOCAL_ADMIN
         from rag_service.notebook.llama import ServiceVectorStore
-        from rag_service.store.chunk_store import ChunkStore
+        from rag_service.store.documents.chunk_store import ChunkStore
 
         backend = self._embedded("vector_store")
         dimension = backend.settings.embedding_dimension

@@ -17,17 +17,17 @@ from functools import cached_property
 
 from rag_service.domain import Citation, CitationStatus, Hit
 from rag_service.query.events import AnswerDelta, CitationChecked
-from rag_service.query.marks import find_marks, strip_marks
-from rag_service.query.orders import (
+from rag_service.query.guards.orders import (
     has_orders_above,
     speaks_of_saying,
     stands_in_order,
     without_orders,
     without_reported,
 )
-from rag_service.query.output_guard import OutputGuard
-from rag_service.query.statement import is_content
-from rag_service.query.verify import CitationStream, Verification, verify_answer
+from rag_service.query.guards.output_guard import OutputGuard
+from rag_service.query.verification.marks import find_marks, strip_marks
+from rag_service.query.verification.statement import is_content
+from rag_service.query.verification.verify import CitationStream, Verification, verify_answer
 from rag_service.text.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.text.words import words
 

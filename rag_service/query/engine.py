@@ -24,17 +24,17 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import QueryBundle
 
 from rag_service.domain import Answer, AnswerQuery, Decision, Hit, Identity, TokenCount
-from rag_service.models.chat import ChatDelta, ChatModel
-from rag_service.models.rerankers import Reranker
+from rag_service.models.chat.chat import ChatDelta, ChatModel
+from rag_service.models.reranking.rerankers import Reranker
 from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.query.confidence import decide, rate_confidence
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
-from rag_service.query.guardrails import NEVER_SAY, check_rules, find_rules
-from rag_service.query.nodes import to_node
-from rag_service.query.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK, find_related
-from rag_service.query.prompt import Prompts
-from rag_service.query.prompting import Prompted, warn_of_absent, write_prompt
-from rag_service.query.retriever import Retrieval, Retriever
+from rag_service.query.guards.guardrails import NEVER_SAY, check_rules, find_rules
+from rag_service.query.prompting.answer_prompt import Prompted, warn_of_absent, write_prompt
+from rag_service.query.prompting.prompt import Prompts
+from rag_service.query.retrieval.nodes import to_node
+from rag_service.query.retrieval.postprocess import HitPostprocessor, NewerFirst, Rerank, Threshold, TopK, find_related
+from rag_service.query.retrieval.retriever import Retrieval, Retriever
 from rag_service.settings import Settings
 from rag_service.text.tokens import count_tokens
 from rag_service.text.words import terms

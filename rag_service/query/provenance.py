@@ -18,11 +18,11 @@ import structlog
 
 from rag_service.domain import Answer, AnswerQuery, CitationStatus, Filters, Hit, Identity
 from rag_service.errors import StoreError
-from rag_service.models.chat import ChatModel
-from rag_service.query.prompt import Prompts
-from rag_service.query.retriever import Retrieval
+from rag_service.models.chat.chat import ChatModel
+from rag_service.query.prompting.prompt import Prompts
+from rag_service.query.retrieval.retriever import Retrieval
 from rag_service.settings import Settings
-from rag_service.store.answers import store_answer
+from rag_service.store.people.answers import store_answer
 from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)

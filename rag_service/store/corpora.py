@@ -12,7 +12,7 @@ import psycopg
 
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import ConflictError, InputError, NotFoundError, PermissionDeniedError
-from rag_service.store.chunks import lock_corpora
+from rag_service.store.documents.chunks import lock_corpora
 from rag_service.store.paging import Page, Slice, read_page
 from rag_service.store.session import Connection
 

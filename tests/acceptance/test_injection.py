@@ -17,14 +17,14 @@ from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import Answer, AnswerQuery, CitationStatus, CorpusKind, Filters, Identity, Role
 from rag_service.ingest.parse import parse
 from rag_service.ingest.pipeline import DocumentInput, Ingestor
-from rag_service.models.chat import ChatModel, _prepare_plain
-from rag_service.models.chat_call import ChatLimits
-from rag_service.models.rerankers import NoReranker
-from rag_service.models.resilience import Slots
-from rag_service.query import prompt as prompt_module
+from rag_service.models.chat.call import ChatLimits
+from rag_service.models.chat.chat import ChatModel, _prepare_plain
+from rag_service.models.reranking.rerankers import NoReranker
+from rag_service.models.servers.resilience import Slots
 from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompt import load_prompts
-from rag_service.query.retriever import Retriever
+from rag_service.query.prompting import prompt as prompt_module
+from rag_service.query.prompting.prompt import load_prompts
+from rag_service.query.retrieval.retriever import Retriever
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.migrate import LOCAL_ADMIN_ID

@@ -16,7 +16,7 @@ from rag_service.app import LOCAL_ADMIN, create_app, open_components
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.keys import Scope, create_key
+from rag_service.store.people.keys import Scope, create_key
 from tests.conftest import FakeEmbedding
 from tests.documents import GUIDES, ROOT, code_blocks
 from tests.serving import served
@@ -74,7 +74,7 @@ def test_every_python_example_runs(service: tuple[str, str], capsys: pytest.Capt
 
 def test_every_error_code_of_the_guide_exists() -> None:
     from rag_service import errors
-    from rag_service.api import problems
+    from rag_service.api.wire import problems
 
     known = {
         getattr(value, "code", None)

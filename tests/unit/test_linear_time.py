@@ -15,22 +15,22 @@ from dataclasses import replace
 import pytest
 
 from rag_service.evaluation.metrics import holds_answer
-from rag_service.models.grounded_message import Evidence
-from rag_service.models.sentence_choice import select_sentences
+from rag_service.models.extractive.grounded_message import Evidence
+from rag_service.models.extractive.sentence_choice import select_sentences
 from rag_service.query.checked_answer import AnswerChecker
-from rag_service.query.guardrails import check_rules, read_rules
-from rag_service.query.leaks import LeakFilter
-from rag_service.query.links import LinkFilter, find_urls
-from rag_service.query.marks import strip_marks
-from rag_service.query.orders import find_orders
-from rag_service.query.quotations import split_elisions
-from rag_service.query.statement import take_apart
-from rag_service.query.untrusted import neutralise
-from rag_service.query.verify import verify_answer
+from rag_service.query.guards.guardrails import check_rules, read_rules
+from rag_service.query.guards.leaks import LeakFilter
+from rag_service.query.guards.links import LinkFilter, find_urls
+from rag_service.query.guards.orders import find_orders
+from rag_service.query.guards.untrusted import neutralise
+from rag_service.query.verification.marks import strip_marks
+from rag_service.query.verification.quotations import split_elisions
+from rag_service.query.verification.statement import take_apart
+from rag_service.query.verification.verify import verify_answer
 from rag_service.text.normalise import normalise
 from rag_service.text.sentences import SentenceStream, split_sentences
 from rag_service.text.words import detect_language, terms
-from tests.unit.query.answers import make_hit
+from tests.unit.query.verification.answers import make_hit
 
 LENGTH = 50_000  # characters
 BOUND = 1.0  # seconds of processor time

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from rag_service.definitions import list_indices, load_index
-from rag_service.query.prompt import load_prompts
+from rag_service.query.prompting.prompt import load_prompts
 from rag_service.settings import Settings, load_settings, setting_name
 
 LAYOUT = {

@@ -14,21 +14,21 @@ import httpx
 import pytest
 import uvicorn
 
-from rag_service.api.advisor import advisor_router
-from rag_service.api.advisor_services import AdvisorServices
+from rag_service.api.advisor.routes import advisor_router
+from rag_service.api.advisor.services import AdvisorServices
 from rag_service.api.application import create_litestar
 from rag_service.definitions import load_index
 from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
 from rag_service.ingest.parse import parse
 from rag_service.ingest.pipeline import DocumentInput, Ingestor
-from rag_service.models.chat import build_chat
-from rag_service.models.extractive import ExtractiveLLM
-from rag_service.models.rerank_heuristic import HeuristicReranker
-from rag_service.models.resilience import RetryPolicy
-from rag_service.query.advisor import Advisor
+from rag_service.models.chat.chat import build_chat
+from rag_service.models.extractive.extractive import ExtractiveLLM
+from rag_service.models.reranking.heuristic import HeuristicReranker
+from rag_service.models.servers.resilience import RetryPolicy
+from rag_service.query.advisor.advisor import Advisor
 from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompt import load_prompts
-from rag_service.query.retriever import Retriever
+from rag_service.query.prompting.prompt import load_prompts
+from rag_service.query.retrieval.retriever import Retriever
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.migrate import LOCAL_ADMIN_ID

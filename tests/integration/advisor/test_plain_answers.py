@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_service.api.presenters import present_answer
+from rag_service.api.wire.presenters import present_answer
 from rag_service.domain import Answer, AnswerQuery
 from tests.doubles.ollama import OllamaDouble
 from tests.integration.advisor.conftest import ADMIN, OpenAdvisor

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rag_service.domain import Decision
-from rag_service.query.advisor_schema import Inquiry, ResponseRequest
+from rag_service.query.advisor.schema import Inquiry, ResponseRequest
 from tests.integration.advisor.conftest import ADMIN, OpenAdvisor
 
 LOAN = {

@@ -11,12 +11,12 @@ import pytest
 from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision
 from rag_service.ingest.pipeline import DocumentInput
-from rag_service.query.chat import ChatQuery
+from rag_service.query.agents.chat import ChatQuery
+from rag_service.query.agents.history import Turn
 from rag_service.query.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
-from rag_service.query.history import Turn
-from rag_service.query.postprocess import RELATED_RELEVANCE
-from rag_service.store.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
-from rag_service.store.documents import read_text
+from rag_service.query.retrieval.postprocess import RELATED_RELEVANCE
+from rag_service.store.documents.documents import read_text
+from rag_service.store.people.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
 from tests.integration.answers.conftest import SAMPLES, Ingest, OpenService
 
 LEAVE = """# Leave policy

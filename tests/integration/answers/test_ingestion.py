@@ -10,7 +10,7 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import AnswerQuery
 from rag_service.errors import DocumentError, EmbeddingError
 from rag_service.ingest.pipeline import Outcome
-from rag_service.store.originals import OriginalKey
+from rag_service.store.documents.originals import OriginalKey
 from tests.integration.answers.conftest import Ingest
 
 

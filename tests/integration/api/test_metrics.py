@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 
 from rag_service.api.application import create_litestar
-from rag_service.api.metering import meter_application, metered_answer
 from rag_service.api.metrics import metrics_route
+from rag_service.api.wire.metering import meter_application, metered_answer
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelError, StoreError
 from rag_service.metrics import Metrics

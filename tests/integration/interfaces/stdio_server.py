@@ -9,7 +9,7 @@ import asyncio
 import os
 from dataclasses import replace
 
-from rag_service.api.mcp import serve_stdio
+from rag_service.api.mcp.server import serve_stdio
 from rag_service.errors import ModelError
 from rag_service.settings import Settings
 from tests.integration.interfaces.people import identify, only_for_admin

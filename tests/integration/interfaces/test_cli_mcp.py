@@ -17,8 +17,8 @@ from rag_service.ingest.pipeline import DocumentInput
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.keys import ALL_SCOPES, create_key
-from rag_service.store.users import create_user
+from rag_service.store.people.keys import ALL_SCOPES, create_key
+from rag_service.store.people.users import create_user
 from tests.doubles.ollama import OllamaDouble, ollama
 
 __all__ = ["ollama"]

@@ -16,9 +16,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from rag_service.api import mcp as mcp_module
 from rag_service.api.application import create_litestar
-from rag_service.api.mcp import mcp_mount
+from rag_service.api.mcp import server as mcp_module
+from rag_service.api.mcp.server import mcp_mount
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.settings import Settings
 from tests.integration.interfaces.people import OTHER, only_for_admin

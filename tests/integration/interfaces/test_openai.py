@@ -14,8 +14,8 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from rag_service.api.application import create_litestar
-from rag_service.api.openai import KnowledgeModel, openai_routes
-from rag_service.api.openai_fields import Conversation
+from rag_service.api.openai.fields import Conversation
+from rag_service.api.openai.routes import KnowledgeModel, openai_routes
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
 from rag_service.query.events import AnswerDelta, AnswerEvent

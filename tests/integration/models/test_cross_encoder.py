@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_service.models.rerank_postprocessor import PostprocessorReranker, cross_encoder
-from rag_service.models.rerankers import Reranker
-from tests.unit.models.hits import make_hit
+from rag_service.models.reranking.postprocessor import PostprocessorReranker, cross_encoder
+from rag_service.models.reranking.rerankers import Reranker
+from tests.unit.models.reranking.hits import make_hit
 
 WORDS = ["the", "contract", "ends", "in", "may", "supplier", "delivers", "parts", "when", "does", "?", "."]
 

@@ -8,9 +8,9 @@ from contextlib import aclosing, suppress
 import pytest
 from ollama import ResponseError
 
-from rag_service.models.line_client import LineClient
-from rag_service.models.ollama import build_client
-from rag_service.models.resilience import is_connection_error, is_timeout, retry_after_of, status_of
+from rag_service.models.servers.line_client import LineClient
+from rag_service.models.servers.ollama import build_client
+from rag_service.models.servers.resilience import is_connection_error, is_timeout, retry_after_of, status_of
 from rag_service.settings import Settings
 from tests.doubles.ollama import CHAT, Break, Hang, OllamaDouble, Say, chat, failure
 

@@ -20,15 +20,15 @@ from rag_service.checks.stores import check_replica
 from rag_service.definitions import load_index
 from rag_service.domain import Filters, Identity
 from rag_service.errors import ConfigurationError, StoreError, UnsafeRoleError
-from rag_service.query.replicated import ReplicatedRetriever
-from rag_service.query.retriever import Retriever
+from rag_service.query.retrieval.replicated import ReplicatedRetriever
+from rag_service.query.retrieval.retriever import Retriever
 from rag_service.settings import Settings
-from rag_service.store.catalogue import remove_document, set_expiry
+from rag_service.store.documents.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
-from rag_service.store.replica import Replica, ReplicaBehindError, replica_conninfo
+from rag_service.store.replication.replica import Replica, ReplicaBehindError, replica_conninfo
+from rag_service.store.search.turns import Turns
 from rag_service.store.session import Database
-from rag_service.store.turns import Turns
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
 

@@ -61,13 +61,13 @@ def start(database_server: EmbeddedServer, ollama: OllamaDouble) -> Iterator[Sta
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of hundredths of a second between tries instead of half seconds."""
-    from rag_service.models import resilience
+    from rag_service.models.servers import resilience
 
     class Quick(resilience.RetryPolicy):
         def __init__(self) -> None:
             super().__init__(first_wait=0.01, jitter=0.0)
 
-    for module in ("rag_service.models.chat", "rag_service.models.embedding_calls"):
+    for module in ("rag_service.models.chat.chat", "rag_service.models.embedding.calls"):
         monkeypatch.setattr(f"{module}.RetryPolicy", Quick)
 
 

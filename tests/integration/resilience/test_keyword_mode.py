@@ -15,7 +15,7 @@ from rag_service.errors import ConfigurationError, DefinitionError
 from rag_service.keyword_app import create_keyword_app
 from rag_service.settings import Settings
 from tests.serving import serving
-from tests.unit.query.test_keyword import ENTRIES, SOMEBODY
+from tests.unit.query.retrieval.test_keyword import ENTRIES, SOMEBODY
 
 CALLER: Identity = SOMEBODY
 

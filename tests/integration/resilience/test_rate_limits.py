@@ -17,11 +17,11 @@ from rag_service.errors import ConfigurationError
 from rag_service.keyword_app import create_keyword_app
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.keys import ALL_SCOPES, create_key
 from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.rate_limits import spend
+from rag_service.store.people.keys import ALL_SCOPES, create_key
+from rag_service.store.people.rate_limits import spend
+from rag_service.store.people.users import create_user
 from rag_service.store.session import Database
-from rag_service.store.users import create_user
 from tests.doubles.ollama import CHAT, OllamaDouble
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document
 from tests.serving import wait_until

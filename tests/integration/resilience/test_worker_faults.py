@@ -14,8 +14,8 @@ import pytest
 from rag_service.domain import ParsedDocument
 from rag_service.errors import EmbeddingError, NotFoundError, StoreError
 from rag_service.ingest import jobs
-from rag_service.store.documents import read_text
-from rag_service.store.uploads import UploadStatus
+from rag_service.store.documents.documents import read_text
+from rag_service.store.documents.uploads import UploadStatus
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import House, house, parse_here, text_file
 from tests.integration.tenancy.killing import chunk_set, kill, make_documents, start_worker, statistics
@@ -115,7 +115,8 @@ async def test_a_wrong_clock_changes_no_lifetime_and_delays_no_job(
 
 def _modules_with_a_clock() -> list[Any]:
     from rag_service.ingest import upkeep
-    from rag_service.store import clock, documents, uploads
+    from rag_service.store import clock
+    from rag_service.store.documents import documents, uploads
 
     return [upkeep, clock, documents, uploads]
 

@@ -16,13 +16,13 @@ from rag_service.errors import EmbeddingError
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.parse import parse
 from rag_service.ingest.pipeline import DocumentInput, Ingestor
-from rag_service.models.embedding_wrapper import embedding_key
+from rag_service.models.embedding.wrapper import embedding_key
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.documents.embedding_cache import purge_embeddings, read_embeddings, write_embeddings
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.embedding_cache import purge_embeddings, read_embeddings, write_embeddings
 from rag_service.store.migrate import LOCAL_ADMIN_ID
+from rag_service.store.people.users import create_user
 from rag_service.store.session import Database
-from rag_service.store.users import create_user
 from tests.conftest import FakeEmbedding
 
 ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)

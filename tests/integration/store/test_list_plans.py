@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 
 from rag_service.bench.explain import Statement, WatchedDatabase
-from rag_service.store.catalogue import list_documents
+from rag_service.store.documents.catalogue import list_documents
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.paging import Slice
 from rag_service.store.session import Database

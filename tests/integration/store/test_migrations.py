@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from rag_service.store import migrate
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
-from rag_service.store.postings import unpack
+from rag_service.store.search.postings import unpack
 
 CORPUS, DOCUMENT = uuid.UUID(int=1), uuid.UUID(int=2)
 

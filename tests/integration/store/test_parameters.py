@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from psycopg.types.json import Json
 
-from rag_service.store.dense import vector_literal
 from rag_service.store.parameters import BigIntegers, HalfVector
+from rag_service.store.search.dense import vector_literal
 from rag_service.store.session import Database
 
 

@@ -12,18 +12,18 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.bench.exact import ExactBM25
 from rag_service.domain import Filters
-from rag_service.store import term_weights
-from rag_service.store.documents import delete_document
-from rag_service.store.lexical import LexicalLeg, Rated
-from rag_service.store.scope import SearchScope, resolve_scope
-from rag_service.store.session import Connection, Database
-from rag_service.store.term_weights import (
+from rag_service.store.documents.documents import delete_document
+from rag_service.store.search import term_weights
+from rag_service.store.search.lexical import LexicalLeg, Rated
+from rag_service.store.search.scope import SearchScope, resolve_scope
+from rag_service.store.search.term_weights import (
     LEAST_CHUNKS,
     QueryTerm,
     WeightedTerms,
     inverse_document_frequency,
     weigh_terms,
 )
+from rag_service.store.session import Connection, Database
 from rag_service.text.words import terms
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 

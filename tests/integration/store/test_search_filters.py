@@ -13,7 +13,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.definitions import load_index
 from rag_service.domain import Filters, Hit, Identity
 from rag_service.errors import InputError, NotFoundError
-from rag_service.query.retriever import Retriever
+from rag_service.query.retrieval.retriever import Retriever
 from rag_service.store.corpora import update_corpus
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.session import Database

@@ -14,9 +14,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.bench.explain import WatchedDatabase, find_seq_scans
 from rag_service.definitions import load_index
 from rag_service.domain import Filters
-from rag_service.query.retriever import Mode, Retriever
+from rag_service.query.retrieval.retriever import Mode, Retriever
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.postings import pack
+from rag_service.store.search.postings import pack
 from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 

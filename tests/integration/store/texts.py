@@ -12,9 +12,17 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
 
 from rag_service.domain import CorpusKind, Identity, Role
-from rag_service.store.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.corpora import create_corpus
-from rag_service.store.documents import NewDocument, store_document
+from rag_service.store.documents.chunks import (
+    CHAR_END,
+    CHAR_START,
+    CHUNK_INDEX,
+    CHUNK_TYPE,
+    CORPUS_ID,
+    DOCUMENT_ID,
+    LANGUAGE,
+)
+from rag_service.store.documents.documents import NewDocument, store_document
 from rag_service.store.migrate import LOCAL_ADMIN_ID
 from rag_service.store.session import Database
 

@@ -16,7 +16,7 @@ from rag_service.domain import Identity
 from rag_service.ingest.jobs import Uploads
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.ingest.stages import EmbeddingModel
-from rag_service.store.originals import DatabaseOriginals
+from rag_service.store.documents.originals import DatabaseOriginals
 from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import INDEX

@@ -25,13 +25,13 @@ from rag_service.ingest.pipeline import DocumentInput
 from rag_service.ingest.stages import EmbeddingModel, Stages
 from rag_service.ingest.worker import Worker, WorkerOptions
 from rag_service.store.corpora import Corpus, create_corpus
-from rag_service.store.dense import search_dense
+from rag_service.store.documents.originals import DatabaseOriginals, OriginalStore
+from rag_service.store.documents.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.hits import read_rows, to_chunks
-from rag_service.store.originals import DatabaseOriginals, OriginalStore
+from rag_service.store.people.users import create_user
+from rag_service.store.search.dense import search_dense
+from rag_service.store.search.hits import read_rows, to_chunks
 from rag_service.store.session import Connection, Database
-from rag_service.store.uploads import Upload, UploadStatus, read_upload
-from rag_service.store.users import create_user
 from tests.conftest import FakeEmbedding, cloned_database
 
 if TYPE_CHECKING:  # processes that tests start and kill load this module, too

@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from rag_service.domain import Identity
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.store.corpora import Corpus
-from rag_service.store.uploads import UploadStatus
+from rag_service.store.documents.uploads import UploadStatus
 from tests.integration.tenancy import worker_process
 from tests.integration.tenancy.conftest import House
 

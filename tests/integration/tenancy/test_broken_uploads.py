@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.api import bodies
+from rag_service.api.wire import bodies
 from rag_service.app import create_app
 from rag_service.domain import ParsedDocument
 from tests.integration.tenancy.conftest import House, parse_here

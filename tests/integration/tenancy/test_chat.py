@@ -16,16 +16,23 @@ from llama_index.core.base.llms.types import ChatMessage
 from rag_service.definitions import load_index
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import ModelError, StoreError
-from rag_service.models.chat import ChatDelta
-from rag_service.models.rerankers import build_reranker
-from rag_service.query.agent_models import AgentModels
-from rag_service.query.chat import AgentChat, ChatParts
+from rag_service.models.chat.chat import ChatDelta
+from rag_service.models.reranking.rerankers import build_reranker
+from rag_service.query.agents.chat import AgentChat, ChatParts
+from rag_service.query.agents.engines import AgentModels
+from rag_service.query.agents.history import Turn, cut_history, lean_on_history, render_history
 from rag_service.query.engine import AnswerEngine
-from rag_service.query.history import Turn, cut_history, lean_on_history, render_history
-from rag_service.query.prompt import load_prompts
-from rag_service.query.retriever import Retriever
+from rag_service.query.prompting.prompt import load_prompts
+from rag_service.query.retrieval.retriever import Retriever
 from rag_service.settings import Settings
-from rag_service.store.agents import Agent, AgentScope, AgentSpec, assign_corpus, create_agent, resolve_agent_scope
+from rag_service.store.people.agents import (
+    Agent,
+    AgentScope,
+    AgentSpec,
+    assign_corpus,
+    create_agent,
+    resolve_agent_scope,
+)
 from rag_service.text.words import terms
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings

@@ -13,7 +13,7 @@ from rag_service.errors import AuthenticationError
 from rag_service.identity import Authenticator, Principal
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.keys import Scope
+from rag_service.store.people.keys import Scope
 from rag_service.store.session import Database
 
 

@@ -17,8 +17,8 @@ from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ConfigurationError, InputError
 from rag_service.identity import Authenticator
 from rag_service.settings import Settings, load_settings
-from rag_service.store.keys import ALL_SCOPES, Scope, create_key, revoke_key
-from rag_service.store.users import create_user, update_user
+from rag_service.store.people.keys import ALL_SCOPES, Scope, create_key, revoke_key
+from rag_service.store.people.users import create_user, update_user
 from tests.integration.tenancy.conftest import ADMIN, House
 
 SECRET = "a secret of thirty-two bytes, at the least"

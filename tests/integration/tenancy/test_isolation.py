@@ -15,7 +15,9 @@ from psycopg import sql
 
 from rag_service.domain import CorpusKind, Filters, Identity, Role
 from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
-from rag_service.store.agents import (
+from rag_service.store.corpora import list_corpora, read_corpus, update_corpus
+from rag_service.store.paging import Slice
+from rag_service.store.people.agents import (
     AgentSpec,
     assign_corpus,
     create_agent,
@@ -24,15 +26,13 @@ from rag_service.store.agents import (
     resolve_agent_scope,
     update_agent,
 )
-from rag_service.store.conversations import add_message, create_conversation, create_project, read_conversation
-from rag_service.store.corpora import list_corpora, read_corpus, update_corpus
-from rag_service.store.dense import vector_literal
-from rag_service.store.feedback import Thumbs, give_feedback, list_feedback
-from rag_service.store.keys import ALL_SCOPES, create_key, list_keys, revoke_key
-from rag_service.store.paging import Slice
-from rag_service.store.scope import resolve_scope
+from rag_service.store.people.conversations import add_message, create_conversation, create_project, read_conversation
+from rag_service.store.people.feedback import Thumbs, give_feedback, list_feedback
+from rag_service.store.people.keys import ALL_SCOPES, create_key, list_keys, revoke_key
+from rag_service.store.people.users import update_user
+from rag_service.store.search.dense import vector_literal
+from rag_service.store.search.scope import resolve_scope
 from rag_service.store.session import Database
-from rag_service.store.users import update_user
 from tests.integration.tenancy.conftest import ADMIN, House, text_file
 
 PEOPLE = 200

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_service.domain import Identity
-from rag_service.store.catalogue import list_documents, remove_document, set_expiry
-from rag_service.store.claims import ClaimLostError, claim_upload
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.catalogue import list_documents, remove_document, set_expiry
+from rag_service.store.documents.claims import ClaimLostError, claim_upload
+from rag_service.store.documents.uploads import Upload
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.paging import Slice
 from rag_service.store.session import Database
-from rag_service.store.uploads import Upload
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import House, text_file
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
-from rag_service.store.catalogue import remove_document
-from rag_service.store.originals import DatabaseOriginals, FilesystemOriginals, OriginalKey, build_originals
+from rag_service.store.documents.catalogue import remove_document
+from rag_service.store.documents.originals import DatabaseOriginals, FilesystemOriginals, OriginalKey, build_originals
 from tests.integration.tenancy.conftest import House, text_file
 
 

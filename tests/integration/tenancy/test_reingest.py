@@ -16,12 +16,12 @@ from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.ingest.pipeline import Ingestor
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.settings import Settings
-from rag_service.store.claims import claim_upload
 from rag_service.store.corpora import Corpus, update_corpus
+from rag_service.store.documents.claims import claim_upload
+from rag_service.store.documents.stale import StaleIndex
+from rag_service.store.documents.uploads import Upload, UploadStatus
+from rag_service.store.people.users import update_user
 from rag_service.store.session import Database
-from rag_service.store.stale import StaleIndex
-from rag_service.store.uploads import Upload, UploadStatus
-from rag_service.store.users import update_user
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, load_indices, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 

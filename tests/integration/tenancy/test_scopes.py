@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rag_service.domain import CorpusKind
-from rag_service.store.agents import AgentSpec, assign_corpus, create_agent
-from rag_service.store.keys import Scope
+from rag_service.store.people.agents import AgentSpec, assign_corpus, create_agent
+from rag_service.store.people.keys import Scope
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import client_of, new_key
 

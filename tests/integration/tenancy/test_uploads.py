@@ -10,12 +10,12 @@ import pytest
 from rag_service.domain import CorpusKind, Filters, ParsedDocument
 from rag_service.errors import ConflictError, EmbeddingError, InputError, NotFoundError, PermissionDeniedError
 from rag_service.ingest.jobs import JobPolicy
-from rag_service.store.catalogue import list_documents, read_document, remove_document, set_expiry
-from rag_service.store.claims import claim_upload, report_progress
 from rag_service.store.corpora import delete_corpus, update_corpus
-from rag_service.store.originals import OriginalKey
+from rag_service.store.documents.catalogue import list_documents, read_document, remove_document, set_expiry
+from rag_service.store.documents.claims import claim_upload, report_progress
+from rag_service.store.documents.originals import OriginalKey
+from rag_service.store.documents.uploads import UploadStatus
 from rag_service.store.paging import Slice
-from rag_service.store.uploads import UploadStatus
 from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
 
 LLAMAS = "Llamas live in the Andes."
@@ -150,7 +150,7 @@ async def test_a_worker_that_lost_its_claim_cannot_write_late(house: House) -> N
         newer = await claim_upload(connection, upload.id)
     assert late is not None
     assert newer is not None
-    from rag_service.store.claims import ClaimLostError
+    from rag_service.store.documents.claims import ClaimLostError
 
     with pytest.raises(ClaimLostError):
         await house.stages().run(late, ana)

@@ -15,8 +15,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.api.answers import answers_route
 from rag_service.api.application import create_litestar
 from rag_service.api.services import Services
-from rag_service.api.tenancy import tenancy_router
-from rag_service.api.tenancy_services import TenancyServices
+from rag_service.api.tenancy.routes import tenancy_router
+from rag_service.api.tenancy.services import TenancyServices
 from rag_service.app import create_app
 from rag_service.components import Components, open_components
 from rag_service.domain import Identity
@@ -24,7 +24,7 @@ from rag_service.errors import NotFoundError
 from rag_service.identity import Authenticator
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.keys import ALL_SCOPES, create_key
+from rag_service.store.people.keys import ALL_SCOPES, create_key
 from tests.integration.tenancy.conftest import INDEX, House, load_indices
 
 SECRET = "a secret of thirty-two bytes, at the least"

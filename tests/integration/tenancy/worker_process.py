@@ -18,7 +18,7 @@ from rag_service.ingest import stages as stages_module
 from rag_service.ingest.parse import parse
 from rag_service.ingest.stages import EmbeddingModel, Stages
 from rag_service.ingest.worker import Worker
-from rag_service.store.originals import DatabaseOriginals
+from rag_service.store.documents.originals import DatabaseOriginals
 from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import INDEX, QUICK

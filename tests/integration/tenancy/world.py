@@ -11,13 +11,13 @@ import jwt
 
 from rag_service.domain import Identity
 from rag_service.ingest.pipeline import DocumentInput
-from rag_service.store.agents import AgentSpec, assign_corpus, create_agent
-from rag_service.store.claims import claim_upload
-from rag_service.store.conversations import add_message, create_conversation, create_project
 from rag_service.store.corpora import Corpus
-from rag_service.store.feedback import Thumbs, give_feedback
-from rag_service.store.keys import Scope, create_key, revoke_key
-from rag_service.store.uploads import Upload
+from rag_service.store.documents.claims import claim_upload
+from rag_service.store.documents.uploads import Upload
+from rag_service.store.people.agents import AgentSpec, assign_corpus, create_agent
+from rag_service.store.people.conversations import add_message, create_conversation, create_project
+from rag_service.store.people.feedback import Thumbs, give_feedback
+from rag_service.store.people.keys import Scope, create_key, revoke_key
 from tests.integration.tenancy.conftest import ADMIN, ADVICE_INDEX, House
 from tests.integration.tenancy.web import SECRET, new_key
 

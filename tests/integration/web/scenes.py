@@ -23,7 +23,7 @@ from rag_service.domain import (
     TokenCount,
 )
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
-from rag_service.query.verify import verify_answer
+from rag_service.query.verification.verify import verify_answer
 from tests.unit.api.samples import Script
 
 CORPUS = UUID(int=11)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rag_service.api.problems import describe
+from rag_service.api.wire.problems import describe
 from rag_service.errors import ConflictError, ContextOverflowError, NotFoundError, RagError
-from rag_service.query.marks import find_marks
+from rag_service.query.verification.marks import find_marks
 from tests.integration.web.browser import Open, Visit, browser, visit
 from tests.integration.web.scenes import Scene
 

@@ -18,7 +18,7 @@ from rag_service.bench.retrieval import Times
 from rag_service.bench.storage import Rate
 from rag_service.cli import main
 from rag_service.definitions import QueryDefinition
-from rag_service.store import dense
+from rag_service.store.search import dense
 from rag_service.store.session import SETTINGS
 from tests.documents import GUIDES
 

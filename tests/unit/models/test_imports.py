@@ -11,13 +11,13 @@ def test_importing_and_building_models_loads_neither_torch_nor_transformers() ->
     code = """
         import importlib, pkgutil, sys
         import rag_service.models
-        for module in pkgutil.iter_modules(rag_service.models.__path__, "rag_service.models."):
+        for module in pkgutil.walk_packages(rag_service.models.__path__, "rag_service.models."):
             if not module.name.endswith(".openai_like"):  # needs the extra `openai`
                 importlib.import_module(module.name)
         from llama_index.core.llms import MockLLM
-        from rag_service.models.chat import build_chat
-        from rag_service.models.embeddings import build_embedding
-        from rag_service.models.rerankers import build_reranker
+        from rag_service.models.chat.chat import build_chat
+        from rag_service.models.embedding.embeddings import build_embedding
+        from rag_service.models.reranking.rerankers import build_reranker
         from rag_service.settings import Settings
         for strategy in ("none", "heuristic", "sbert"):
             settings = Settings(rerank_strategy=strategy)

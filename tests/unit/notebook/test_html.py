@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_service.api.presenters import present_answer, present_passage
-from rag_service.api.schemas import AnswerBody, PassageBody
+from rag_service.api.wire.presenters import present_answer, present_passage
+from rag_service.api.wire.schemas import AnswerBody, PassageBody
 from rag_service.notebook import CitedAnswer, IngestedFile, IngestReport, Passages, line_plot, table
 from rag_service.notebook.html import highlight
 from rag_service.text.words import terms

@@ -9,7 +9,7 @@ import pytest
 from rag_service.domain import CitationStatus, Hit
 from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.query.events import AnswerDelta, CitationChecked
-from tests.unit.query.answers import make_hit
+from tests.unit.query.verification.answers import make_hit
 
 NOTICE = "[A sentence was left out because no document supports it.]"
 REFUSAL = "The documents do not answer this question."

@@ -9,7 +9,7 @@ import pytest
 from rag_service.definitions import QueryDefinition
 from rag_service.domain import Confidence, Decision, Hit, Scores
 from rag_service.query.confidence import decide, rate_confidence
-from tests.unit.query.answers import make_hit
+from tests.unit.query.verification.answers import make_hit
 
 TIERED = QueryDefinition(tiers={"critical": ("business_rules",)})
 

@@ -1,5 +1,5 @@
 -- Each corpus counts the changes of what a search finds in it. A read replica that shows at least the count
--- of the primary shows at least its content (store/replica.py). Changes of a corpus queue at its row here
+-- of the primary shows at least its content (store/replication/replica.py). Changes of a corpus queue at its row here
 -- until they are committed, so that a count stands for all changes before it.
 
 ALTER TABLE rag.corpus_statistics ADD COLUMN version bigint NOT NULL DEFAULT 0;

@@ -1,0 +1,94 @@
+"""Errors in the shape of the OpenAI API: `{"error": {message, type, param, code}}`.
+
+https://platform.openai.com/docs/guides/error-codes; the official clients turn the status into an
+exception and read message, param and code from the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi import ResponseSpec
+
+from rag_service.api.openai.schemas import ErrorBody, ErrorDetail
+from rag_service.api.wire.problems import Problem, report
+from rag_service.errors import NotFoundError
+
+_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_CODES: Mapping[str, str] = {"not_authenticated": "invalid_api_key"}  # ours → the name that clients look for
+_MEANING = {
+    400: "The request is wrong, or asks for what is not supported; `param` names the field.",
+    401: "No valid key or token.",
+    404: "There is no such model.",
+    413: "Too large.",
+    415: "Wrong content type.",
+    500: "A model or the database failed; `code` tells which.",
+    503: "Busy; `Retry-After` tells when to try again.",
+}
+
+
+class UnknownModelError(NotFoundError):
+    """No model of this id, or none that the caller may use."""
+
+    code = "model_not_found"
+    help = "GET /v1/models lists the ids."
+
+    def __init__(self, model_id: str):
+        super().__init__(f"The model {model_id[:100]!r} does not exist, or you may not use it.", field="model")
+
+
+class UnknownAddressError(NotFoundError):
+    """A part of that API which this service does not have."""
+
+    code = "unknown_url"
+    help = "There are POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id}."
+
+    def __init__(self, method: str, path: str):
+        super().__init__(f"{method} {path[:100]} is not served here.")
+
+
+def errors(*statuses: int) -> dict[int, ResponseSpec]:
+    """The error replies of a route, for its description."""
+    return {
+        status: ResponseSpec(ErrorBody, generate_examples=False, description=_MEANING[status]) for status in statuses
+    }
+
+
+def present_error(problem: Problem) -> ErrorBody:
+    """A problem in that API's shape. The message holds what to do as well: clients show nothing else."""
+    server_side = "server_error" if problem.status >= 500 else "invalid_request_error"
+    return ErrorBody(
+        error=ErrorDetail(
+            message=f"{problem.detail} {problem.help}",
+            type=_TYPES.get(problem.status, server_side),
+            param=problem.errors[0].field if problem.errors else None,
+            code=_CODES.get(problem.code, problem.code),
+        )
+    )
+
+
+def error_response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> Response[ErrorBody]:
+    """The reply that carries an error. The clients try again by themselves, as `Retry-After` says."""
+    extra = dict(headers or {})
+    if problem.retry_after is not None:
+        extra["Retry-After"] = str(problem.retry_after)
+    if problem.status == 401:
+        extra["WWW-Authenticate"] = "Bearer"
+    return Response(present_error(problem), status_code=problem.status, media_type="application/json", headers=extra)
+
+
+def error_event(problem: Problem) -> bytes:
+    """The event that ends a stream which fails midway."""
+    return b"data: " + msgspec.json.encode(present_error(problem)) + b"\n\n"
+
+
+def handle_openai_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
+    """Litestar exception handler for everything below /v1."""
+    headers = {}
+    if isinstance(error, HTTPException) and "allow" in (error.headers or {}):
+        headers["Allow"] = (error.headers or {})["allow"]
+    return error_response(report(error), headers=headers)

@@ -1,0 +1,194 @@
+"""The shapes of the OpenAI-compatible API: requirement F4.
+
+They follow https://platform.openai.com/docs/api-reference/chat (snake_case). What we add stands in
+fields of its own, `citations` and `rag`, in the camelCase of the rest of our API; the official
+clients hand such fields through.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from rag_service.api.wire.schemas import CitationBody
+
+# -- requests
+
+
+class ContentPart(Struct, kw_only=True, frozen=True):
+    """A piece of a message. Only `text` is understood."""
+
+    type: str
+    text: str = ""
+
+
+class ChatMessage(Struct, kw_only=True, frozen=True):
+    """A message of the conversation. Further fields, such as our own `citations` sent back, are passed over."""
+
+    role: Annotated[str, Meta(description="`user` or `assistant`.")]
+    content: str | list[ContentPart] | None = None
+    tool_calls: list[Any] | None = None
+
+
+class StreamOptions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """What a stream holds besides the answer."""
+
+    include_usage: Annotated[bool, Meta(description="Add a last chunk with the token counts.")] = False
+    include_obfuscation: bool | None = None
+
+
+class ChatCompletionRequest(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A conversation whose last message is a question to the documents.
+
+    `model`, `messages`, `stream` and `stream_options` rule the reply. Of the other fields of that API, those
+    that change nothing are accepted, and those that ask for something else are refused by name; what each may
+    hold stands in `openai_fields`.
+    """
+
+    model: Annotated[str, Meta(description="`rag-service`, or an agent's id from GET /v1/models.")]
+    messages: Annotated[list[ChatMessage], Meta(description="The last one is the question.")]
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    # Sampling: accepted where they ask for what the service does anyway.
+    temperature: float | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    # Labels of the caller's own, without effect.
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
+    service_tier: str | None = None
+    # Not supported: refused unless they hold a value that changes nothing.
+    audio: Any = None
+    frequency_penalty: Any = None
+    function_call: Any = None
+    functions: Any = None
+    logit_bias: Any = None
+    logprobs: Any = None
+    modalities: Any = None
+    moderation: Any = None
+    n: Any = None
+    parallel_tool_calls: Any = None
+    prediction: Any = None
+    presence_penalty: Any = None
+    reasoning_effort: Any = None
+    response_format: Any = None
+    seed: Any = None
+    stop: Any = None
+    store: Any = None
+    tool_choice: Any = None
+    tools: Any = None
+    top_logprobs: Any = None
+    top_p: Any = None
+    verbosity: Any = None
+    web_search_options: Any = None
+
+
+# -- replies
+
+
+class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What this API has no field for."""
+
+    answer_id: Annotated[UUID, Meta(description="For GET /api/v1/answers/{id}.")]
+    decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
+    confidence: Annotated[float, Meta(description="0 to 1.")]
+    language: Annotated[str, Meta(description="Of the answer, ISO 639-1.")]
+
+
+class Usage(Struct, kw_only=True, frozen=True):
+    """Token counts; the model's own where it tells them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionMessage(Struct, kw_only=True, frozen=True):
+    """The answer."""
+
+    content: Annotated[str, Meta(description="Markdown with marks such as [C1], each resolved in `citations`.")]
+    citations: Annotated[list[CitationBody], Meta(description="Extension: every mark, resolved and checked.")]
+    role: str = "assistant"
+    refusal: None = None
+
+
+class Choice(Struct, kw_only=True, frozen=True):
+    message: CompletionMessage
+    index: int = 0
+    finish_reason: str = "stop"
+    logprobs: None = None
+
+
+class ChatCompletion(Struct, kw_only=True, frozen=True):
+    """A whole answer."""
+
+    id: str
+    created: Annotated[int, Meta(description="Unix time in seconds.")]
+    model: str
+    choices: list[Choice]
+    usage: Usage
+    rag: RagBody
+    object: str = "chat.completion"
+
+
+class Delta(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A piece of the answer. `citations` stands in the last one only."""
+
+    role: str | None = None
+    content: str | None = None
+    citations: list[CitationBody] | None = None
+
+
+class ChunkChoice(Struct, kw_only=True, frozen=True):
+    delta: Delta
+    finish_reason: str | None = None
+    index: int = 0
+    logprobs: None = None
+
+
+class ChatCompletionChunk(Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """An event of a streamed answer; the stream ends with `data: [DONE]`.
+
+    `citations` and `rag` stand in the chunk with `finish_reason` and, where `include_usage` asks for it, in
+    the chunk after it, which has the usage and no choices: they are always in the last chunk.
+    """
+
+    id: str
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    object: str  # no default: it must not be left out
+    usage: Usage | None = None
+    citations: list[CitationBody] | None = None
+    rag: RagBody | None = None
+
+
+class ModelBody(Struct, kw_only=True, frozen=True):
+    id: str
+    created: Annotated[int, Meta(description="Unix time in seconds.")]
+    owned_by: str
+    object: str = "model"
+
+
+class ModelList(Struct, kw_only=True, frozen=True):
+    data: list[ModelBody]
+    object: str = "list"
+
+
+class ErrorDetail(Struct, kw_only=True, frozen=True):
+    """What went wrong, in that API's words."""
+
+    message: str
+    type: Annotated[str, Meta(description="invalid_request_error, authentication_error, …, server_error.")]
+    param: Annotated[str | None, Meta(description="The field at fault.")]
+    code: Annotated[str | None, Meta(description="Stable; the code of our own problems, or that API's.")]
+
+
+class ErrorBody(Struct, kw_only=True, frozen=True):
+    error: ErrorDetail

@@ -1,0 +1,1 @@
+"""One call that streams an answer from any LlamaIndex LLM, in time."""

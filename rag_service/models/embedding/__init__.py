@@ -1,0 +1,1 @@
+"""Embedding models: packaged, on servers, and what is wrapped around each."""

@@ -1,0 +1,263 @@
+"""all-MiniLM-L6-v2 from the packaged wheel: embeddings without a model server or a download.
+
+The model reads 256 word pieces and drops the rest of a text in silence. A longer text is therefore
+read in windows, and its vector is the normalised mean of the windows' vectors. `WINDOW` says what
+that gives and costs.
+
+It is an English model: in other languages the lexical leg of the search must carry the weight.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+
+from rag_service.errors import EmbeddingError, RagError
+from rag_service.models.embedding.minilm_weights import MODEL_NAME, checked_folder
+from rag_service.models.embedding.urgency import is_awaited
+from rag_service.models.torch_runtime import cores
+from rag_service.models.worker import ModelThreads
+
+DIMENSION = 384
+
+# Word pieces of a window, and of two neighbours in common. The model could read 254, but it was
+# trained on 128. The choice gives 0.004 in English paragraphs for a lot elsewhere. Measured on XQuAD,
+# 1,190 questions each, MRR of the vectors alone on paragraphs | on passages of four paragraphs (403
+# word pieces in English, 695 in Spanish):
+#   cut at 254 without a word          en 0.928 | 0.783    es 0.594 | 0.471
+#   mean of windows of 250, overlap 32 en 0.929 | 0.879    es 0.603 | 0.626
+#   mean of windows of 128, overlap 16 en 0.924 | 0.880    es 0.625 | 0.655
+#   mean of windows of 64, overlap 8   en 0.915 | 0.884    es 0.646 | 0.667
+# Short windows cost no more: the English paragraphs went through at 29 a second cut and 30 in windows.
+# A text that is longer costs in proportion. (The best window alone would find more, 0.964 | 0.774 on
+# the long passages with windows of 64, but needs a vector for each window in the store.)
+WINDOW = 128
+OVERLAP = 16
+
+# Windows encoded in one go, and what a question waits for at most while documents are embedded.
+# On two cores with other work a question then takes 145 ms (median), with 8 windows 400 ms; on quiet
+# ones 4 and 8 embed alike, 30.1 and 30.8 texts of 215 word pieces a second.
+SUB_BATCH = 4
+
+FloatMatrix = npt.NDArray[np.float32]  # one row per text or window
+Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
+Precision = Literal["auto", "float32", "bfloat16", "int8"]  # as RAG_EMBEDDING_PRECISION
+
+
+class Engine(Protocol):
+    """The loaded model."""
+
+    def offsets(self, text: str) -> Offsets:
+        """Where each word piece of a text begins and ends."""
+        ...
+
+    def encode(self, texts: Sequence[str], *, threads: int) -> FloatMatrix:
+        """One row of length 1 per text, of which 256 word pieces are read; computed by so many threads."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Window:
+    passage: int  # index of the text that it is cut from
+    text: str
+    tokens: int
+
+
+class MiniLMEmbedding(BaseEmbedding):
+    """LlamaIndex embedding of 384 dimensions, every vector of length 1.
+
+    Nothing is loaded before the first use or `warm_up`; then the model is loaded once. Questions and what
+    `somebody_waits` for overtake other passages. Failures are EmbeddingError, a missing or altered package
+    ConfigurationError.
+
+    On torch there are as many streams of passages as cores, each on one of them: two threads that share every
+    product of a small model wait for each other most of the time. On two cores two streams embed 1.3 times as many
+    windows as one with two threads, and more where other work wants a core. A question is computed by all cores.
+    """
+
+    _threads: ModelThreads = PrivateAttr()
+    _precision: Precision = PrivateAttr()
+    _loading: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _engine: Engine | None = PrivateAttr(default=None)  # once loaded
+
+    def __init__(self, *, embed_batch_size: int = 32, precision: Precision = "auto"):
+        """
+        Args:
+            embed_batch_size: texts that LlamaIndex hands over in one call.
+            precision: of the model's products. Vectors of different ones may be compared: their cosine with
+                those of float32 is 0.9999 for bfloat16 and 0.99 for int8.
+        """
+        super().__init__(model_name=MODEL_NAME, embed_batch_size=embed_batch_size)
+        self._precision = precision
+        # ONNX Runtime has threads of its own, for all who call it.
+        self._threads = ModelThreads("minilm", count=1 if precision == "int8" else cores())
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "MiniLMEmbedding"
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return DIMENSION
+
+    async def warm_up(self) -> None:
+        """Load the model now: some seconds, most of them the import of torch."""
+        await self._embed(["warm up"], urgent=True)
+
+    async def aclose(self) -> None:
+        """End the model's threads after the work that is queued."""
+        self._threads.stop()
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return (await self._embed([query], urgent=True))[0]
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return (await self._embed([text]))[0]
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await self._embed(texts)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._embed_now([query], urgent=True)[0]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._embed_now([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._embed_now(texts)
+
+    async def _embed(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
+        """Vectors in the order of the texts. Between two sub-batches other callers get their turn."""
+        if not texts:
+            return []
+        urgent = urgent or is_awaited()
+        with _as_embedding_error():
+            if urgent and len(texts) == 1:  # in one job: each waits for a thread to end what it is at
+                return await self._threads.run(partial(self._encode_alone, texts[0]), urgent=True)
+            windows = await self._threads.run(partial(self._cut, texts), urgent=urgent)
+            return _join(windows, await self._encode_all(windows, urgent=urgent), len(texts))
+
+    async def _encode_all(self, windows: Sequence[_Window], *, urgent: bool) -> list[FloatMatrix]:
+        """Rows of sub-batches in order; one of them waits while every thread has one."""
+        parts: list[FloatMatrix] = []
+        queued: deque[asyncio.Future[FloatMatrix]] = deque()
+        try:
+            for batch in _batches(windows):
+                if len(queued) > self._threads.count:
+                    parts.append(await queued.popleft())
+                job = partial(self._encode, batch)
+                queued.append(asyncio.wrap_future(self._threads.submit(job, urgent=urgent)))
+            while queued:
+                parts.append(await queued.popleft())
+        finally:
+            for future in queued:
+                future.cancel()
+        return parts
+
+    def _embed_now(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
+        """For LlamaIndex code that is not async (a notebook)."""
+        if not texts:
+            return []
+        with _as_embedding_error():
+            if urgent and len(texts) == 1:
+                return self._threads.submit(partial(self._encode_alone, texts[0]), urgent=True).result()
+            windows = self._threads.submit(partial(self._cut, texts), urgent=urgent).result()
+            parts = [self._threads.submit(partial(self._encode, batch), urgent=urgent) for batch in _batches(windows)]
+            return _join(windows, [part.result() for part in parts], len(texts))
+
+    # -- below: in one of the model's threads
+
+    def _loaded(self) -> Engine:
+        with self._loading:
+            if self._engine is None:
+                self._engine = load_engine(self._precision)
+            return self._engine
+
+    def _cut(self, texts: Sequence[str]) -> list[_Window]:
+        """The windows of all texts, shortest first, so that a sub-batch holds little padding."""
+        offsets = self._loaded().offsets
+        windows = [window for i, text in enumerate(texts) for window in cut_windows(offsets, text, passage=i)]
+        return sorted(windows, key=lambda window: window.tokens)
+
+    def _encode(self, windows: Sequence[_Window], *, threads: int = 1) -> FloatMatrix:
+        """One row of length 1 per window."""
+        if self._threads.count == 1:
+            threads = cores()
+        return self._loaded().encode([window.text for window in windows], threads=threads)
+
+    def _encode_alone(self, text: str) -> list[list[float]]:
+        """The vector of one text, computed by all cores."""
+        windows = self._cut([text])
+        return _join(windows, [self._encode(batch, threads=cores()) for batch in _batches(windows)], 1)
+
+
+@contextmanager
+def _as_embedding_error() -> Iterator[None]:
+    try:
+        yield
+    except RagError:
+        raise
+    except Exception as error:
+        raise EmbeddingError("The embedding model failed.") from error
+
+
+def _batches(windows: Sequence[_Window]) -> Iterator[Sequence[_Window]]:
+    for start in range(0, len(windows), SUB_BATCH):
+        yield windows[start : start + SUB_BATCH]
+
+
+def _join(windows: Sequence[_Window], parts: Sequence[FloatMatrix], count: int) -> list[list[float]]:
+    """One vector per text: the mean of its windows' vectors, brought to length 1."""
+    vectors = np.zeros((count, DIMENSION), dtype=np.float32)
+    np.add.at(vectors, [window.passage for window in windows], np.concatenate(parts))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    joined: list[list[float]] = vectors.tolist()
+    return joined
+
+
+def cut_windows(find_offsets: Callable[[str], Offsets], text: str, *, passage: int = 0) -> list[_Window]:
+    """The text itself if it fits one window, else overlapping windows of nearly equal length.
+
+    Equal lengths make the mean weigh every part of the text alike.
+    """
+    offsets = find_offsets(text)
+    total = len(offsets)
+    if total <= WINDOW:
+        return [_Window(passage=passage, text=text, tokens=total)]
+    count = math.ceil((total - OVERLAP) / (WINDOW - OVERLAP))
+    length = math.ceil((total + (count - 1) * OVERLAP) / count)
+    starts = [round(i * (total - length) / (count - 1)) for i in range(count)]
+    return [
+        _Window(passage=passage, text=text[offsets[start][0] : offsets[start + length - 1][1]], tokens=length)
+        for start in starts
+    ]
+
+
+def load_engine(precision: Precision) -> Engine:
+    """Check the weights and load them. Blocks for a second, where torch has to be imported for several.
+
+    Raises:
+        ConfigurationError: an extra is not installed, or its weights are not the known ones.
+    """
+    folder = checked_folder()
+    # Imported here, so that nothing heavy is before there is need.
+    if precision == "int8":
+        from rag_service.models.embedding.minilm_int8 import Int8Engine
+
+        return Int8Engine(folder, threads=cores())
+    from rag_service.models.embedding.minilm_torch import TorchEngine
+
+    return TorchEngine(folder, precision=precision)

@@ -1,0 +1,1 @@
+"""Servers of models: their clients, and what every call to one shares."""

@@ -1,0 +1,1 @@
+"""Structured answers over a governed knowledge base: required data, drafted responses, their check."""

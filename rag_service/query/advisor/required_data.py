@@ -1,0 +1,103 @@
+"""The data that a procedure needs, from the declared table of its article (requirement B1).
+
+The "Required data" section holds a Markdown table with the columns Field, Group, Description, Why needed,
+Type and Required, named in English, Spanish or French, in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from rag_service.domain import Hit
+from rag_service.query.advisor.schema import DataType, RequiredField
+from rag_service.text.words import fold, terms, words
+
+REQUIRED_DATA_TYPE = "required_data"
+
+_COLUMNS: Mapping[str, frozenset[str]] = {
+    "field": frozenset({"field", "campo", "champ", "name", "nombre", "nom", "data", "dato", "donnee"}),
+    "group": frozenset({"group", "grupo", "groupe"}),
+    "description": frozenset({"description", "descripcion"}),
+    "why": frozenset({"why needed", "why", "por que", "por que se necesita", "motivo", "pourquoi", "motif"}),
+    "type": frozenset({"type", "data type", "tipo", "tipo de dato", "type de donnee"}),
+    "required": frozenset({"required", "obligatorio", "requerido", "obligatoire", "requis"}),
+}
+_TYPES: Mapping[str, DataType] = {
+    "text": "text", "texto": "text", "texte": "text", "string": "text",
+    "currency": "currency", "money": "currency", "amount": "currency", "moneda": "currency", "importe": "currency",
+    "monnaie": "currency", "montant": "currency",
+    "date": "date", "fecha": "date",
+    "boolean": "boolean", "bool": "boolean", "yes/no": "boolean", "si/no": "boolean", "oui/non": "boolean",
+    "booleano": "boolean", "booleen": "boolean",
+    "number": "number", "integer": "number", "numero": "number", "nombre": "number", "entier": "number",
+}  # fmt: skip
+_YES = frozenset({"yes", "y", "true", "si", "oui", "x", "✓", "✔", "required", "obligatorio", "obligatoire"})
+_CELL = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"^[\s|:-]+$")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def read_required_fields(hits: Iterable[Hit]) -> tuple[RequiredField, ...]:
+    """The rows of the tables in the `required_data` chunks, in the order of the document, each field once."""
+    chunks = [hit.chunk for hit in hits if hit.chunk.type == REQUIRED_DATA_TYPE]
+    found: dict[tuple[str, str], RequiredField] = {}
+    columns: Sequence[str | None] = ()
+    for chunk in sorted(chunks, key=lambda chunk: (str(chunk.document.id), chunk.index)):
+        for cells in _rows(chunk.text):
+            header = [_column(cell) for cell in cells]
+            if "field" in header and len(cells) > 1 and sum(name is not None for name in header) > 1:
+                columns = header
+            elif columns and (field := _read_row(dict(zip(columns, cells, strict=False)))):
+                found.setdefault((field.group, fold(field.field)), field)
+    return tuple(found.values())
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    for line in text.splitlines():
+        if line.lstrip().startswith("|") and not _RULE.match(line):
+            yield [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().strip("|"))]
+
+
+def _column(cell: str) -> str | None:
+    name = " ".join(fold(cell).replace("*", "").strip(" ?¿").split())
+    return next((column for column, names in _COLUMNS.items() if name in names), None)
+
+
+def _read_row(row: Mapping[str | None, str]) -> RequiredField | None:
+    name = row.get("field", "").strip("*_` ")
+    if not name:
+        return None
+    group: Literal["participant", "plan"] = "plan" if fold(row.get("group", "")).startswith("plan") else "participant"
+    return RequiredField(
+        field=name,
+        group=group,
+        description=row.get("description", ""),
+        why_needed=row.get("why", ""),
+        data_type=_TYPES.get(fold(row.get("type", "")).strip(), "text"),
+        required=fold(row.get("required", "yes")).strip() in _YES,
+    )
+
+
+def find_missing(fields: Sequence[RequiredField], collected: Mapping[str, Any]) -> tuple[RequiredField, ...]:
+    """The required fields without a value in the collected data.
+
+    Names are compared by their words, so that "Vested balance", "vestedBalance" and "vested_balance" are
+    one; groups such as `participantData` may nest. Null and blank values count as missing; false and 0 do not.
+    """
+    given = {_key(name) for name in _named_values(collected)}
+    return tuple(field for field in fields if field.required and _key(field.field) not in given)
+
+
+def _named_values(collected: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in collected.items():
+        if isinstance(value, Mapping):
+            yield from _named_values(value)
+        if value is not None and not (isinstance(value, str | list | dict) and not value) and str(value).strip():
+            yield name
+
+
+def _key(name: str) -> tuple[str, ...]:
+    plain = _CAMEL.sub(" ", name).replace("_", " ").replace("-", " ")
+    return tuple((terms(word, "en") or [word])[0] for word in words(plain))

@@ -1,0 +1,1 @@
+"""Conversations: agents with their own models and limits, over what was said before."""

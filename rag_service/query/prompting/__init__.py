@@ -1,0 +1,1 @@
+"""What goes to a model: templates, and passages packed to its window."""

@@ -1,0 +1,108 @@
+"""The prompt of an answer: what goes to the model, packed to its window, with all that is needed afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+
+from rag_service.domain import AnswerQuery, Hit
+from rag_service.models.extractive.grounded_message import Evidence, GroundedMessage
+from rag_service.query.guards.orders import without_orders
+from rag_service.query.prompting.blocks import in_blocks, render_blocks
+from rag_service.query.prompting.budget import PackedContext, count_rendered, fit_prompt, pack_context, prompt_limit
+from rag_service.query.prompting.prompt import Prompts, new_boundary
+from rag_service.query.retrieval.retriever import Retrieval
+from rag_service.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompted:
+    """A prompt ready to be sent."""
+
+    messages: Sequence[ChatMessage]
+    context: PackedContext
+    tokens: int  # our count of the whole prompt
+    refusal: str  # what the model is told to say when nothing answers
+    warning: str  # that the documents do not mention what the question names; empty where they do
+    secret: str  # what the answer must not repeat
+
+
+def write_prompt(
+    query: AnswerQuery,
+    retrieval: Retrieval,
+    sources: Sequence[Hit],
+    *,
+    prompts: Prompts,
+    settings: Settings,
+    window: int,
+) -> Prompted:
+    """The prompt of a question over its sources, best first.
+
+    Args:
+        query: what is asked, with its history and instructions.
+        retrieval: decides language and template.
+        sources: as many of them go in whole as there is room for.
+        prompts: templates and messages.
+        settings: limits and switches.
+        window: tokens that prompt and answer share.
+
+    Raises:
+        ContextOverflowError: question and instructions alone fill the window.
+    """
+    language = retrieval.plan.language
+    name = query.prompt or (retrieval.index.query.prompt if settings.grounded_prompting else "classic")
+    template = prompts.template(name, language)
+    boundary = new_boundary()
+    refusal = prompts.message("refusal", language)
+    values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
+    values |= {"history": query.history, "instructions": query.instructions}
+    context = pack_context(
+        sources,
+        window=window,
+        answer_tokens=settings.max_tokens,
+        other_tokens=sum(count_rendered(part, boundary) for part in template.render(values)),
+        most_tokens=settings.context_max_tokens,
+        most_chunks=settings.max_chunks_in_prompt,
+        boundary=boundary,
+    )
+    personal = query.personal_corpora
+    fitted = fit_prompt(
+        replace(context, hits=in_blocks(context.hits, personal)),
+        lambda hits: template.render({**values, "context": render_blocks(hits, boundary, personal)}),
+        limit=prompt_limit(window, settings.max_tokens),
+        boundary=boundary,
+    )
+    context, (system, user) = fitted.context, fitted.texts
+    warning = warn_of_absent(retrieval, prompts)
+    evidence = Evidence(
+        question=query.question,
+        language=language,
+        hits=_quotable(context.hits) if settings.chat_provider == "extractive" else context.hits,
+        weights=retrieval.weights,
+        equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
+        refusal=refusal,
+        warning=warning,
+    )
+    return Prompted(
+        messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), GroundedMessage.with_evidence(user, evidence)],
+        context=context,
+        tokens=fitted.tokens,
+        refusal=refusal,
+        warning=warning,
+        secret=template.render({**values, "refusal": "", "question": ""})[0],
+    )
+
+
+def _quotable(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """What the answerer without a model may quote: what documents order a model to do answers nobody's question."""
+    return tuple(without_orders(hit) for hit in hits)
+
+
+def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
+    """That the documents do not mention what the question names; empty where they do."""
+    if not retrieval.absent:
+        return ""
+    names = ", ".join(f"“{name}”" for name in retrieval.absent)
+    return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)

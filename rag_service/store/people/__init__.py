@@ -1,0 +1,1 @@
+"""Users with their keys, quotas, agents, conversations, answers and feedback."""

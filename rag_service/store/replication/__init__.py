@@ -1,0 +1,1 @@
+"""Searches on a read replica that shows all that the primary does."""

@@ -1,0 +1,305 @@
+"""Search on a read replica: a hot standby that streams from the primary.
+
+Every transaction there must show the position (store/replication/position.py) at which the primary was when the search
+began; it is given some hundredths of a second to get there, and else the search goes to the primary. The
+position is compared on the connection that then searches: behind one address there may be several replicas.
+
+A replica that fails is left alone for a while, and one that is not what it should be until it is. Nothing but
+searches goes there; without the primary there is no position, and thus no search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+import structlog
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from rag_service.domain import Identity
+from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
+from rag_service.store.replication.hanging import await_server, put_down
+from rag_service.store.replication.position import Position, read_position
+from rag_service.store.search.turns import Turns
+from rag_service.store.session import Connection, Database
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+SETTING = "RAG_DATABASE_REPLICA_URL"
+CONNECT_SECONDS = 1.0  # for a connection to a replica, at most: there is another place to search
+PATIENCE = 0.05  # seconds that a search waits for the replica to get where the primary is
+_POLL = 0.004  # seconds between two looks
+_IMPATIENT = 1.0  # seconds after a wait in vain during which nobody waits again
+_LAG_PATIENCE = 0.2  # seconds in which a replica that does not lag gets where the primary was
+_CLOCKS_APART = 2.0  # seconds; expiry is judged by the clock of the server that searches
+
+# Without these the kernel keeps a connection to a machine that vanished for up to two hours.
+_TCP = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+
+_SERVER = """SELECT (SELECT system_identifier FROM pg_control_system()),
+        (SELECT oid FROM pg_database WHERE datname = current_database()),
+        pg_is_in_recovery(), extract(epoch FROM clock_timestamp())::float8"""
+_LAG = """SELECT greatest(pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn()), 0)::bigint,
+        extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
+
+
+class ReplicaBehindError(Exception):
+    """The replica does not show yet what the primary does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lag:
+    """How far a replica is behind."""
+
+    bytes: int  # of write-ahead log
+    seconds: float | None  # since the last transaction that it has replayed was committed; None: none was yet
+
+    def __str__(self) -> str:
+        return f"{self.bytes} bytes" + ("" if self.seconds is None else f", {self.seconds:.1f} s") + " behind"
+
+
+def replica_conninfo(url: str) -> str:
+    """The connection string as given, with limits on how long a lost connection goes unnoticed.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise ConfigurationError(f"{SETTING} is no connection string.", field=SETTING) from error
+    return make_conninfo(url, **{key: value for key, value in _TCP.items() if key not in given})
+
+
+class Replica:
+    """A replica beside its primary, watched from `open` to `close`."""
+
+    def __init__(
+        self,
+        primary: Database,
+        standby: Database,
+        *,
+        pause: float,
+        timeout: float,
+        patience: float = PATIENCE,
+        turns: Turns | None = None,
+    ):
+        """
+        Args:
+            primary: open; asked for positions.
+            standby: of the replica; opened and closed here.
+            pause: seconds that a replica is left alone after a failure, and between two looks at a good one.
+            timeout: seconds after which a transaction on the replica that has not ended is given up.
+            patience: seconds that a search waits for the replica to catch up.
+            turns: of searches at the primary, which requests for a position take, too; None: all at once.
+        """
+        self._primary = primary
+        self._standby = standby
+        self._pause = pause
+        self._timeout = timeout
+        self._patience = patience
+        self._turns = turns
+        self._up = False
+        self._error: RagError = StoreError("The replica has not been looked at yet.")  # why it is not up
+        self._failed = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
+        self._impatient_until = float("-inf")
+
+    @property
+    def up(self) -> bool:
+        """Whether searches may try it now."""
+        return self._up
+
+    async def open(self) -> None:
+        """Open the pool and begin to watch; the replica is used from its first good look on."""
+        await self._standby.open()
+        self._watcher = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        self._up = False
+        if self._watcher is not None:
+            await put_down(self._watcher)
+        await self._standby.close()
+
+    async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:
+        """Where the primary is now, for what the identity may read in these corpora (none: in all).
+
+        Raises:
+            StoreError: the primary cannot be reached.
+        """
+        turn = nullcontext() if self._turns is None else self._turns.take()
+        async with turn, self._primary.transaction(identity) as connection:
+            return await read_position(connection, corpus_ids)
+
+    def at(self, position: Position) -> ReplicaAt:
+        """The replica for one search; every transaction on it sees the position or something later."""
+        return ReplicaAt(self, self._standby, position)
+
+    async def wait_for(self, position: Position, connection: Connection) -> None:
+        """Wait until a connection of the replica shows a position.
+
+        Raises:
+            ReplicaBehindError: it does not, and was given its time.
+        """
+        deadline = time.monotonic() + self._patience
+        while not await position.is_shown_on(connection):
+            now = time.monotonic()
+            if now < self._impatient_until:
+                raise ReplicaBehindError
+            if now >= deadline:
+                self._impatient_until = now + _IMPATIENT
+                raise ReplicaBehindError
+            await asyncio.sleep(_POLL)
+
+    async def run(self, search: Coroutine[Any, Any, T], view: ReplicaAt) -> T:
+        """Await a search on the replica, but no replica that stands still.
+
+        Raises:
+            StoreError: a transaction took longer than `timeout`.
+        """
+        return await await_server(search, limit=self._timeout, waited=lambda: view.busy_seconds)
+
+    def leave_alone(self, error: RagError) -> None:
+        """Have nobody try the replica for a while, after an error of a search on it.
+
+        A search that was in the way of replay, and therefore ended by the replica, is no reason.
+        """
+        if _was_in_the_way(error):
+            return
+        self._give_up(error)
+        self._failed.set()
+
+    async def check(self) -> None:
+        """Make sure that it may serve searches.
+
+        Raises:
+            StoreError: it or the primary cannot be reached, or its schema is not current.
+            ConfigurationError: it is no replica of this primary, its clock is wrong, or row-level security
+                would not hold for the role.
+        """
+        try:
+            await self._standby.check()
+            before = time.monotonic()
+            async with self._primary.transaction(None) as ours, self._standby.transaction(None) as theirs:
+                system, database, _, clock = await _read_row(ours, _SERVER)
+                its_system, its_database, in_recovery, its_clock = await _read_row(theirs, _SERVER)
+                elapsed = time.monotonic() - before
+        except UnsafeRoleError as error:
+            raise UnsafeRoleError(error.message, field=SETTING) from error
+        except psycopg.Error as error:
+            raise StoreError("The replica cannot be inspected.", field=SETTING) from error
+        if (system, database) != (its_system, its_database):
+            raise ConfigurationError(f"{SETTING} names no copy of the database in RAG_DATABASE_URL.", field=SETTING)
+        if not in_recovery:
+            raise ConfigurationError(f"{SETTING} names no standby: a primary, or one that was promoted.", field=SETTING)
+        if abs(its_clock - clock) > _CLOCKS_APART + elapsed:
+            raise ConfigurationError(
+                f"The replica's clock is {its_clock - clock:+.0f} s off the primary's; expiry goes by it.",
+                field=SETTING,
+            )
+
+    async def report(self) -> Lag | None:
+        """As `lag`, but at once where it is not used.
+
+        Raises:
+            StoreError, ConfigurationError: why it is not used.
+        """
+        if not self._up:
+            raise self._error.with_traceback(None)
+        return await await_server(self.lag(), limit=self._timeout)
+
+    async def lag(self) -> Lag | None:
+        """How far it is behind where the primary was a moment ago; None: it got there in no time.
+
+        Raises:
+            StoreError: one of the two cannot be reached.
+        """
+        async with self._primary.transaction(None) as connection:
+            (place,) = await _read_row(connection, "SELECT pg_current_wal_flush_lsn()::text")
+        deadline = time.monotonic() + _LAG_PATIENCE
+        async with self._standby.transaction(None) as connection:
+            while True:
+                bytes_behind, seconds = await _read_row(connection, _LAG, [place])
+                if not bytes_behind:
+                    return None
+                if time.monotonic() >= deadline:
+                    return Lag(bytes=bytes_behind, seconds=seconds)
+                await asyncio.sleep(_POLL)
+
+    async def _watch(self) -> None:
+        while True:
+            await self._look()
+            self._failed.clear()
+            try:
+                async with asyncio.timeout(self._pause):
+                    await self._failed.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(self._pause)
+
+    async def _look(self) -> None:
+        try:
+            await await_server(self.check(), limit=2 * self._timeout)
+        except RagError as error:
+            if not _was_in_the_way(error):
+                self._give_up(error)
+        else:
+            if not self._up:
+                log.info("replica_used")
+            self._up = True
+
+    def _give_up(self, error: RagError) -> None:
+        if self._up or error.message != self._error.message:  # the same is not said again
+            log.error("replica_not_used", detail=error.message, setting=SETTING, exc_info=error)
+        self._up, self._error = False, error
+
+
+class ReplicaAt(Database):
+    """A replica's pool whose transactions begin at a position, or do not begin."""
+
+    def __init__(self, replica: Replica, standby: Database, position: Position):
+        self._replica = replica
+        self._standby = standby
+        self._position = position
+        self._busy_since: float | None = None
+
+    @property
+    def busy_seconds(self) -> float:
+        """Since when the present transaction runs; 0 between transactions."""
+        return 0.0 if self._busy_since is None else time.monotonic() - self._busy_since
+
+    @asynccontextmanager
+    async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
+        """As `Database.transaction`.
+
+        Raises:
+            ReplicaBehindError: the replica is not there yet.
+        """
+        self._busy_since = time.monotonic()
+        try:
+            async with self._standby.transaction(identity) as connection:
+                await self._replica.wait_for(self._position, connection)
+                yield connection
+        finally:
+            self._busy_since = None
+
+
+def _was_in_the_way(error: RagError) -> bool:
+    """Whether a standby ended a transaction for being in the way of replay, which tells nothing against it."""
+    return isinstance(error.__cause__, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected)
+
+
+async def _read_row(connection: Connection, query: str, parameters: Any = None) -> tuple[Any, ...]:
+    cursor = await connection.execute(query, parameters)
+    row: tuple[Any, ...] | None = await cursor.fetchone()
+    if row is None:
+        raise StoreError("The database gave no answer.")
+    return row

@@ -1,0 +1,198 @@
+"""Slots, retries and the reading of errors."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import pytest
+from ollama import ResponseError
+
+from rag_service.errors import ModelBusyError
+from rag_service.models.servers.resilience import (
+    BUSY_STATUSES,
+    RetryPolicy,
+    Slots,
+    is_connection_error,
+    is_timeout,
+    isolated,
+    retry_after_of,
+    shielded,
+    status_of,
+)
+
+
+def http_error(status: int, **headers: str) -> httpx.HTTPStatusError:
+    request = httpx.Request("POST", "http://model/api/chat")
+    return httpx.HTTPStatusError("", request=request, response=httpx.Response(status, headers=headers))
+
+
+def ollama_error(cause: httpx.HTTPStatusError) -> ResponseError:
+    """As the ollama client raises it: `from None`, which hides the response and keeps it."""
+    try:
+        try:
+            raise cause
+        except httpx.HTTPStatusError:
+            raise ResponseError("failed", cause.response.status_code) from None
+    except ResponseError as error:
+        return error
+
+
+def test_status_and_retry_after_are_read_through_the_client_package() -> None:
+    error = ollama_error(http_error(429, **{"retry-after": "7"}))
+    assert (status_of(error), retry_after_of(error)) == (429, 7.0)
+
+
+def test_retry_after_may_be_a_date() -> None:
+    at = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    wait = retry_after_of(http_error(503, **{"retry-after": at}))
+    assert wait is not None
+    assert 25 < wait <= 30
+
+
+@pytest.mark.parametrize("value", ["soon", "", "-3"])
+def test_a_retry_after_that_makes_no_sense_is_none(value: str) -> None:
+    assert retry_after_of(http_error(503, **{"retry-after": value})) is None
+
+
+def test_an_error_line_under_status_200_has_no_status() -> None:
+    assert status_of(ResponseError("out of memory")) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "connection", "timeout"),
+    [
+        (ConnectionError(), True, False),
+        (httpx.ConnectError(""), True, False),
+        (httpx.ConnectTimeout(""), True, True),
+        (httpx.RemoteProtocolError(""), True, False),
+        (httpx.ReadTimeout(""), False, True),
+        (TimeoutError(), False, True),
+        (ValueError(), False, False),
+        (http_error(503), False, False),
+    ],
+)
+def test_errors_are_told_apart(error: Exception, connection: bool, timeout: bool) -> None:
+    assert (is_connection_error(error), is_timeout(error)) == (connection, timeout)
+
+
+def test_an_older_failure_that_is_being_handled_is_not_taken_for_the_cause() -> None:
+    try:
+        try:
+            raise httpx.ConnectError("an earlier call")
+        except httpx.ConnectError:
+            raise ValueError("a mistake of ours")  # noqa: B904  # the case under test
+    except ValueError as error:
+        assert not is_connection_error(error)
+
+
+async def attempts(policy: RetryPolicy, error: BaseException) -> int:
+    made = 0
+    with pytest.raises(type(error)):
+        async for attempt in policy.tries(BUSY_STATUSES):
+            with attempt:
+                made += 1
+                raise error
+    return made
+
+
+QUICK = RetryPolicy(first_wait=0.001, jitter=0.001)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (http_error(429), 3),
+        (ConnectionError(), 3),
+        (http_error(500), 1),
+        (ValueError(), 1),
+        (asyncio.CancelledError(), 1),
+        (http_error(429, **{"retry-after": "0"}), 3),
+        (http_error(429, **{"retry-after": "11"}), 1),
+    ],
+)
+async def test_only_what_a_retry_can_mend_is_tried_again(error: BaseException, expected: int) -> None:
+    assert await attempts(QUICK, error) == expected
+
+
+# -- slots
+
+
+async def test_slots_are_bounded_and_the_queue_too() -> None:
+    slots = Slots(limit=1, queue=1, patience=5)
+    async with slots.take():
+        waiting = asyncio.create_task(hold(slots))
+        await asyncio.sleep(0)
+        assert slots.waiting == 1
+        with pytest.raises(ModelBusyError) as caught:
+            await hold(slots)
+        assert caught.value.retry_after is not None
+    await waiting
+
+
+async def test_a_cancelled_waiter_leaves_its_place() -> None:
+    slots = Slots(limit=1, queue=1, patience=5)
+    async with slots.take():
+        waiting = asyncio.create_task(hold(slots))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert slots.waiting == 0
+    await hold(slots)
+
+
+async def test_a_failed_holder_gives_its_slot_back() -> None:
+    slots = Slots(limit=1, queue=0, patience=5)
+    with pytest.raises(ValueError, match="failed"):
+        async with slots.take():
+            raise ValueError("failed")
+    await hold(slots)
+
+
+async def hold(slots: Slots) -> None:
+    async with slots.take():
+        await asyncio.sleep(0)
+
+
+# -- work that outlives a cancellation
+
+
+async def test_a_clean_up_ends_although_its_caller_is_cancelled_at_every_await() -> None:
+    done = asyncio.Event()
+
+    async def clean_up() -> None:
+        await asyncio.sleep(0.01)
+        done.set()
+
+    task = asyncio.create_task(shielded(clean_up))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(done.wait(), 1)
+
+
+async def test_isolated_work_is_cancelled_once_however_often_its_caller_is() -> None:
+    cancelled: list[int] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            cancelled.append(1)
+            await asyncio.sleep(0.01)  # a second cancellation would end this
+            cancelled.append(2)
+            raise
+
+    task = asyncio.create_task(isolated(work))
+    for _ in range(4):
+        await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.05)
+    assert cancelled == [1, 2]
