@@ -275,7 +275,7 @@ class AnswerEngine(BaseQueryEngine):
                 confidence,
                 found=True,
                 refused=refused,
-                absent=bool(retrieval.absent),
+                absent=bool(prompted.warning),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
             ),

@@ -13,8 +13,10 @@ from rag_service.query.guards.orders import without_orders
 from rag_service.query.prompting.blocks import in_blocks, render_blocks
 from rag_service.query.prompting.budget import PackedContext, count_rendered, fit_prompt, pack_context, prompt_limit
 from rag_service.query.prompting.prompt import Prompts, new_boundary
+from rag_service.query.retrieval.nouns import find_absent_nouns
 from rag_service.query.retrieval.retriever import Retrieval
 from rag_service.settings import Settings
+from rag_service.text.words import detect_language
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class Prompted:
     context: PackedContext
     tokens: int  # our count of the whole prompt
     refusal: str  # what the model is told to say when nothing answers
-    warning: str  # that the documents do not mention what the question names; empty where they do
+    warning: str  # that the documents do not mention what the question asks about; empty where they do
     secret: str  # what the answer must not repeat
 
 
@@ -75,7 +77,7 @@ def write_prompt(
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
-    warning = warn_of_absent(retrieval, prompts)
+    warning = warn_of_absent(retrieval, prompts, context.hits)
     evidence = Evidence(
         question=query.question,
         language=language,
@@ -100,9 +102,20 @@ def _quotable(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(without_orders(hit) for hit in hits)
 
 
-def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
-    """That the documents do not mention what the question names; empty where they do."""
-    if not retrieval.absent:
+def warn_of_absent(retrieval: Retrieval, prompts: Prompts, hits: Sequence[Hit] = ()) -> str:
+    """That the documents do not mention what the question asks about; empty where they do.
+
+    Args:
+        retrieval: tells what is there.
+        prompts: have the words.
+        hits: that an answer is made from, best first; none where there is no answer. Nouns are looked for where
+            the best is in the question's language: documents in another one hold other nouns.
+    """
+    plan = retrieval.plan
+    absent = list(retrieval.absent)
+    if hits and detect_language(hits[0].chunk.text, default=plan.language) == plan.language:
+        absent += find_absent_nouns(plan.question, plan.language, plan.terms, retrieval.weights)
+    if not absent:
         return ""
-    names = ", ".join(f"“{name}”" for name in retrieval.absent)
-    return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)
+    names = ", ".join(f"“{name}”" for name in absent)
+    return prompts.message("not_mentioned", plan.language).replace("{names}", names)

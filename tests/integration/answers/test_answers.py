@@ -131,6 +131,9 @@ async def test_a_name_that_the_documents_do_not_mention_is_told_before_the_neare
     assert (answer.unmarked_sentences, answer.flagged) == (0, ())  # the warning is the service's own
     known = await service.engine.answer(ask("How many days of vacation do Employees receive?"), LOCAL_ADMIN)
     assert known.text.startswith("Employees receive")
+    noun = await service.engine.answer(ask("How many days of vacation does one receive in the garden?"), LOCAL_ADMIN)
+    assert noun.text.startswith("The documents do not mention “garden”.\n\nEmployees receive")
+    assert (noun.decision, known.decision) == (Decision.UNCERTAIN, Decision.CAN_PROCEED)
     refused = await service.engine.answer(AnswerQuery(question="Who governs Norway?", threshold=0.9), LOCAL_ADMIN)
     assert refused.text.startswith("The documents do not mention “Norway”. Nothing in the documents")
 
