@@ -31,6 +31,7 @@ from rag_service.text.sentences import Sentence, SentenceStream
 __all__ = ["CitationStream", "Verification", "strip_marks", "verify_answer"]
 
 SentenceOffsets = tuple[int, int]
+_BRACKETS = ("()", "[]")
 _ORDER = (CitationStatus.VERIFIED, CitationStatus.MISATTRIBUTED, CitationStatus.NOT_FOUND)
 
 
@@ -143,7 +144,7 @@ class _Checker:
 
     def _found(self, claim: Claim, mark: int, status: CitationStatus, passage: Passage, found: Evidence) -> Citation:
         chunk = passage.chunk
-        quote = chunk.text[found.start : found.end]
+        quote = chunk.text[found.start : _close_bracket(chunk.text, found.start, found.end)]
         start = chunk.start + found.start + len(quote) - len(quote.lstrip())
         quote = quote.strip()
         end = start + len(quote)
@@ -161,6 +162,16 @@ class _Checker:
             end=end,
             location=locate(chunk, start, end, claim.statement, self._number_words, is_copy=found.is_copy),
         )
+
+
+def _close_bracket(text: str, start: int, end: int) -> int:
+    """The end of a quote, with the bracket that closes one inside it: outer punctuation was not looked for."""
+    quote = text[start:end]
+    following = text[end : end + 1]
+    is_open = any(
+        following == closing and quote.count(opening) > quote.count(closing) for opening, closing in _BRACKETS
+    )
+    return end + is_open
 
 
 def _not_found(claim: Claim, mark: int, support: float) -> Citation:

@@ -36,6 +36,22 @@ def statuses(answer: str, **options: str) -> list[tuple[int, CitationStatus]]:
 
 
 @pytest.mark.parametrize(
+    ("text", "sentence", "quote"),
+    [
+        ("Travel policy 2022 (superseded)", "Travel policy 2022 (superseded)", "Travel policy 2022 (superseded)"),
+        ("Month: All | Total: =SUM(B2:B4) | x", "Total: =SUM(B2:B4)", "Total: =SUM(B2:B4)"),
+        ("(The fees for applicants are 15 euros)", "The fees for applicants are 15 euros", None),  # opens before it
+        ("The fees (of 2024 are 15 euros.", "The fees (of 2024 are 15 euros", None),  # never closed
+    ],
+)
+def test_a_bracket_that_is_opened_in_a_quote_is_closed_there(text: str, sentence: str, quote: str | None) -> None:
+    hit = make_hit(text, 1)
+    (citation,) = verify_answer(f"{sentence} [C1].", [hit]).citations
+    check_exact(citation, [hit])
+    assert citation.quote == (quote or sentence)
+
+
+@pytest.mark.parametrize(
     ("mark", "numbers"),
     [
         ("[C1]", [1]), ("[c1]", [1]), ("[C 1]", [1]), ("[C1, C2]", [1, 2]), ("[C1, 2]", [1, 2]), ("[C1;C3]", [1, 3]),
