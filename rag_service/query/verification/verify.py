@@ -168,9 +168,7 @@ def _close_bracket(text: str, start: int, end: int) -> int:
     """The end of a quote, with the bracket that closes one inside it: outer punctuation was not looked for."""
     quote = text[start:end]
     following = text[end : end + 1]
-    is_open = any(
-        following == closing and quote.count(opening) > quote.count(closing) for opening, closing in _BRACKETS
-    )
+    is_open = any(following == pair[1] and quote.count(pair[0]) > quote.count(pair[1]) for pair in _BRACKETS)
     return end + is_open
 
 
