@@ -22,6 +22,7 @@ LOOK_AHEAD = 30  # rows searched for the header; titles and notes above a table 
 _MAX_LABEL = 100  # characters of a column name repeated with every value
 _DIGIT = re.compile(r"\d")
 _FIGURE = re.compile(r"[\d\s.,:;/%€$£()+-]+")
+_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?|\d{1,2}[/.]\d{1,2}(?:[/.](?:\d\d)?\d\d)?")
 _TEXT_SHARE = 0.8  # "mostly text": a year or two among the column names is common
 
 Place = Callable[[int, str | None], Location]  # (row number, cell or range) → where it stands
@@ -76,7 +77,8 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> N
     So do rows of a single text in the first column: notes below a table, and titles of its parts.
 
     Only `LOOK_AHEAD` rows are held, so that a file of any length is stopped by the builder's limits.
-    A block after a gap that brings its own header row (several tables in one sheet) is relabelled.
+    A block after a gap that brings its own header row (several tables in one sheet), below a title or not, is
+    relabelled.
     """
     rows = iter(rows)
     ahead = list(islice(rows, LOOK_AHEAD))
@@ -84,12 +86,14 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> N
     names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
     previous: Row | None = None
+    below_title = False  # of a block after a gap
     for row, following in _with_next(chain(ahead, rows)):
         after_gap = bool(labels) and previous is not None and row.number > previous.number + 1
         if after_gap and previous is not None and _ends_table(previous, row):
             labels = {}
         previous = row
-        if row is header or (after_gap and _starts_table(row, following)):
+        begins, below_title = after_gap or below_title, after_gap and len(row.values) == 1 and row.values[0].is_text
+        if row is header or (begins and _starts_table(row, following)):
             _write_unused(builder, names, place)
             names, labels = [row], _labels(row)
         elif len(names) == 1 and _continues_header(names[0], row, following):
@@ -130,7 +134,7 @@ def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
             if reading is not Reading.NAMED or not (row.is_header or _is_texts(row)):
                 done = position + len(block)
                 continue
-        if row.is_header or _is_texts(row):
+        if row.is_header or _is_texts(row) or _names_series(row, block[1:]):
             return row, frozenset(labelled)
     return None, frozenset(labelled)
 
@@ -153,6 +157,20 @@ def _ends_table(last: Row, row: Row) -> bool:
 def _is_texts(row: Row) -> bool:
     texts = sum(cell.is_text for cell in row.cells)
     return len(row.values) >= 2 and texts >= len(row.cells) * _TEXT_SHARE
+
+
+def _names_series(row: Row, below: Sequence[Row]) -> bool:
+    """Whether figures name columns beside a word: years and dates ("Income | 2024 | 2025"), or figures over words."""
+    first, *others = row.values
+    if not first.is_text or len(others) < 2 or any(cell.is_text for cell in others):
+        return False
+    if not below or not all(other.values and other.values[0].is_text for other in below):
+        return False
+    if len({cell.text for cell in others}) < len(others):
+        return False
+    columns = {cell.column for cell in others}
+    named = [cell.is_text for other in below for cell in other.cells if cell.column in columns]
+    return all(_DATE.fullmatch(cell.text) for cell in others) or (len(named) > 0 and sum(named) > len(named) / 2)
 
 
 def _starts_table(row: Row, following: Row | None) -> bool:

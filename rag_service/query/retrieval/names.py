@@ -17,6 +17,7 @@ from rag_service.text.words import LANGUAGES, fold, terms, words
 _TOKEN = re.compile(r"[^\W_](?:[\w'’.-]*[^\W_])?")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _CODE = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")  # figures and letters: "A3", "REF-4002"
+_FIGURE = re.compile(r"\d")
 _BEGINS_SENTENCE = frozenset('.?!¿¡:"“«(')  # what a capital letter after it means nothing
 _LEAST_LETTERS = 3
 _HEADLINE = 0.75  # share of capitalised words from which the question is set like a headline
@@ -62,7 +63,9 @@ def find_names(question: str) -> tuple[Name, ...]:
 
 
 def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collection[str]) -> tuple[str, ...]:
-    """Names of which no word, and nothing that stands for one, is in what is searched.
+    """Names of which no word, and nothing that stands for one, is in what is searched; of a code any part with figures.
+
+    "F26-1099" is not there because other numbers begin with F26.
 
     Args:
         names: as `find_names` gives them.
@@ -73,7 +76,8 @@ def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collect
     absent = []
     for name in names:
         groups = {term.group for term in asked if term.term in name.terms}
-        if groups and not groups & groups_held:
+        figures = {term.group for term in asked if term.term in name.terms and _FIGURE.search(term.term)}
+        if not figures <= groups_held if _CODE.match(name.text) else groups and not groups & groups_held:
             absent.append(name.text)
     return tuple(absent)
 

@@ -39,26 +39,31 @@ _BEFORE_NOUNS: dict[str, frozenset[str]] = {
 }
 _BEFORE_INFINITIVES = frozenset({"de", "d", "al"})
 _INFINITIVE = re.compile(r"(?:[aei]r(?:se|me|te|lo|la|los|las)?|re)$")
-# What is asked for ("the amount") need not be called so, and adjectives that stand before their noun are not it.
+# What is asked for ("the amount") need not be called so, dates and units are often written in figures and letters, and
+# adjectives that stand before their noun are not it.
 _SAYS_LITTLE = frozenset(
     """
     amount number name names date day days time hour hours price cost costs fee kind kinds type types sort way ways
     maximum minimum limit percentage percent rate value address reason reasons purpose difference length duration size
     colour color year years month months week weeks place person people thing things part parts word words total sum
     quantity average process procedure method rule rules condition conditions example examples effect result results
-    role main first last next other same new old best most entity
+    role main first last next other same new old best most entity unit units piece pieces january february march april
+    june july august september october november december monday tuesday wednesday thursday friday saturday sunday
 
     cantidad numero nombre nombres fecha dia dias hora horas precio coste costo importe tipo tipos clase manera forma
     maximo minimo limite porcentaje tasa valor direccion razon motivo motivos diferencia duracion tamano ano anos mes
     meses semana semanas lugar persona personas cosa cosas parte partes palabra suma media proceso procedimiento metodo
     norma normas regla reglas condicion condiciones ejemplo ejemplos efecto resultado resultados papel principal primer
-    primera ultimo ultima proximo proxima mejor mayor menor nuevo nueva propio propia otro otra
+    primera ultimo ultima proximo proxima mejor mayor menor nuevo nueva propio propia otro otra unidad unidades pieza
+    piezas enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre lunes martes
+    miercoles jueves viernes sabado domingo
 
     montant nombre noms jour jours heure heures prix cout tarif genre facon pourcentage taux valeur adresse raison
     raisons motif motifs duree longueur taille couleur annee annees mois semaine semaines lieu endroit personne
     personnes chose choses partie parties somme moyenne processus procedure methode regle regles exemple exemples effet
     resultat resultats premier premiere dernier derniere prochain prochaine meilleur meilleure nouveau nouvelle propre
-    autre autres gros grosse grand grande petit petite vieux vieille meme
+    autre autres gros grosse grand grande petit petite vieux vieille meme unite unites piece pieces janvier fevrier
+    mars avril juin juillet aout septembre octobre novembre decembre lundi mardi mercredi jeudi vendredi samedi dimanche
     """.split()  # noqa: SIM905
 )
 

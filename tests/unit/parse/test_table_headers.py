@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 import docx
@@ -124,3 +125,36 @@ def test_a_form_right_above_a_wider_table_leaves_the_table_its_names() -> None:
 def test_a_form_above_a_table_leaves_the_table_its_names() -> None:
     lines = sheet_lines([["Plant", "Valencia"], ["Manager", "Ana"], [], ["Product", "Stock"], ["Bolt", 1], ["Nut", 2]])
     assert lines == ["Plant | Valencia", "Manager | Ana", "Product: Bolt | Stock: 1", "Product: Nut | Stock: 2"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (
+            [["Employee", datetime.date(2026, 11, 2), datetime.date(2026, 11, 3)], ["Ana", "early", "late"]],
+            "Employee: Ana | 2026-11-02: early | 2026-11-03: late",
+        ),
+        ([["Person", 44, 45], ["Ana", "early", "late"]], "Person: Ana | 44: early | 45: late"),
+        ([["Role", 2024, 2025], ["Chair", "Ana Roca", "Eva Mur"]], "Role: Chair | 2024: Ana Roca | 2025: Eva Mur"),
+        ([["Item", 2024, 2025], ["Income", 100, 120]], "Item: Income | 2024: 100 | 2025: 120"),
+        ([["Ana", 1, 2], ["Luis", 3, 4]], "Ana | 1 | 2"),  # figures over figures name nothing
+        ([["Ana", 5, 5], ["Luis", "x", "y"]], "Ana | 5 | 5"),  # nor do equal ones
+    ],
+)
+def test_figures_beside_a_word_name_columns_where_they_are_a_series_or_stand_over_words(
+    rows: list[list[object]], line: str
+) -> None:
+    assert parse(xlsx(rows), file_name="a.xlsx").text.splitlines()[1] == line
+
+
+def test_a_table_below_a_title_and_a_gap_brings_its_own_names() -> None:
+    budget = [["Team", "Head", "Budget"], ["IT", "Luis", 120000], []]
+    watch = [["On call"], ["Week", "Person", "Phone"], [48, "Neus", 600112233]]
+    assert parse(xlsx([*budget, *watch]), file_name="a.xlsx").text.splitlines()[1:] == [
+        "Team: IT | Head: Luis | Budget: 120000",
+        "On call",
+        "Week: 48 | Person: Neus | Phone: 600112233",
+    ]
+    parts = [["North"], ["Bolt", "M8", 2]]  # of one table, under titles of their own
+    text = parse(xlsx([["Item", "Size", "Stock"], *parts, [], ["South"], ["Nut", "M8", 4]]), file_name="a.xlsx").text
+    assert text.splitlines()[-1] == "Item: Nut | Size: M8 | Stock: 4"

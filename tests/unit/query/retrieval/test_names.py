@@ -40,6 +40,9 @@ def test_what_a_question_names(question: str, names: list[str]) -> None:
         ("What is the charge to Norway?", "The charge to norway is 4 euros.", ()),
         ("¿Cuánto cobra Amparo Lahoz?", "La jefa de taller, doña Amparo Lához.", ()),
         ("Who invited Percy Shelly?", "Percy Shelley was invited.", ()),  # part of the name is there
+        ("Is F26-2040 paid?", "Invoices F26-1001 and F26-1002 are paid.", ("F26-2040",)),
+        ("Is F26-1002 paid?", "Invoices F26-1001 and F26-1002 are paid.", ()),
+        ("What is TOR-M12-20-Z?", "TOR-M10-20-Z is a screw.", ("TOR-M12-20-Z",)),
         ("¿Qué abre en Córdoba en 2031?", "En Cordoba abre la biblioteca.", ("2031",)),
     ],
 )
