@@ -22,6 +22,7 @@ _NEVER_TEXT = {
     ".xls": "Excel workbook", ".pptx": "presentation", ".zip": "ZIP archive", ".png": "image", ".jpg": "image",
     ".jpeg": "image",
 }  # fmt: skip
+_MAIL = frozenset({".eml", ".mbox", ".mht", ".mhtml"})  # text that holds the words in a code of its own
 _WEB_PAGE = re.compile(r"\s*(?:<!--.{0,500}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL)
 _OTHER_PACKAGES = (  # a part of [Content_Types].xml → what the file is
     (b"presentationml", "a PowerPoint presentation", "Export it as a PDF and upload that."),
@@ -67,11 +68,13 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
         raise UnsupportedMediaError(f'"{name}" is an RTF document. Save it as .docx and upload that.')
     if text.startswith("%!PS"):
         raise UnsupportedMediaError(f'"{name}" is a PostScript file. Convert it to PDF and upload that.')
+    if suffix in _MAIL:
+        raise UnsupportedMediaError(f'"{name}" is an e-mail or saved web page. Print it to a PDF and upload that.')
     promised = _NEVER_TEXT.get(suffix)
     if promised:
         found = "a web page; the download probably failed" if _WEB_PAGE.match(text) else "plain text"
         raise UnsupportedMediaError(
-            f'"{name}" is named like a {promised} but contains {found}. '
+            f'"{name}" is named like {_with_article(promised)} but contains {found}. '
             "Get the original file again, or give it the ending .txt if the text is what you mean."
         )
     if suffix not in _MARKDOWN and suffix != ".txt" and _WEB_PAGE.match(text):
@@ -79,6 +82,10 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
     if suffix in _DELIMITED:
         return Format.CSV
     return Format.MARKDOWN if suffix in _MARKDOWN else Format.PLAIN
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def _package(data: bytes, name: str) -> Format:

@@ -65,11 +65,14 @@ def render_history(turns: Sequence[Turn]) -> str:
 
 
 def lean_on_history(question: str, history: Sequence[Turn], language: str) -> str:
-    """A question that leans on the one before it, together with that: a rewriting without a model."""
-    before = next((turn.content for turn in reversed(history) if turn.role == "user"), "")
-    if not before or _stands_alone(question, before, language):
-        return question
-    return f"{before[:_BEFORE_CHARS].strip()} {question}"
+    """A question that leans on those before it, together with them, back to one that stands alone: a rewriting without
+    a model."""
+    asked = [turn.content for turn in history if turn.role == "user"] + [question]
+    first = len(asked) - 1
+    while first > 0 and not _stands_alone(asked[first], asked[first - 1], language):
+        first -= 1
+    before = " ".join(part.strip() for part in asked[first:-1])
+    return f"{before[:_BEFORE_CHARS].strip()} {question}" if before else question
 
 
 def _stands_alone(question: str, before: str, language: str) -> bool:

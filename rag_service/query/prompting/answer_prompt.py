@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -16,7 +16,7 @@ from rag_service.query.prompting.prompt import Prompts, new_boundary
 from rag_service.query.retrieval.nouns import find_absent_nouns
 from rag_service.query.retrieval.retriever import Retrieval
 from rag_service.settings import Settings
-from rag_service.text.words import detect_language
+from rag_service.text.words import LANGUAGES, detect_language, terms, words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def write_prompt(
     evidence = Evidence(
         question=query.question,
         language=language,
-        hits=_quotable(context.hits) if settings.chat_provider == "extractive" else context.hits,
+        hits=_quotable(context.hits, retrieval.weights) if settings.chat_provider == "extractive" else context.hits,
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
@@ -97,9 +97,26 @@ def write_prompt(
     )
 
 
-def _quotable(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """What the answerer without a model may quote: what documents order a model to do answers nobody's question."""
-    return tuple(without_orders(hit) for hit in hits)
+def _quotable(hits: Sequence[Hit], weights: Mapping[str, float]) -> tuple[Hit, ...]:
+    """What the answerer without a model may quote: what documents order a model to do answers nobody's question.
+
+    Nor does what stands beside the order, in a passage that was found for the order's words.
+    """
+    return tuple(_without_what_was_found_by_orders(hit, weights) for hit in hits)
+
+
+def _without_what_was_found_by_orders(hit: Hit, weights: Mapping[str, float]) -> Hit:
+    cleared = without_orders(hit)
+    before, after = hit.chunk.text, cleared.chunk.text
+    if before == after or 2 * _weight_held(after, weights) >= _weight_held(before, weights):
+        return cleared
+    return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
+
+
+def _weight_held(text: str, weights: Mapping[str, float]) -> float:
+    """How much of the question's weight a text holds."""
+    held = {term for language in LANGUAGES for term in terms(text, language)} | set(words(text))
+    return sum(weight for term, weight in weights.items() if term in held)
 
 
 def warn_of_absent(retrieval: Retrieval, prompts: Prompts, hits: Sequence[Hit] = ()) -> str:

@@ -52,6 +52,8 @@ def test_file_name_is_reduced_to_a_safe_base_name(name: str, expected: str) -> N
         (b"just words", "report.pdf", UnsupportedMediaError, "contains plain text"),
         (b"<!DOCTYPE html><html>404</html>", "report.pdf", UnsupportedMediaError, "download probably failed"),
         (b"<html><body>x</body></html>", "page.html", UnsupportedMediaError, "web page"),
+        (b"Subject: =?utf-8?q?Re=3A?=\n\nQm9uam91cg==", "order.eml", UnsupportedMediaError, "e-mail"),
+        (b"a,b", "a.xlsx", UnsupportedMediaError, "named like an Excel workbook"),
         (b"{\\rtf1 hello}", "a.txt", UnsupportedMediaError, "RTF"),
         (OLE, "old.doc", UnsupportedMediaError, "old Office format"),
         (OLE + "EncryptedPackage".encode("utf-16-le"), "a.xlsx", DocumentError, "protected by a password"),
