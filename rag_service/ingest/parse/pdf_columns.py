@@ -7,6 +7,7 @@ figures and paragraphs over the whole width part a page into bands, each with it
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import statistics
@@ -19,7 +20,7 @@ from rag_service.ingest.parse.pdf_words import Word
 
 COLUMN_GAP = 0.7  # of a row's height, between words of two columns; spaces of justified text stay below 0.6
 _LEAST_ROWS = 5  # of prose on both sides
-_LEAST_SHARE = 0.5  # of the rows from the first to the last with words on both sides that are prose there
+_LEAST_SHARE = 0.5  # of the rows from the first to the last with words on both sides, or of their lines, that are prose
 _FILLED = 0.75  # of a column's width, by the line in the middle; labels of a table are of any length
 _LEAST_LETTERS = 12  # of a side that is prose
 _LETTERS = 0.5  # of its characters
@@ -38,15 +39,16 @@ class _Gap(NamedTuple):
 def part_columns(words: Sequence[Word], *, partings: int = _MOST_PARTINGS) -> list[list[Row]]:
     """The rows of a page in groups that are read one after the other; one group where nothing is in columns."""
     rows = list(read_rows(words))
-    gutter = _find_gutter(rows) if partings else None
-    if gutter is None:
+    gutters = list(_find_gutters(rows)) if partings else []
+    if not gutters:
         return [rows] if rows else []
+    gutter = gutters[0]
     parts: list[list[Row]] = []
     whole: list[Word] = []  # rows over the full width, or not in columns
     for is_whole, band in itertools.groupby(rows, key=lambda row: _crosses(row, gutter)):
         band_rows = list(band)
         in_band = [word for row in band_rows for word in row.words]
-        if is_whole or not _is_in_columns(band_rows, gutter):
+        if is_whole or not _is_in_columns(band_rows, gutters):
             whole += in_band
             continue
         if whole:
@@ -71,16 +73,18 @@ def _part_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
     return rows, ()
 
 
-def _find_gutter(rows: Sequence[Row]) -> float | None:
-    """The place that most rows of prose leave free; None where too few agree on one."""
+def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
+    """Places that rows of prose leave free, first the one that most do; none on which too few agree."""
     gaps = [gap for row in rows if all(map(_is_prose, segments := _segments(row))) for gap in _gaps(segments)]
-    if len(gaps) < _LEAST_ROWS:
-        return None
-    # The end of a gap is where the right column begins, the same for all of its lines.
-    ends = Counter(round(gap.end) for gap in gaps)
-    begin = max(ends, key=lambda place: (ends[place - 1] + ends[place] + ends[place + 1], place))
-    over = [gap for gap in gaps if gap.start < begin - 1 <= gap.end]
-    return (max(gap.start for gap in over) + begin) / 2 if len(over) >= _LEAST_ROWS else None
+    while len(gaps) >= _LEAST_ROWS:
+        # The end of a gap is where the right column begins, the same for all of its lines.
+        ends = Counter(round(gap.end) for gap in gaps)
+        begin = max(ends, key=lambda place: (ends[place - 1] + ends[place] + ends[place + 1], place))
+        over = [gap for gap in gaps if gap.start < begin - 1 <= gap.end]
+        if len(over) < _LEAST_ROWS:
+            return
+        yield (max(gap.start for gap in over) + begin) / 2
+        gaps = [gap for gap in gaps if gap not in over]
 
 
 def _segments(row: Row) -> list[list[Word]]:
@@ -111,16 +115,33 @@ def _crosses(row: Row, gutter: float) -> bool:
     return any(segment[0].left < gutter < segment[-1].right for segment in _segments(row))
 
 
-def _is_in_columns(rows: Sequence[Row], gutter: float) -> bool:
-    """Whether prose runs on both sides, line under line."""
+def _is_in_columns(rows: Sequence[Row], gutters: Sequence[float]) -> bool:
+    """Whether prose runs on both sides of the first gutter, line under line."""
+    gutter = gutters[0]
     parted = [_segments(row) for row in rows]
     both = [place for place, segments in enumerate(parted) if segments[0][0].left < gutter <= segments[-1][0].left]
     prose = [parted[place] for place in both if all(map(_is_prose, parted[place]))]
-    if len(prose) < _LEAST_ROWS or len(prose) < _LEAST_SHARE * (both[-1] - both[0] + 1):
+    if len(prose) < _LEAST_ROWS:
+        return False
+    span = parted[both[0] : both[-1] + 1]
+    # Headings push the lines of columns apart. Where no column is ever parted, as a table's is that has labels beside
+    # two columns of prose, each line counts by itself.
+    if _are_whole(span, gutters):
+        lines = [_is_prose(segment) for segments in span for segment in segments]
+        if sum(lines) < _LEAST_SHARE * len(lines):
+            return False
+    elif len(prose) < _LEAST_SHARE * len(span):
         return False
     left = [[segment for segment in segments if segment[0].left < gutter] for segments in prose]
     right = [[segment for segment in segments if segment[0].left >= gutter] for segments in prose]
     return _fills(left) and _fills(right)
+
+
+def _are_whole(rows: Sequence[Sequence[Sequence[Word]]], gutters: Sequence[float]) -> bool:
+    """Whether rows have one piece in a column at most."""
+    places = sorted(gutters)
+    columns = ([bisect.bisect(places, segment[0].left) for segment in segments] for segments in rows)
+    return all(len(set(found)) == len(found) for found in columns)
 
 
 def _fills(sides: Sequence[Sequence[Sequence[Word]]]) -> bool:

@@ -62,6 +62,20 @@ def test_three_columns_too() -> None:
     assert text.split("\n\n") == ["\n".join(" ".join(line.split()) for line in lines) for lines in narrow]
 
 
+def test_headings_at_different_heights_do_not_mix_the_columns() -> None:
+    parts = [lines[start : start + 3] for lines in (HARBOUR, BICYCLES, PARTY) for start in (0, 3)]
+    left = [line for part in parts[:4] for line in ("Title", "", *part, "")]
+    right = ["", *(line for part in parts[2:] for line in ("Title", "", *part, ""))]
+    assert read({15: left, 110: right}).split() == " ".join([*left, *right]).split()
+
+
+def test_a_table_of_two_texts_beside_a_label_is_read_by_rows() -> None:
+    labels = ["Meals", "", "", "", "Sheds", "", "", ""]
+    text = read({10: labels, 40: [*HARBOUR[:3], "", *BICYCLES[:3]], 125: [*PARTY[:2], "", "", *PARTY[2:5]]})
+    assert f"Meals  {HARBOUR[0]}  {PARTY[0]}" in text
+    assert f"Sheds  {BICYCLES[0]}  {PARTY[2]}" in text
+
+
 def test_columns_of_unequal_length_stay_whole() -> None:
     assert read({15: [*HARBOUR, *PARTY], 110: BICYCLES}) == "\n".join([*HARBOUR, *PARTY, "", *BICYCLES])
 
