@@ -12,6 +12,7 @@ from rag_service.text.sentences import split_sentences
 from rag_service.text.words import LANGUAGES, fold, is_stop_word, words
 
 _LEAST_WORDS = 3
+_YES_NO = frozenset({"yes", "no", "si", "oui", "non"})  # folded; alone they are no quote, and no sentence goes without
 _LEAST_TELLING = 2  # of an answer to the document's own question: what citations are verified by
 LIST_LENGTH = 900  # characters of a list that is quoted whole
 _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
@@ -59,9 +60,18 @@ def read_units(text: str, language: str, *, headings: Collection[str], whole_lis
     units: list[Unit] = []
     header, position = "", -1
     taken = previous = 0  # end of the list that a heading took; of the sentence before
+    said: Part | None = None  # "No.", which the sentence behind it explains
     for number, part in enumerate(parts):
         start, end = part.start, part.end
         sentence = text[start:end].strip()
+        following = parts[number + 1] if number + 1 < len(parts) else None
+        if _says_yes_or_no(sentence) and following is not None and "\n\n" not in text[start : following.start]:
+            said = part
+            continue
+        if said is not None and not part.is_question:
+            start = said.start
+            sentence = text[start:end].strip()
+        said = None
         if not sentence.startswith("|") or "\n\n" in text[previous:start]:
             header = ""
         previous = end
@@ -81,7 +91,6 @@ def read_units(text: str, language: str, *, headings: Collection[str], whole_lis
         if is_one_row and (rule := _RULE_FOLLOWS.match(text, end)):
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
             continue
-        following = parts[number + 1] if number + 1 < len(parts) else None
         quoted, short_answer = _quote(sentence, part, following)
         if not quoted:
             continue
@@ -111,6 +120,10 @@ def _quote(sentence: str, part: Part, following: Part | None) -> tuple[str, str]
     is_whole_answer = not part.follows and (following is None or following.question != part.question)
     question = without_label(_clean(part.question).lstrip("# "))
     return (question, cleaned) if is_whole_answer and _is_telling(question) else ("", "")
+
+
+def _says_yes_or_no(sentence: str) -> bool:
+    return fold(_clean(sentence)).strip(" .,!:¡") in _YES_NO
 
 
 def _is_telling(quote: str) -> bool:

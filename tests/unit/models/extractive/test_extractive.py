@@ -119,6 +119,24 @@ async def test_the_section_that_is_asked_for_wins_over_a_stray_mention() -> None
     assert sentences[0].mark == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("## Own laptops\n\nNo. Own laptops may not enter the network.", "No. Own laptops may not enter the network."),
+        ("- Yes. Own laptops may enter the network.", "Yes. Own laptops may enter the network."),
+        ("No.\n\nOwn laptops may enter the network.", "Own laptops may enter the network."),  # of another paragraph
+    ],
+)
+async def test_yes_and_no_go_with_the_sentence_behind_them(text: str, told: str) -> None:
+    hit = make_hit(text)
+    asked = evidence("May own laptops enter the network?", hit)
+    answer = "".join(compose(await select_sentences(asked, None), REFUSAL))
+    assert answer == f"{told} [C1]"
+    verification = verify_answer(answer, (hit,), language="en")
+    assert [citation.status.value for citation in verification.citations] == ["verified"]
+    assert verification.flagged == ()
+
+
 async def test_every_sentence_of_the_answer_verifies_against_its_passage() -> None:
     hits = (
         make_hit("Line one runs at night.\nLine one makes   40 units\nan hour.", 1),
