@@ -13,6 +13,7 @@ from rag_service.query.guards.orders import without_orders
 from rag_service.query.prompting.blocks import in_blocks, render_blocks
 from rag_service.query.prompting.budget import PackedContext, count_rendered, fit_prompt, pack_context, prompt_limit
 from rag_service.query.prompting.prompt import Prompts, new_boundary
+from rag_service.query.retrieval.names import find_absent_codes
 from rag_service.query.retrieval.nouns import find_absent_nouns
 from rag_service.query.retrieval.retriever import Retrieval
 from rag_service.settings import Settings
@@ -130,6 +131,9 @@ def warn_of_absent(retrieval: Retrieval, prompts: Prompts, hits: Sequence[Hit] =
     """
     plan = retrieval.plan
     absent = list(retrieval.absent)
+    if hits:
+        codes = find_absent_codes(plan.names, [hit.chunk.text for hit in hits])
+        absent += [code for code in codes if code not in absent]
     if hits and detect_language(hits[0].chunk.text, default=plan.language) == plan.language:
         absent += find_absent_nouns(plan.question, plan.language, plan.terms, retrieval.weights)
     if not absent:

@@ -82,6 +82,22 @@ def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collect
     return tuple(absent)
 
 
+def find_absent_codes(names: Sequence[Name], texts: Collection[str]) -> tuple[str, ...]:
+    """Codes that none of the passages found holds, though each of their parts may stand somewhere: "BC-300-F".
+
+    A code is compared by its letters and figures, whatever stands between them. What holds it has no rarer word to be
+    found by.
+    """
+    folded = [fold(text) for text in texts]
+    codes = [name.text for name in names if _CODE.match(name.text)]
+    return tuple(code for code in codes if not any(map(_written_anyhow(code).search, folded)))
+
+
+def _written_anyhow(code: str) -> re.Pattern[str]:
+    characters = [re.escape(character) for character in fold(code) if character.isalnum()]
+    return re.compile(r"(?<![^\W_])" + r"[\W_]?".join(characters) + r"(?![^\W_])")
+
+
 def _is_capitalised(question: str, token: re.Match[str]) -> bool:
     """Whether it is written like a name: a capital, then small letters, not where a sentence begins."""
     text, before = token[0], question[: token.start()].rstrip()

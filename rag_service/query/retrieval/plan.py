@@ -42,7 +42,7 @@ class QueryPlan:
     filters: Filters
     territory: str | None = None  # detected, not asked for by filter
     file_names: tuple[str, ...] = ()  # names of files the question may mean, lower case
-    names: tuple[Name, ...] = ()  # that it asks about; none where it names a territory or a file, which filter
+    names: tuple[Name, ...] = ()  # that it asks about; none where it names a territory or a known file, which filter
 
 
 def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> QueryPlan:
@@ -61,7 +61,7 @@ def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> Que
         filters=filters,
         territory=territory,
         file_names=file_names,
-        names=() if territory or file_names else find_names(question),
+        names=() if territory else find_names(question),
     )
 
 

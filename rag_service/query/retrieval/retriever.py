@@ -192,7 +192,7 @@ class Retriever:
         if plan.file_names and not filters.document_ids and filters.file_name is None:
             documents = await find_documents_by_name(connection, scope, plan.file_names)
             if documents:
-                plan = replace(plan, filters=replace(plan.filters, document_ids=documents))
+                plan = replace(plan, filters=replace(plan.filters, document_ids=documents), names=())
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope

@@ -82,6 +82,17 @@ async def test_what_stands_beside_an_order_answers_no_question_that_only_the_ord
     assert answer.text.startswith("Brightwell delivers cartons on Tuesdays.")
 
 
+async def test_a_code_that_no_document_holds_is_told_though_its_parts_are_there(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest("Invoice F26-1001 of Miller: 400 pounds.\n\nInvoice F26-1002 of Baker: 90 pounds.", "invoices.md")
+    answer = await service.engine.answer(ask("How much is invoice F26-400?"), LOCAL_ADMIN)
+    assert answer.text.startswith("The documents do not mention “F26-400”.")
+    assert answer.decision is Decision.UNCERTAIN
+    answer = await service.engine.answer(ask("How much is invoice F26-1002?"), LOCAL_ADMIN)
+    assert answer.text.startswith("Invoice F26-1002 of Baker: 90 pounds.")
+
+
 async def test_the_answer_names_the_section_it_comes_from(service: Components, ingest: Ingest) -> None:
     await ingest(LEAVE, "leave.md")
     answer = await service.engine.answer(ask("How many days of vacation do employees receive?"), LOCAL_ADMIN)

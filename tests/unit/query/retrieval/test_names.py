@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.query.retrieval.names import find_absent, find_names
+from rag_service.query.retrieval.names import find_absent, find_absent_codes, find_names
 from rag_service.query.retrieval.plan import expand
 from rag_service.text.words import terms
 
@@ -50,6 +50,20 @@ def test_a_name_is_absent_where_no_word_of_it_is_held(question: str, text: str, 
     held = {term for language in ("en", "es") for term in terms(text, language)}
     language = "es" if "¿" in question else "en"
     assert find_absent(find_names(question), expand(question, language=language), held) == absent
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "absent"),
+    [
+        ("¿Qué precio tiene la BC-300-F?", "BC-120-F cuesta 300 euros.", ("BC-300-F",)),
+        ("¿Qué precio tiene la BC-300-F?", "La bomba bc 300 f cuesta 9 euros.", ()),
+        ("What is BC180I4?", "BC-180-I4 is a pump.", ()),
+        ("What is M6x2?", "M6x25 is a screw.", ("M6x2",)),
+        ("What is the charge to Norway in 2024?", "", ()),  # no codes
+    ],
+)
+def test_a_code_is_absent_where_no_passage_holds_all_of_it(question: str, text: str, absent: tuple[str, ...]) -> None:
+    assert find_absent_codes(find_names(question), [text]) == absent
 
 
 def test_what_stands_for_a_name_is_as_good_as_the_name() -> None:
