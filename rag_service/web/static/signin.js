@@ -17,10 +17,11 @@ export function startSignIn() {
   const messages = byId("sign-in-messages");
   const body = document.body;
   let needed = true;
+  let reason = null; // why the dialog is there, where it came unasked
 
   function show(...message) {
     needed = true;
-    messages.replaceChildren(...message);
+    messages.replaceChildren(...(reason ? [reason] : []), ...message);
     if (!dialog.open) dialog.showModal();
     box.focus();
   }
@@ -37,6 +38,7 @@ export function startSignIn() {
         return;
       }
       needed = false;
+      reason = null;
       box.value = "";
       byId("user-name").textContent = user.name;
       byId("account").hidden = false;
@@ -61,7 +63,10 @@ export function startSignIn() {
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   dialog.addEventListener("close", () => needed && dialog.showModal()); // a second Escape closes all the same
   document.addEventListener("session-expired", () => {
-    if (!needed) show(notice("warn", el("p", {}, t("sign_in_expired"))));
+    if (needed) return;
+    // It stays: a key pressed for the page below, which the dialog has caught, must not wipe it away.
+    reason = notice("warn", el("p", {}, t("sign_in_expired")));
+    show();
   });
   byId("sign-out").addEventListener("click", () => {
     drop();
