@@ -97,17 +97,23 @@ class SentenceStream:
 
     def feed(self, delta: str) -> list[Sentence]:
         """Takes the next piece; returns the sentences that it completed."""
-        self._text += delta
+        self._append(delta)
         sentences = self._scan(final=False)
         self._drop_front()
         return sentences
 
     def flush(self, delta: str = "") -> list[Sentence]:
         """Takes the last piece; returns every sentence still open."""
-        self._text += delta
+        self._append(delta)
         sentences = self._scan(final=True)
         self._emit(len(self._text), sentences)
         return sentences
+
+    def _append(self, delta: str) -> None:
+        # Python lengthens a text in its place only where nothing else holds it; copying each time is quadratic.
+        text, self._text = self._text, ""
+        text += delta
+        self._text = text
 
     def _scan(self, *, final: bool) -> list[Sentence]:
         sentences: list[Sentence] = []

@@ -66,6 +66,10 @@ class TextBuilder:
         else:
             self._spans.append(Span(start=start, end=self._length, location=location))
 
+    def text(self) -> str:
+        """What was written so far."""
+        return "".join(self._parts)
+
     def check_room(self, characters: int) -> None:
         """Refuse what would not fit, for who reads everything before writing: so many characters in all."""
         if characters > MAX_CHARACTERS or len(self._spans) >= MAX_SPANS:
@@ -83,7 +87,7 @@ class TextBuilder:
         metadata: Mapping[str, Any] | None = None,
     ) -> ParsedDocument:
         """Return the finished document; a document without any text raises DocumentError."""
-        text = "".join(self._parts)
+        text = self.text()
         if not text.strip():
             raise DocumentError(f'"{self._name}" contains no text. Check that you chose the right file.')
         return ParsedDocument(

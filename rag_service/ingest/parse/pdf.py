@@ -27,7 +27,9 @@ from rag_service.ingest.parse.builder import TextBuilder, clean, one_line
 from rag_service.ingest.parse.names import choose_title, language_of
 from rag_service.ingest.parse.pdf_headings import MOST_CHARACTERS, Heading, PageLine, find_headings, follow_path
 from rag_service.ingest.parse.pdf_layout import Line, lay_out
-from rag_service.ingest.parse.pdf_words import is_bold, read_words
+from rag_service.ingest.parse.pdf_rules import read_rules
+from rag_service.ingest.parse.pdf_tables import TableReader
+from rag_service.ingest.parse.pdf_words import Word, is_bold, read_words
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -96,26 +98,31 @@ def _count_pages(document: Any, name: str) -> int:
 def _read_pages(document: Any, name: str, builder: TextBuilder) -> list[list[PageLine]]:
     pages: list[list[PageLine]] = []
     characters = 0
+    tables = TableReader(name)
     for number in range(1, _count_pages(document, name) + 1):
-        pages.append(_read_page(document, number, name))
+        pages.append(_read_page(document, number, name, tables))
         characters += sum(len(line.text) + 1 for line in pages[-1])
         builder.check_room(characters)
     return pages
 
 
-def _read_page(document: Any, number: int, name: str) -> list[PageLine]:
+def _read_page(document: Any, number: int, name: str, tables: TableReader) -> list[PageLine]:
     """Lines of a page without needless space; none for a page that cannot be read."""
     try:
         page = document[number - 1]
     except pypdfium2.PdfiumError:
         return []
     with closing(page), closing(page.get_textpage()) as text_page:
+
+        def with_tables(words: list[Word]) -> list[Word]:
+            return tables.read(words, lambda: read_rules(page.raw), lambda word: is_bold(text_page.raw, word.at))
+
         if text_page.count_chars() > MAX_PAGE_CHARACTERS:
             raise TooLargeError(
                 f'Page {number} of "{name}" unpacks to far more data than a page of text holds. '
                 "Print the document to a new PDF and upload that."
             )
-        lines = lay_out(read_words(page.raw, text_page.raw))
+        lines = lay_out(read_words(page.raw, text_page.raw), with_tables=with_tables)
         return tidy(
             [
                 PageLine(clean(line.text).replace("\n", " "), line.height, _is_bold(text_page.raw, line))

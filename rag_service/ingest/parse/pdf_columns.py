@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rag_service.ingest.parse.pdf_rows import Row, read_rows
+from rag_service.ingest.parse.pdf_rows import COLUMN_GAP, Row, read_rows
 from rag_service.ingest.parse.pdf_words import Word
 
-COLUMN_GAP = 0.7  # of a row's height, between words of two columns; spaces of justified text stay below 0.6
 _LEAST_ROWS = 5  # of prose on both sides
 _LEAST_SHARE = 0.5  # of the rows from the first to the last with words on both sides, or of their lines, that are prose
 _FILLED = 0.75  # of a column's width, by the line in the middle; labels of a table are of any length

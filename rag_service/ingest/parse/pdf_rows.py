@@ -9,10 +9,16 @@ cell. The tuned numbers were set on the five filings that `pdf` names, where pyp
 from __future__ import annotations
 
 import bisect
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 from rag_service.ingest.parse.pdf_words import Word
 
+COLUMN = "   "  # between words further apart than any space of justified text
+COLUMN_GAP = 0.7  # of a row's height, between words of two columns; spaces of justified text stay below 0.6
+_BACKWARDS = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # Hebrew, Arabic and their neighbours
+_TOUCHING = 0.06  # of a row's height; a footnote mark touches its word, a word its neighbour never
 # All of these are shares of a row's height.
 _SAME_HEIGHT = 0.2
 _SAME_ROW = 0.7  # a figure centred beside a label of two lines is 0.5 to 0.68 away from either
@@ -51,6 +57,29 @@ class Row:
             if place < len(self._taken) and self._taken[place][0] < word.right - slack:
                 return True
         return False
+
+    def in_order(self) -> list[Word]:
+        """From left to right, or as PDFium has them where letters run from right to left."""
+        backwards = self._runs_backwards()
+        return sorted(self.words, key=lambda word: (0 if backwards else word.left, word.number))
+
+    def text(self) -> str:
+        """Its words in order; `COLUMN` stands for a wide gap."""
+        backwards, words = self._runs_backwards(), self.in_order()
+        parts = [words[0].text]
+        for before, word in itertools.pairwise(words):
+            gap = word.left - before.right
+            if backwards:
+                gap = max(gap, before.left - word.right)
+            if gap > COLUMN_GAP * self.anchor.height:
+                parts.append(COLUMN)
+            elif gap > _TOUCHING * self.anchor.height or (word.spaced and word.number == before.number + 1):
+                parts.append(" ")
+            parts.append(word.text)
+        return "".join(parts)
+
+    def _runs_backwards(self) -> bool:
+        return _BACKWARDS.search("".join([word.text for word in self.words])) is not None
 
     def take_in(self, other: Row) -> None:
         if other.length > self.length:

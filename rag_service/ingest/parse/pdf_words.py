@@ -47,9 +47,10 @@ class Word(NamedTuple):
     middle: float  # of its height; as everywhere in PDF, higher is more
     height: float  # from the descender to the ascender of its font
     at: int = -1  # PDFium's index of its first character; -1: none
+    is_table: bool = False  # stands for a whole table, with a line of text for each of its rows; it is as high as one
 
 
-_Box = tuple[float, float, float, float]  # left, bottom, right, top
+Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 def read_words(page: Any, text_page: Any) -> list[Word]:
@@ -159,7 +160,7 @@ class _Reader:
             turns = _quarter_turns(pdfium.FPDFText_GetCharAngle(self._page, start))
         if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
             self.overhanging = True
-        left, bottom, right, top = _upright(box, turns) if turns else box
+        left, bottom, right, top = turn(box, turns) if turns else box
         return Word(_readable(text), number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start)
 
 
@@ -168,7 +169,8 @@ def _quarter_turns(angle: float) -> int | None:
     return round(quarters) % 4 if abs(quarters - round(quarters)) < 0.05 else None
 
 
-def _upright(box: _Box, turns: int) -> _Box:
+def turn(box: Box, turns: int) -> Box:
+    """A box of the page as it lies where text is upright that the page draws with so many quarter turns."""
     for _ in range(turns):
         left, bottom, right, top = box
         box = -top, left, -bottom, right
@@ -184,7 +186,7 @@ def _lost_letters(page: Any, text_page: Any) -> list[Word]:
     found: list[Word] = []
     sides = [ctypes.c_float() for _ in range(4)]
     references = [ctypes.byref(side) for side in sides]
-    before: _Box = (0.0, 0.0, 0.0, 0.0)
+    before: Box = (0.0, 0.0, 0.0, 0.0)
     item_before = None
     suspects = 0
     for index in range(pdfium.FPDFPage_CountObjects(page)):
@@ -205,7 +207,7 @@ def _lost_letters(page: Any, text_page: Any) -> list[Word]:
     return found
 
 
-def _same_size(box: _Box, other: _Box) -> bool:
+def _same_size(box: Box, other: Box) -> bool:
     """Whether two boxes are equal but for their place on the line."""
     wider = (box[2] - box[0]) - (other[2] - other[0])
     return abs(wider) + abs(box[1] - other[1]) + abs(box[3] - other[3]) < 0.1

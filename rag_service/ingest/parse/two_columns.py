@@ -30,7 +30,7 @@ address adresse age amount annee apellido apellidos article articulo asunto aute
 categoria category city ciudad client cliente code codigo commune company concepto contact contacto correo country
 courriel cuantia customer date day deadline delai departamento department descripcion descriptif description dia
 direccion directeur director directrice document documento domaine duracion duration duree edad effectif email
-empleado empresa entidad entreprise estado etape etat fecha fee fonction fournisseur funcion function heure hora id
+empleado empresa entidad entreprise estado etape etat fecha fee fonction fournisseur funcion function heure hora hour id
 idioma importe intitule item job jour language langue level lieu limit limite location lugar maximo maximum member
 mes miembro minimo minimum mission mois montant month motif motivo municipio name niveau nivel nom nombre nota note
 number numero objet objeto office oficina ordre organisme organo owner pais parameter participant participants pays

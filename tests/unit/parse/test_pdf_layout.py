@@ -9,7 +9,8 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_service.ingest.parse.pdf_layout import COLUMN, lay_out
+from rag_service.ingest.parse.pdf_layout import lay_out
+from rag_service.ingest.parse.pdf_rows import COLUMN
 from rag_service.ingest.parse.pdf_words import Word
 
 
