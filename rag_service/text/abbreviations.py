@@ -40,6 +40,15 @@ SOMETIMES: Table = {
     "fr": _words("cie sté s.a s.a.r.l éts"),
     "en": _words("inc corp ltd co llc bros jr sr u.s u.k a.m p.m plc jan feb aug sept oct nov dec"),
 }
+# What goes by a letter, in all three languages: "gate C. Fire wardens ..." ends there, "by C. Smith" does not.
+NAMED_BY_LETTER = _words(
+    "annex appendix article assembly block building bloc category class dock exit floor gate grade group hall level"
+    " letter line option part plan platform point room row section shift site step table tier type vitamin wing zone"
+    " anexo apartado apéndice ala aula bloque categoría clase edificio escalera fase grupo letra línea lote muelle nave"
+    " nivel opción parte planta portal puerta puesto punto sala salida sección tabla tipo turno vitamina zona"
+    " annexe bâtiment catégorie classe entrepôt escalier étage étape groupe lettre ligne lot niveau partie phase porte"
+    " poste quai salle sortie tableau vitamine équipe equipo team"
+)
 SENTENCE_STARTERS = _words(
     "El La Los Las Lo Un Una Unos Unas En Se Si Sí No Ni Para Por Con Sin Este Esta Estos Estas Esto Ese Esa"
     " Su Sus Es Son Al Del De Además También Cuando Como Según Tras Desde Hasta Sobre Entre Hay Ha Han Puede"

@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rag_service.text.abbreviations import ALWAYS, BEFORE_NUMBER, SENTENCE_STARTERS, SOMETIMES, for_language
 from rag_service.text.citation_marks import BEFORE_MARK, MARKS, MARKS_OPEN, OPENING
+from rag_service.text.full_stops import FullStops
 from rag_service.text.lines import (
     CELL_LENGTH,
     FENCE,
@@ -34,10 +34,7 @@ _CANDIDATE = re.compile(r"[.!?…。！？]+|\n")
 _SPACE = re.compile(r"\s*")
 _CLOSERS = re.compile(r"(?:[ \u00a0\u202f]?»|[\"'”’)\]*_`])*")
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_WORD = re.compile(r"\w+")
 _ALNUM = re.compile(r"[^\W_]")
-_UNIT = re.compile(r"\d[ \u00a0\u202f]?[ghlmt]\Z")  # "14 h", "3,5 m": no abbreviation that a name follows
-_LONGEST_ABBREVIATION = 6  # letters of the longest entry without inner stops; a longer word is a word
 
 _NO = 0  # no sentence ends here; a boundary is always greater, since a stop stands before it
 _WAIT = -1  # more text is needed to tell
@@ -81,9 +78,7 @@ class SentenceStream:
     """Splits a text that arrives in pieces. A sentence comes out as soon as nothing can extend it."""
 
     def __init__(self, *, language: str | None = None) -> None:
-        self._always, self._before_number, self._sometimes = (
-            for_language(table, language) for table in (ALWAYS, BEFORE_NUMBER, SOMETIMES)
-        )
+        self._full_stops = FullStops(language)
         self._text = ""  # what has arrived, from offset _base on
         self._base = 0  # characters already dropped from the front
         self._position = 0  # the first candidate not yet decided
@@ -211,32 +206,8 @@ class SentenceStream:
         return verdict if verdict <= 0 else self._unless_row(at, verdict, final)
 
     def _at_full_stop(self, at: int, after: int, closed: int, final: bool) -> int:
-        text = self._text
-        if at - self._start > _LONGEST_ABBREVIATION and text[at - _LONGEST_ABBREVIATION - 1 : at].isalpha():
-            return closed
-        tail = text[max(self._start, at - 24) : at]
-        if not tail or tail[-1].isspace():
-            return closed
-        token = tail.split()[-1].replace("’", "'").rpartition("'")[2].lstrip('([{"«“‘¿¡*_-')
-        word = token.lower()
-        if len(token) == 1 and token.islower() and _UNIT.search(tail):
-            return closed
-        if word in self._always:
-            return _NO
-        if word in self._before_number:
-            return _NO if text[after].isdigit() else closed
-        if token.isdigit() and len(token) <= 3 and text[self._line : at] == token:
-            return _NO  # the number of a list item
-        dotted = "." in token and not any(character.isdigit() for character in token)
-        if dotted or word in self._sometimes or (len(token) == 1 and token.isalpha()):
-            following = _WORD.match(text, after)
-            if following is None:
-                return closed
-            if following.end() == len(text) and not final:
-                return _WAIT
-            is_initial = len(following[0]) == 1 and text[following.end() : following.end() + 1] == "."  # "S. A."
-            return closed if following[0] in SENTENCE_STARTERS and not is_initial else _NO
-        return closed
+        ends = self._full_stops.ends_sentence(self._text, at, after, start=self._start, line=self._line, final=final)
+        return _WAIT if ends is None else closed if ends else _NO
 
     def _unless_row(self, at: int, verdict: int, final: bool) -> int:
         """Keeps a table row whole: it starts with a bar, has ` | ` so far, or is `label: value | …`."""

@@ -30,6 +30,9 @@ def split(text: str, language: str | None = None) -> list[str]:
         ("en", ["He lives in the U.S.", "The rate is 3.5 %.", "Dr. Who met Mr. X at 5 p.m. on Monday."]),
         ("en", ['She said "no."', "(Really.)", "Then [...] she left..."]),
         ("fr", ["Talleres Aranda, S. L., en Huesca, et Pinos, S. A., livrent.", "L'usine ferme en août."]),
+        ("es", ["Limpiezas Ebro, S.L. (en adelante, EBRO) y Nova S.A. (Madrid) pagan.", "Los demás no."]),
+        ("en", ["Meet at gate C.", "Fire wardens count people.", "Ask A. Smith and see annex B.", "Prices are net."]),
+        ("fr", ["Voir l'annexe B.", "Prix nets.", "La société Béraud S.A.R.L. (Lyon) et A. Roy livrent au quai C."]),
         (None, ["Sr. Pérez met Mme Curie and Dr. No. 5 stayed.", "The end."]),
     ],
 )
