@@ -163,12 +163,16 @@ def render(value: object, number_format: str = "General") -> str:
         return _with_currency(_number(value), number_format)
     if isinstance(value, datetime.datetime):
         is_midnight = value.time() == datetime.time(0)
-        return value.date().isoformat() if is_midnight else value.isoformat(sep=" ", timespec="seconds")
+        return value.date().isoformat() if is_midnight else f"{value.date().isoformat()} {_time(value.time())}"
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, datetime.time):
-        return value.isoformat(timespec="seconds")
+        return _time(value)
     return one_line(str(value))
+
+
+def _time(value: datetime.time) -> str:
+    return value.isoformat(timespec="seconds" if value.second or value.microsecond else "minutes")
 
 
 def _is_percent(number_format: str) -> bool:

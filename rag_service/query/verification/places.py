@@ -91,17 +91,22 @@ def _shared_words(text: str, claim: Statement) -> int:
 
 
 def _merge(places: Sequence[Location]) -> Location:
-    """The first place, its cell widened to hold the cells of all places on the same sheet."""
+    """The first place, its cell widened to hold the cells of all places on the same sheet.
+
+    Of a cell merged downwards only the row that the quote is of counts.
+    """
     first = places[0]
+    if len(places) == 1:
+        return first
     corners = [
-        match.groups()
+        (match.groups(), place.row)
         for place in places
         if place.sheet == first.sheet and (match := _CELLS.fullmatch(place.cell or ""))
     ]
     if not corners:
         return first
-    columns = [_column_number(c) for left, _, right, _ in corners for c in (left, right or left)]
-    rows = [int(r) for _, top, _, bottom in corners for r in (top, bottom or top)]
+    columns = [_column_number(c) for (left, _, right, _), _ in corners for c in (left, right or left)]
+    rows = [int(r) for (_, top, _, bottom), row in corners for r in ((row,) if row else (top, bottom or top))]
     corner, opposite = (f"{_column_name(f(columns))}{f(rows)}" for f in (min, max))
     cell = corner if corner == opposite else f"{corner}:{opposite}"
     return replace(first, cell=cell, row=min(rows) if first.row is not None else None)

@@ -62,8 +62,8 @@ def test_quoted_value_leads_to_exactly_one_cell() -> None:
         (1.005, '#,##0.00 "€"', "1.005 €"),
         (True, "General", "TRUE"),
         (datetime.datetime(2024, 5, 1), "dd/mm/yy", "2024-05-01"),
-        (datetime.datetime(2024, 5, 1, 13, 30), "General", "2024-05-01 13:30:00"),
-        (datetime.time(7, 5), "h:mm", "07:05:00"),
+        (datetime.datetime(2024, 5, 1, 13, 30), "General", "2024-05-01 13:30"),
+        (datetime.time(7, 5), "h:mm", "07:05"),
         ("two\nlines\x00 ", "@", "two lines"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rag_service.domain import CitationStatus, Location, Span
@@ -282,6 +284,15 @@ def test_a_copied_line_is_placed_as_a_whole_when_only_one_of_its_cells_holds_a_n
     row = row_hit(["Item: Taxi", "Limit (€): 45", "Approved by: Finance director"], 6)
     (citation,) = verify_answer("Item: Taxi | Limit (€): 45 | Approved by: Finance director [C1]", [row]).citations
     assert citation.location == Location(sheet="Stocks", cell="A6:C6", row=6)
+
+
+def test_of_a_cell_merged_downwards_only_the_row_of_the_quote_counts() -> None:
+    row = row_hit(["Department: Sales", "Employee: Joan Pla", "Pay: 27850.50 €"], 4)
+    first, *others = row.chunk.spans
+    merged = replace(first, location=replace(first.location, cell="A3:A5"))
+    hit = replace(row, chunk=replace(row.chunk, spans=(merged, *others)))
+    (citation,) = verify_answer("Department: Sales | Employee: Joan Pla | Pay: 27850.50 € [C1]", [hit]).citations
+    assert citation.location == Location(sheet="Stocks", cell="A4:C4", row=4)
 
 
 def test_numbers_under_another_heading_of_the_row_do_not_verify() -> None:
