@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rag_service.definitions import QueryDefinition
-from rag_service.domain import Confidence, Decision, Hit
+from rag_service.domain import Citation, Confidence, Decision, Hit
+from rag_service.text.words import terms
 
 LEAST_CONFIDENCE = 0.70  # below: uncertain
 _TOP = 3
 _CRITICAL_BOOST = 1.1
 _CRITICAL_CHUNKS = 2
+_FORMULA = re.compile(r"([^|:\n]{1,100}): =[^\s=]")  # "Margin: =C2-B2", of a workbook whose values nobody saved
 
 
 def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
@@ -38,7 +41,7 @@ def decide(
     refused: bool,
     context_tokens: int,
     minimum: int,
-    absent: bool = False,
+    warned: bool = False,
 ) -> Decision:
     """What the figures allow: proceed, or say that it is uncertain, or that it is out of scope.
 
@@ -48,13 +51,20 @@ def decide(
         refused: whether the answer is the refusal sentence.
         context_tokens: size of the context shown to the model.
         minimum: least size that the index definition asks for.
-        absent: whether the question names what no document mentions.
+        warned: whether the answer begins with a warning, as of what no document mentions.
     """
     if not found or refused:
         return Decision.OUT_OF_SCOPE
-    if absent or confidence.value < LEAST_CONFIDENCE or context_tokens < minimum:
+    if warned or confidence.value < LEAST_CONFIDENCE or context_tokens < minimum:
         return Decision.UNCERTAIN
     return Decision.CAN_PROCEED
+
+
+def quotes_formula(question: str, language: str, citations: Sequence[Citation]) -> bool:
+    """Whether, of the value that is asked for, only the formula is quoted."""
+    labels = {label for citation in citations for label in _FORMULA.findall(citation.quote or "")}
+    asked = set(terms(question, language)) if labels else set()
+    return any(asked & set(terms(label, language)) for label in labels)
 
 
 def _mean_of_top(values: Sequence[float]) -> float:

@@ -27,7 +27,7 @@ from rag_service.domain import Answer, AnswerQuery, Decision, Hit, Identity, Tok
 from rag_service.models.chat.chat import ChatDelta, ChatModel
 from rag_service.models.reranking.rerankers import Reranker
 from rag_service.query.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.query.confidence import decide, rate_confidence
+from rag_service.query.confidence import decide, quotes_formula, rate_confidence
 from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.query.guards.guardrails import NEVER_SAY, check_rules, find_rules
 from rag_service.query.prompting.answer_prompt import Prompted, warn_of_absent, write_prompt
@@ -242,7 +242,7 @@ class AnswerEngine(BaseQueryEngine):
             shown,
             others=[hit for hit in retrieval.hits if hit.chunk.id not in ids],
             question=query.question,
-            harmless=[prompted.refusal, prompted.warning],
+            harmless=[prompted.refusal, *prompted.warnings],
             notice=self._prompts.message("withheld", retrieval.plan.language),
             language=retrieval.plan.language,
             secrets=[prompted.secret],
@@ -275,7 +275,7 @@ class AnswerEngine(BaseQueryEngine):
                 confidence,
                 found=True,
                 refused=refused,
-                absent=bool(prompted.warning),
+                warned=bool(prompted.warnings) or quotes_formula(query.question, language, checked.citations),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
             ),

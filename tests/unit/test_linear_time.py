@@ -23,6 +23,8 @@ from rag_service.query.guards.leaks import LeakFilter
 from rag_service.query.guards.links import LinkFilter, find_urls
 from rag_service.query.guards.orders import find_orders
 from rag_service.query.guards.untrusted import neutralise
+from rag_service.query.prompting.whole_tables import needs_whole_table
+from rag_service.query.retrieval.numbered import find_absent_numbered
 from rag_service.query.verification.marks import strip_marks
 from rag_service.query.verification.quotations import split_elisions
 from rag_service.query.verification.statement import take_apart
@@ -83,6 +85,15 @@ def answer_by_quotation(question: str) -> None:
     asyncio.run(select_sentences(evidence, None))
 
 
+def find_numbered(text: str) -> None:
+    find_absent_numbered(text, [text])
+
+
+def ask_of_rows(text: str) -> None:
+    for language in ("en", "es", "fr"):
+        needs_whole_table(text, language, [f"a: b | c: d\na: b | c: d\n{text}"])
+
+
 def find_gold(text: str) -> None:
     holds_answer(text, ["40 euros"])
 
@@ -106,6 +117,10 @@ def cases() -> Iterable[object]:
     yield from ((find_orders, text) for text in (long("\n", after="prompt"), long("~", after="prompt")))
     yield from ((split_elisions, text) for text in (long(" "), long("\n")))
     yield from ((strip_marks, text) for text in (long(" "), long("\t"), long("\u00a0")))
+    numbered = [long(bit) for bit in ("a", " ", "line ", "line 5 ", "1", "a1")] + [long(" ", before="line")]
+    yield from ((find_numbered, text) for text in numbered)
+    tables = [long(bit) for bit in ("the ", "que ", "a: b | ", "a: ", "a", "how many ", "the most a")]
+    yield from ((ask_of_rows, text) for text in tables)
     yield from ((find_gold, text) for text in (long(" "), long("\n")))
     yield from ((split_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n[")))
     yield from ((stream_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n[")))

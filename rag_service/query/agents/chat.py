@@ -207,6 +207,7 @@ class AgentChat:
                     pieces.append(text)
                     yield AnswerDelta(text=text)
         text = "".join(pieces)
+        is_empty = quotes_only and outcome.context is ContextUse.NO_CONTEXT
         yield AnswerComplete(
             answer=Answer(
                 id=uuid4(),
@@ -216,7 +217,7 @@ class AgentChat:
                 sources=(),
                 shown=(),
                 citations=(),
-                decision=Decision.UNCERTAIN,
+                decision=Decision.OUT_OF_SCOPE if is_empty else Decision.UNCERTAIN,
                 confidence=rate_confidence((), QueryDefinition()),
                 tokens=TokenCount(prompt=0, completion=count_tokens(text), estimated=True),
                 latency_ms=round((time.perf_counter() - started) * 1000, 1),

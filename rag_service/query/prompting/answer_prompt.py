@@ -13,8 +13,10 @@ from rag_service.query.guards.orders import without_orders
 from rag_service.query.prompting.blocks import in_blocks, render_blocks
 from rag_service.query.prompting.budget import PackedContext, count_rendered, fit_prompt, pack_context, prompt_limit
 from rag_service.query.prompting.prompt import Prompts, new_boundary
+from rag_service.query.prompting.whole_tables import needs_whole_table
 from rag_service.query.retrieval.names import find_absent_codes
 from rag_service.query.retrieval.nouns import find_absent_nouns
+from rag_service.query.retrieval.numbered import find_absent_numbered
 from rag_service.query.retrieval.retriever import Retrieval
 from rag_service.settings import Settings
 from rag_service.text.words import LANGUAGES, detect_language, terms, words
@@ -28,7 +30,7 @@ class Prompted:
     context: PackedContext
     tokens: int  # our count of the whole prompt
     refusal: str  # what the model is told to say when nothing answers
-    warning: str  # that the documents do not mention what the question asks about; empty where they do
+    warnings: tuple[str, ...]  # sentences on why the answer is not certain, whatever it is made from
     secret: str  # what the answer must not repeat
 
 
@@ -78,7 +80,7 @@ def write_prompt(
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
-    warning = warn_of_absent(retrieval, prompts, context.hits)
+    warnings = _warnings(retrieval, prompts, context.hits)
     evidence = Evidence(
         question=query.question,
         language=language,
@@ -86,14 +88,14 @@ def write_prompt(
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
-        warning=warning,
+        warning=" ".join(warnings),
     )
     return Prompted(
         messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), GroundedMessage.with_evidence(user, evidence)],
         context=context,
         tokens=fitted.tokens,
         refusal=refusal,
-        warning=warning,
+        warnings=warnings,
         secret=template.render({**values, "refusal": "", "question": ""})[0],
     )
 
@@ -120,6 +122,14 @@ def _weight_held(text: str, weights: Mapping[str, float]) -> float:
     return sum(weight for term, weight in weights.items() if term in held)
 
 
+def _warnings(retrieval: Retrieval, prompts: Prompts, hits: Sequence[Hit]) -> tuple[str, ...]:
+    plan = retrieval.plan
+    absent = warn_of_absent(retrieval, prompts, hits)
+    whole = needs_whole_table(plan.question, plan.language, [hit.chunk.text for hit in hits])
+    some_rows = prompts.message("some_rows", plan.language) if whole else ""
+    return tuple(warning for warning in (absent, some_rows) if warning)
+
+
 def warn_of_absent(retrieval: Retrieval, prompts: Prompts, hits: Sequence[Hit] = ()) -> str:
     """That the documents do not mention what the question asks about; empty where they do.
 
@@ -134,6 +144,7 @@ def warn_of_absent(retrieval: Retrieval, prompts: Prompts, hits: Sequence[Hit] =
     if hits:
         codes = find_absent_codes(plan.names, [hit.chunk.text for hit in hits])
         absent += [code for code in codes if code not in absent]
+        absent += find_absent_numbered(plan.question, [hit.chunk.text for hit in retrieval.hits])
     if hits and detect_language(hits[0].chunk.text, default=plan.language) == plan.language:
         absent += find_absent_nouns(plan.question, plan.language, plan.terms, retrieval.weights)
     if not absent:

@@ -169,6 +169,15 @@ async def test_without_relevant_passages_the_chat_goes_on_and_says_so(scene: Sce
     assert (body["ragUsed"], body["contextUse"], body["sources"]) == (False, "no_context", [])
     assert body["answer"].startswith(("The documents hold nothing", "Les documents ne contiennent rien"))
     assert body["answer"].rstrip().endswith("Ask me about llamas.")
+    assert body["decision"] == "uncertain"
+
+
+async def test_without_a_model_and_without_relevant_passages_there_is_no_answer(scene: Scene) -> None:
+    scene.chat.provider = "extractive"
+    async with scene.client() as client:
+        body = (await scene.say(client, "How much does the zyx weigh?", similarityThreshold=1.0)).json()
+    assert (body["decision"], body["answer"]) == ("out_of_scope", "The documents hold nothing on this.")
+    assert scene.chat.asked == []
 
 
 async def test_with_the_store_down_the_chat_goes_on_and_says_so(scene: Scene) -> None:

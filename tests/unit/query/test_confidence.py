@@ -8,7 +8,8 @@ import pytest
 
 from rag_service.definitions import QueryDefinition
 from rag_service.domain import Confidence, Decision, Hit, Scores
-from rag_service.query.confidence import decide, rate_confidence
+from rag_service.query.confidence import decide, quotes_formula, rate_confidence
+from rag_service.query.verification.verify import verify_answer
 from tests.unit.query.verification.answers import make_hit
 
 TIERED = QueryDefinition(tiers={"critical": ("business_rules",)})
@@ -55,3 +56,22 @@ def test_nothing_found_is_zero() -> None:
 def test_decisions(value: float, found: bool, refused: bool, tokens: int, decision: Decision) -> None:
     confidence = Confidence(value=value, mean_relevance=value, mean_rerank=None, critical_boost=False)
     assert decide(confidence, found=found, refused=refused, context_tokens=tokens, minimum=100) is decision
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted"),
+    [
+        ("¿Cuál es el margen de la sidra?", True),
+        ("¿Cuál es el precio de la sidra?", False),
+        ("¿Cuál es el código de la sidra?", False),
+    ],
+)
+def test_a_formula_is_no_value_where_that_is_asked_for(question: str, quoted: bool) -> None:
+    row = "Producto: Sidra | Precio: 4.90 € | Margen: =C2-B2 | Código: 5"
+    citation = verify_answer(f"{row} [C1]", [make_hit(row)]).citations
+    assert quotes_formula(question, "es", citation) is quoted
+
+
+def test_a_warning_makes_it_uncertain() -> None:
+    sure = Confidence(value=0.9, mean_relevance=0.9, mean_rerank=None, critical_boost=False)
+    assert decide(sure, found=True, refused=False, context_tokens=9, minimum=0, warned=True) is Decision.UNCERTAIN
