@@ -68,8 +68,8 @@ class Frame(NamedTuple):
 
 def find_frames(rules: Sequence[Rule]) -> list[Frame]:
     """Tables of two rows and two columns at least, whatever may stand in them; one before the one that it is in."""
-    level = _join([rule for rule in rules if rule.is_level])
-    upright = _join([rule for rule in rules if not rule.is_level])
+    level = _join([rule for rule in rules if rule.is_level and not rule.is_ground])
+    upright = _join([rule for rule in rules if not rule.is_level and not rule.is_ground])
     if len(level) + len(upright) > _MOST_LINES:
         return []
     frames = []
@@ -198,23 +198,23 @@ def _holds_rows(cells: Sequence[GridCell], lefts: Sequence[float], *, is_all: bo
     Lines of one text end where the next word would not have fitted; lines of several may end before.
     """
     lines = [list(read_rows(cell.words)) for cell in cells]
-    ends_early = [
-        _ends_early(of_cell, lefts[cell.column], lefts[cell.column + cell.columns])
+    early = [
+        ends_early(of_cell, lefts[cell.column], lefts[cell.column + cell.columns])
         for cell, of_cell in zip(cells, lines, strict=True)
     ]
     if any(
         is_early and all(is_number_like(row.text()) for row in of_cell)
-        for is_early, of_cell in zip(ends_early, lines, strict=True)
+        for is_early, of_cell in zip(early, lines, strict=True)
     ):
         return True
     return (
         len(set(map(len, lines))) == 1
-        and sum(ends_early) * 2 >= len(cells)
+        and sum(early) * 2 >= len(cells)
         and (len(cells) > 2 or (len(cells) == 2 and is_all))
     )
 
 
-def _ends_early(rows: Sequence[Row], left: float, right: float) -> bool:
+def ends_early(rows: Sequence[Row], left: float, right: float) -> bool:
     """Whether a line of a cell ends though the first word of the next one would have fitted behind it."""
     margin = max(0.0, min(word.left for row in rows for word in row.words) - left)
     for row, below in itertools.pairwise(rows):

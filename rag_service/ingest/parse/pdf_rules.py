@@ -1,7 +1,7 @@
 """Lines drawn on a PDF page, from PDFium's objects: the rules that part the cells of a table.
 
-A program may draw a rule as a line, as the edge of a box, or as a box so thin that it looks like a line. Grounds of
-cells are no rules: tables of reports have grounds for every other row, and for columns that hold a lone currency sign.
+A program may draw a rule as a line, as the edge of a box, or as a box so thin that it looks like a line. Grounds part
+rows, of which every other has one, but not cells: reports have them for columns that hold a lone currency sign.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pypdfium2.raw as pdfium
 
 _THIN = 3.0  # points, of a filled box that is a line
+_HIGHEST_GROUND = 200.0  # points, of a row
 _LEVEL = 0.5  # points that a line may rise or fall
 _SHORTEST = 4.0  # points; dashes and dots of charts are shorter
 _OF_A_BOX = 5  # segments
@@ -29,6 +30,7 @@ class Rule(NamedTuple):
     at: float  # its height where it is level, else its distance from the left
     start: float
     end: float
+    is_ground: bool = False  # the upper or lower edge of a ground
 
 
 class _Matrix(NamedTuple):
@@ -98,6 +100,10 @@ class _Reader:
         is_thin = right - left <= _THIN or top - bottom <= _THIN
         if is_thin and count <= _OF_A_BOX:
             yield from _rule_of_box(*matrix.place(left, bottom), *matrix.place(right, top))
+        elif not is_drawn and count <= _OF_A_BOX and top - bottom <= _HIGHEST_GROUND:
+            for height in (bottom, top):
+                for rule in _rule(*matrix.place(left, height), *matrix.place(right, height)):
+                    yield rule._replace(is_ground=True)
         elif count <= _MOST_SEGMENTS and (is_drawn or count > _OF_A_BOX):
             for points in _lines_of_path(path, count, _matrix_of(path).within(matrix)):
                 if is_drawn:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from rag_service.domain import Location
 from rag_service.ingest.parse.builder import TextBuilder, one_line
+from rag_service.ingest.parse.pdf_bands import find_bands
 from rag_service.ingest.parse.pdf_grids import Grid, GridCell, fill, find_frames
 from rag_service.ingest.parse.pdf_rows import COLUMN, COLUMN_GAP, read_rows
 from rag_service.ingest.parse.pdf_rules import Rule
@@ -57,19 +58,24 @@ class TableReader:
         if not _stand_beside(left):
             return left
         turns = left[0].turns or 0
-        for frame in find_frames([_turned(rule, turns) for rule in read_rules()]):
+        rules = [_turned(rule, turns) for rule in read_rules()]
+        for frame in find_frames(rules):
             grid = fill(frame, left)
-            if grid is None:
-                continue
-            outside = [word for word in left if not grid.holds(word)]
-            goes_on = (
-                before and _count_lines(word for word in outside if word.middle > grid.tops[0]) <= _MOST_LINES_BETWEEN
-            )
-            text = self._write(grid, is_bold, before if goes_on else None)
-            left = [*outside, _as_word(grid, text, turns)]
-            if _count_lines(word for word in outside if word.middle < grid.tops[-1]) > _MOST_LINES_BETWEEN:
-                self._open = None
+            if grid is not None:
+                left = self._replace(grid, left, is_bold, before)
+        for grid in list(find_bands(left, rules)):
+            left = self._replace(grid, left, is_bold, before)
         return left
+
+    def _replace(
+        self, grid: Grid, words: Sequence[Word], is_bold: Callable[[Word], bool], before: _Open | None
+    ) -> list[Word]:
+        outside = [word for word in words if not grid.holds(word)]
+        above = _count_lines(word for word in outside if word.middle > grid.tops[0])
+        text = self._write(grid, is_bold, before if above <= _MOST_LINES_BETWEEN else None)
+        if _count_lines(word for word in outside if word.middle < grid.tops[-1]) > _MOST_LINES_BETWEEN:
+            self._open = None
+        return [*outside, _as_word(grid, text, words[0].turns)]
 
     def _write(self, grid: Grid, is_bold: Callable[[Word], bool], before: _Open | None) -> str:
         """The table's lines; it stays open for the next page."""
@@ -142,7 +148,7 @@ def _blocks(grid: Grid) -> Iterator[str]:
                 yield from (*lines, "")
 
 
-def _as_word(grid: Grid, text: str, turns: int) -> Word:
+def _as_word(grid: Grid, text: str, turns: int | None) -> Word:
     words = [word for cell in grid.cells for word in cell.words]
     height = statistics.median(word.height for word in words)
     top = max(word.middle for word in words)

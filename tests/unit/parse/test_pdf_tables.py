@@ -212,3 +212,105 @@ def test_a_page_full_of_rules_takes_no_longer_than_a_second(count: int) -> None:
     began = time.process_time()
     read(data)
     assert time.process_time() - began < 5, "tenths of a second when linear"
+
+
+# -- tables without rules between their columns
+
+PERMITS = (
+    ("Reason", "Duration", "Proof"),
+    ("Wedding or entry as registered partners", "15 calendar days", "Certificate of the registry"),
+    ("Removal", "1 day", "New entry in the register of residents"),
+    ("Relative of the first degree in hospital", "5 working days", "Report"),
+    ("Examination", "As long as it takes", "Confirmation of attendance"),
+)
+PERMIT_LINES = [
+    "Reason: Wedding or entry as registered partners | Duration: 15 calendar days | Proof: Certificate of the registry",
+    "Reason: Removal | Duration: 1 day | Proof: New entry in the register of residents",
+    "Reason: Relative of the first degree in hospital | Duration: 5 working days | Proof: Report",
+    "Reason: Examination | Duration: As long as it takes | Proof: Confirmation of attendance",
+]
+LEFTS, WIDTHS = (20, 62, 86), (42, 24, 40)  # millimetres
+PITCH = 5  # millimetres from line to line
+
+
+def wrapped(file: FPDF, text: str, width: float) -> list[str]:
+    lines = []
+    for part in text.split("\n"):
+        line = ""
+        for word in part.split():
+            if line and file.get_string_width(f"{line} {word}") > width:
+                lines.append(line)
+                line = ""
+            line = f"{line} {word}".strip()
+        lines.append(line)
+    return lines
+
+
+def draw_cells(
+    file: FPDF,
+    rows: Sequence[Sequence[str]],
+    *,
+    room: float = 0.0,
+    between: Callable[[int, float, float], None] = lambda row, top, bottom: None,
+) -> None:
+    """Rows of cells line by line; `between` is told where each begins and ends."""
+    y = 40.0
+    for number, row in enumerate(rows):
+        lines = [wrapped(file, cell, width - 5) for cell, width in zip(row, WIDTHS, strict=True)]
+        high = max(map(len, lines)) * PITCH + room
+        between(number, y, y + high)
+        for left, of_cell in zip(LEFTS, lines, strict=False):
+            for place, line in enumerate(of_cell):
+                file.text(left, y + room / 2 + PITCH * (place + 0.75), line)
+        y += high
+    file.text(LEFTS[0], y + 15, "What is not used is not carried over to the year that follows, not even in part.")
+
+
+@pytest.mark.parametrize("parted_by", ["rules", "grounds", "room", "room below names"])
+def test_rows_are_parted_by_rules_or_grounds_or_room(parted_by: str) -> None:
+    def draw(file: FPDF) -> None:
+        def between(row: int, top: float, bottom: float) -> None:
+            if parted_by == "rules" or (parted_by == "room below names" and row == 0):
+                file.line(LEFTS[0] - 1, bottom, LEFTS[-1] + WIDTHS[-1], bottom)
+            if parted_by == "grounds" and row % 2:
+                file.set_fill_color(220)
+                for left, width in zip(LEFTS, WIDTHS, strict=True):
+                    file.rect(left - 1, top, width, bottom - top, style="F")
+
+        draw_cells(file, PERMITS, room=2.0 if parted_by.startswith("room") else 0.2, between=between)
+
+    lines = lines_of(draw)
+    assert lines[:4] == PERMIT_LINES
+    assert lines[4].startswith("What is not used")
+
+
+def test_names_of_several_lines_may_stand_on_their_last_line() -> None:
+    def draw(file: FPDF) -> None:
+        rows = [("\nReason", "How\nlong", "\nProof"), *PERMITS[1:]]
+        draw_cells(file, rows, between=lambda row, top, bottom: file.line(19, bottom, 126, bottom))
+
+    assert lines_of(draw)[0] == PERMIT_LINES[0].replace("Duration", "How long")
+
+
+def test_rows_whose_last_cell_alone_goes_on_stay_lines() -> None:
+    rows = [(reason.split()[0], duration.split()[0], proof) for reason, duration, proof in PERMITS]
+    lines = lines_of(lambda file: draw_cells(file, rows, room=2.0))
+    assert lines[1:4] == ["Wedding  15  Certificate of the", "registry", "Removal  1  New entry in the"]
+
+
+def test_a_list_of_several_texts_in_a_cell_parts_no_rows() -> None:
+    rows = [("Who", "When", "What"), ("Ana\nLuis", "May\nJune", "Oil\nBelt"), ("Eva\nJon", "July\nMay", "Pump\nOil")]
+    assert lines_of(lambda file: draw_cells(file, rows, room=2.0))[1] == "Ana  May  Oil"
+
+
+def test_paragraphs_side_by_side_are_no_table() -> None:
+    words = ["law", "does not provide", "for a right to call", "meetings", "unless", "that is", "granted"]
+    columns = [[" ".join(words[(row * step + k) % 7] for k in range(step)) for row in range(18)] for step in (2, 3, 2)]
+
+    def draw(file: FPDF) -> None:
+        file.set_font("Helvetica", size=8)
+        for place, column in enumerate(columns):
+            for row, text in enumerate(column):
+                file.text(20 + 60 * place, 40 + 4 * row + 1.2 * (row // (4 + place)), text)
+
+    assert all(": " not in line and " | " not in line for line in lines_of(draw))
