@@ -175,6 +175,11 @@ class Settings(BaseSettings):
         """Keywords first, then the environment; no hidden files."""
         return init_settings, env_settings
 
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_capitals(cls, level: object) -> object:
+        return level.upper() if isinstance(level, str) else level
+
     @field_validator("ollama_url", "openai_url")
     @classmethod
     def _is_http_url(cls, url: str) -> str:

@@ -194,6 +194,8 @@ class AnswerEngine(BaseQueryEngine):
     def _say_nothing_found(self, retrieval: Retrieval) -> str:
         if not retrieval.scope.chunk_count:
             return self._prompts.message("no_documents", retrieval.plan.language)
+        if not retrieval.scope.reachable:
+            return self._prompts.message("nothing_selected", retrieval.plan.language)
         said = self._prompts.message("nothing_found", retrieval.plan.language)
         warning = warn_of_absent(retrieval, self._prompts)
         return f"{warning} {said}" if warning else said

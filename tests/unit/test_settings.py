@@ -39,6 +39,11 @@ def test_a_wrong_value_is_refused_and_named(monkeypatch: pytest.MonkeyPatch, nam
         load_settings()
 
 
+def test_the_log_level_may_be_written_in_small_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_LOG_LEVEL", "warning")
+    assert load_settings().log_level == "WARNING"
+
+
 def test_an_empty_value_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RAG_JWT_SECRET", "RAG_DATABASE_URL", "RAG_INDICES_PATH", "RAG_TOPK_DEFAULT"):
         monkeypatch.setenv(name, "")

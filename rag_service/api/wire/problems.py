@@ -134,7 +134,12 @@ _TABLE: Mapping[type[RagError], _Row] = {
 }
 # Errors that Litestar raises itself: (code, title, detail, help).
 _HTTP: Mapping[int, tuple[str, str, str, str]] = {
-    404: ("not_found", "Not found", "There is nothing at this address.", "The addresses are listed at /schema."),
+    404: (
+        "not_found",
+        "Not found",
+        "There is nothing at this address.",
+        "The addresses are listed at /schema; ids in them are UUIDs.",
+    ),
     405: ("method_not_allowed", "Method not allowed", "This address does not take this method.", "See /schema."),
     413: (RequestTooLargeError.code, "Too large", "The request body is too large.", RequestTooLargeError.help),
 }

@@ -32,10 +32,12 @@ class SearchRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_un
     source: Annotated[Text | None, Meta(description="Only documents of this source.")] = None
     tags: Annotated[Tags, Meta(description="Only documents that carry all of these.")] = field(default_factory=list)
     file_name: Annotated[Text | None, Meta(description="Only the file of this name.")] = None
-    document_ids: Annotated[Ids, Meta(description="Only these documents; all must exist.")] = field(
+    document_ids: Annotated[Ids, Meta(description="Only these documents; all must exist. Empty: all.")] = field(
         default_factory=list
     )
-    corpus_ids: Annotated[Ids, Meta(description="Only these corpora; all must exist.")] = field(default_factory=list)
+    corpus_ids: Annotated[Ids, Meta(description="Only these corpora; all must exist. Empty: all.")] = field(
+        default_factory=list
+    )
     fields: Annotated[Fields, Meta(description="Filter fields declared by the index, equal to.")] = field(
         default_factory=dict
     )

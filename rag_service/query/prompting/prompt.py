@@ -21,7 +21,15 @@ from rag_service.query.guards.untrusted import neutralise, neutralise_metadata
 from rag_service.text.words import LANGUAGES
 
 FALLBACK_LANGUAGE = "en"
-REQUIRED_MESSAGES = ("refusal", "nothing_found", "no_documents", "not_mentioned", "some_rows", "withheld")
+REQUIRED_MESSAGES = (
+    "refusal",
+    "nothing_found",
+    "no_documents",
+    "nothing_selected",
+    "not_mentioned",
+    "some_rows",
+    "withheld",
+)
 _KNOWN_VARIABLES = frozenset({"boundary", "context", "question", "refusal", "history", "instructions"})
 _REQUIRED_VARIABLES = frozenset({"context", "question"})
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision
+from rag_service.domain import Answer, AnswerQuery, CitationStatus, Decision, Filters
 from rag_service.ingest.pipeline import DocumentInput
 from rag_service.query.agents.chat import ChatQuery
 from rag_service.query.agents.history import Turn
@@ -164,6 +165,17 @@ async def test_a_name_that_the_documents_do_not_mention_is_told_before_the_neare
 async def test_where_there_are_no_documents_that_is_what_is_said(service: Components) -> None:
     answer = await service.engine.answer(ask("¿Cuántos días de vacaciones hay?"), LOCAL_ADMIN)
     assert answer.text.startswith("Aquí todavía no hay documentos.")
+    assert (answer.decision, answer.sources) == (Decision.OUT_OF_SCOPE, ())
+
+
+@pytest.mark.parametrize("named", [{"file_name": "other.md"}, {"tags": ("none",)}, {"source": "nowhere"}])
+async def test_where_the_filters_leave_no_document_that_is_what_is_said(
+    service: Components, ingest: Ingest, named: dict[str, Any]
+) -> None:
+    await ingest(LEAVE, "leave.md")
+    question = AnswerQuery(question="How many days of holiday do employees have?", filters=Filters(**named))
+    answer = await service.engine.answer(question, LOCAL_ADMIN)
+    assert answer.text.startswith("No document here is of the file name")
     assert (answer.decision, answer.sources) == (Decision.OUT_OF_SCOPE, ())
 
 
