@@ -1,13 +1,14 @@
 # Two commands do everything on a machine with Python 3.11+, pip and make:
 #   make run    set up, ingest the sample documents, print a cited answer, serve page and API
 #   make test   set up, lint, check types, run the tests
+# and `make docs` builds the documentation site in .site.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
 
-.PHONY: run test lint types unit soak format clean
+.PHONY: run test lint types unit soak format reference docs clean
 
 run: $(VENV)/.run
 	$(BIN)/rag-service quickstart $(ARGS)
@@ -38,6 +39,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The pages of docs/reference that are made from code.
+reference: $(VENV)/.dev
+	$(BIN)/python -m docs.reference.generate
+
+docs: reference
+	$(BIN)/mkdocs build --strict --config-file .mkdocs.yml
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag_service needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
@@ -56,4 +64,4 @@ $(VENV)/.ray: pyproject.toml | $(VENV)/.dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) .rag .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .rag .site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,5 +10,5 @@ __all__ = ["open_service"]
 def __getattr__(name: str) -> Any:
     """Load what the package offers at first use, so that importing it stays quick."""
     if name in __all__:
-        return getattr(import_module("rag_service.notebook"), name)
+        return getattr(import_module("rag_service.client"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

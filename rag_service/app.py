@@ -1,281 +1,301 @@
-"""The web application, wired together: routes of every layer over the opened components."""
+"""The web application: its routes, and the parts of the service that the lifespan opens for them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import replace
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from functools import partial
 from uuid import UUID
 
+import structlog
 from litestar import Litestar
+from litestar.types import ControllerRouterHandler
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import TransformComponent
 
-from rag_service.api.advisor.routes import advisor_router
-from rag_service.api.advisor.services import AdvisorServices
-from rag_service.api.answers import answers_route
+from rag_service.advisor.schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
+from rag_service.agents.chat import ChatOutcome, ChatQuery
+from rag_service.answering.engine import CitedQueryEngine
+from rag_service.answering.events import AnswerEvent
+from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.api.application import create_litestar
-from rag_service.api.mcp.server import mcp_installed, mcp_mount
-from rag_service.api.metrics import metrics_route
-from rag_service.api.openai.agents import agents_as_models
-from rag_service.api.openai.routes import openai_routes
-from rag_service.api.services import Probe, Services
-from rag_service.api.tenancy.routes import tenancy_router
-from rag_service.api.tenancy.services import AgentMemory, TenancyServices, require_scope
-from rag_service.api.wire.limits import LimitedApplication, RateLimiter
-from rag_service.api.wire.metering import meter_application, metered_answer, metered_search
-from rag_service.components import LOCAL_ADMIN, Components, open_components
-from rag_service.domain import AnswerQuery, Hit, Identity, Role
-from rag_service.identity import Authenticator
-from rag_service.ingest.pipeline import DocumentInput, Ingested
+from rag_service.api.http.access import TenancyServices, require_scope
+from rag_service.api.http.services import Probe, Services
+from rag_service.api.limits import LimitedApplication, RateLimiter
+from rag_service.api.mcp.server import mcp_installed, mcp_route
+from rag_service.api.metrics import metered_answer, metered_search, metrics_route
+from rag_service.api.openai.routes import list_agent_models, openai_routes
+from rag_service.api.tenancy import tenancy_router
+from rag_service.auth.authenticator import choose_authentication, local_administrator
+from rag_service.components import LOCAL_ADMIN, Components, Plugins, open_components, open_keyword_engine
+from rag_service.domain import Identity, Role
+from rag_service.errors import ConfigurationError, PermissionDeniedError
+from rag_service.indices import load_index
+from rag_service.ingest.ingestor import DocumentInput, Ingested
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
-from rag_service.keyword_app import create_keyword_app
-from rag_service.metrics import Door, Metrics
 from rag_service.models.embedding.embeddings import warm_up
 from rag_service.models.embedding.guarded import breaker_of
-from rag_service.models.servers.probes import ServerProbe, build_probes
-from rag_service.query.advisor.schema import AdvisorResponse, Inquiry, RequiredData, ResponseRequest
-from rag_service.query.agents.chat import ChatOutcome, ChatQuery
-from rag_service.query.events import AnswerEvent
-from rag_service.query.retrieval.retriever import Retrieval
+from rag_service.models.judge.judge import Judge
+from rag_service.models.judge.judges import WatchedJudge
+from rag_service.models.servers.clients import build_probes
+from rag_service.observability.metrics import Channel, Metrics
+from rag_service.retrieval.knowledge_base import load_knowledge_base
+from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+from rag_service.store.accounts.keys import Scope
 from rag_service.store.documents.documents import read_text
-from rag_service.store.people.keys import Scope
 from rag_service.web.pages import web_routes
-from rag_service.web.texts import WebServices
+
+log = structlog.get_logger(__name__)
 
 _EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
-__all__ = ["LOCAL_ADMIN", "Components", "create_app", "open_components"]
+__all__ = ["LOCAL_ADMIN", "Components", "Plugins", "create_app", "open_components"]
 
 
-def create_app(settings: Settings, *, components: Components | None = None) -> Litestar:
-    """The web application. Given components are used and stay open; else it opens its own at start."""
-    if not settings.enabled:
-        return create_keyword_app(settings, identity=LOCAL_ADMIN)
+class ReadOnlyKnowledgeError(PermissionDeniedError):
+    """An upload to a knowledge base that is a file."""
+
+    code = "knowledge_base_read_only"
+    help = "Edit the file at RAG_KNOWLEDGE_BASE_PATH and start again, or turn RAG_ENABLED on."
+
+
+def create_app(
+    settings: Settings,
+    *,
+    components: Components | None = None,
+    llm: LLM | None = None,
+    embedding: BaseEmbedding | None = None,
+    reranker: BaseNodePostprocessor | None = None,
+    judge: Judge | None = None,
+    postprocessors: Sequence[BaseNodePostprocessor] = (),
+    readers: Mapping[str, type[BaseReader]] | None = None,
+    transformations: Sequence[TransformComponent] = (),
+) -> Litestar:
+    """The web application. Objects that are given take the place of what the settings name.
+
+    Args:
+        settings: of the service.
+        components: used and left open; None: it opens its own at start, and closes them.
+        llm, embedding, reranker, judge, postprocessors, readers, transformations: as in `Plugins`.
+
+    Raises:
+        ConfigurationError: a setting is wrong, or the file of RAG_KNOWLEDGE_BASE_PATH.
+    """
     metrics = components.metrics if components is not None else Metrics()
-    backend = _Backend(settings, components, metrics)
-    services = Services(
-        settings=settings,
-        answer=backend.answer_at("answer"),
-        search=metered_search(backend.search, metrics),
-        ingest=backend.ingest,
-        probes={
-            "database": Probe(
-                check=backend.check_database,
-                required=True,
-                without="Nothing can be searched, answered or uploaded until it is back.",
-            ),
-            **_replica_probe(settings, backend),
-            **_model_probes(settings, backend),
-        },
-        authenticate=backend.authenticate,
+    plugins = Plugins(
+        llm=llm,
+        embedding=embedding,
+        reranker=reranker,
+        judge=judge,
+        postprocessors=postprocessors,
+        readers=readers,
+        transformations=transformations,
     )
-    routes = [
-        answers_route(backend.read_answer),
-        metrics_route(metrics),
-        advisor_router(
-            AdvisorServices(
-                settings=settings,
-                required_data=lambda inquiry, identity: backend.required_data(inquiry, identity),
-                generate_response=lambda request, identity: backend.generate_response(request, identity),
-            )
-        ),
-        # A function, not the bound method: Litestar copies dependencies, and a copied backend never starts.
-        tenancy_router(settings, lambda: backend.tenancy()),
-        *openai_routes(
-            replace(services, answer=backend.answer_at("openai")),
-            list_models=agents_as_models(lambda: backend.tenancy()),
-        ),
-        *web_routes(WebServices(read_text=backend.read_text), settings=settings),
-    ]
-    lifespan: list[Lifespan] = [backend.lifespan]
-    if mcp_installed():
-        asked = replace(services, answer=backend.answer_at("mcp"))
-        mount = mcp_mount(asked, permit=lambda identity: require_scope(identity, Scope.READ))
-        routes.append(mount.route)
-        lifespan.append(mount.lifespan)
-    application = create_litestar(
-        services,
+    routes: list[ControllerRouterHandler] = [metrics_route(metrics)]
+    lifespan: list[Lifespan] = []
+    if settings.retrieval.enabled:
+        routes += [
+            tenancy_router(settings),
+            advisor_router(),
+            *openai_routes(list_models=list_agent_models),
+            *web_routes(settings),
+        ]
+        lifespan.append(lambda app: _with_components(app, settings, components, plugins, metrics))
+        if mcp_installed():
+            routes.append(mcp_route())
+    else:
+        _check_keyword_mode(settings, plugins)
+        index = load_index(settings.indices.default, indices_path=settings.indices.path)
+        knowledge = load_knowledge_base(settings.retrieval.knowledge_base_path)
+        opened = partial(open_keyword_engine, settings, index, knowledge, plugins=plugins, metrics=metrics)
+        lifespan.append(lambda app: _with_keyword_engine(app, settings, opened(), metrics))
+    return create_litestar(
+        settings,
         more_routes=routes,
         lifespan=lifespan,
-        surround=lambda app: LimitedApplication(app, backend.limiter, services.authenticate, count_error=metrics.error),
+        surround=lambda app: LimitedApplication(app, count_error=metrics.error),
+        metrics=metrics,
     )
-    meter_application(application, metrics)
-    return application
 
 
-def _replica_probe(settings: Settings, backend: _Backend) -> dict[str, Probe]:
-    if settings.database_replica_url is None:
-        return {}
-    without = "Nothing is missing: searches go to the primary."
-    return {"replica": Probe(check=backend.check_replica, required=False, without=without, missed=False)}
-
-
-def _model_probes(settings: Settings, backend: _Backend) -> dict[str, Probe]:
-    """How /health/ready asks for the model servers; what runs in this process is not asked for."""
-
-    def ask(name: str) -> Callable[[], Awaitable[None]]:
-        async def check() -> None:
-            await backend.probes()[name].check()
-
-        return check
-
-    found = {}
-    if settings.chat_provider != "extractive":
-        found["chat"] = Probe(
-            check=ask("chat"),
-            required=False,
-            without="Searching works; answers fail with `llm_unavailable` until it is back.",
+def _check_keyword_mode(settings: Settings, plugins: Plugins) -> None:
+    """RAG_ENABLED=false has no database, and thus no users, counts, vectors or uploads."""
+    if settings.auth.mode != "none":
+        raise ConfigurationError(
+            "RAG_ENABLED=false knows no users: set RAG_AUTH to `none`, or turn RAG_ENABLED on.", field="RAG_AUTH"
         )
-    if settings.embedding_provider != "local":
-        by_words = settings.lexical_fallback and settings.hybrid
-        found["embedding"] = Probe(
-            check=ask("embedding"),
-            required=not by_words,
-            without="Searches and answers go by words alone; uploads wait and are tried again."
-            if by_words
-            else "Nothing can be searched, answered or uploaded until it is back.",
+    if settings.limits.requests_per_minute or settings.limits.answers_per_minute:
+        raise ConfigurationError(
+            "RAG_ENABLED=false counts nothing: unset RAG_RATE_LIMIT_*, or turn RAG_ENABLED on.",
+            field="RAG_RATE_LIMIT_PER_MINUTE",
         )
-    return found
+    if plugins.embedding is not None or plugins.readers or plugins.transformations:
+        raise ConfigurationError(
+            "RAG_ENABLED=false searches a JSON file by keywords: it cannot use `embedding`, `readers` or"
+            " `transformations`. Leave them out, or turn RAG_ENABLED on.",
+            field="RAG_ENABLED",
+        )
 
 
-class _Backend:
-    """What the routes call, over components that are open while the application runs."""
+@asynccontextmanager
+async def _with_keyword_engine(
+    app: Litestar, settings: Settings, opened: AbstractAsyncContextManager[CitedQueryEngine], metrics: Metrics
+) -> AsyncGenerator[None]:
+    async with opened as engine:
 
-    def __init__(self, settings: Settings, components: Components | None, metrics: Metrics):
-        self._settings = settings
-        self._metrics = metrics
-        self._probes: dict[str, ServerProbe] = {}
-        self._given = components
-        self._opened = components
-        self._authenticator: Authenticator | None = None
-        self._agents = AgentMemory()  # outlives the requests, whose services are made anew
-        self.limiter = RateLimiter(lambda: self._components.database, settings)
+        def answer(query: RagQuery, channel: Channel) -> AsyncGenerator[AnswerEvent]:
+            return metered_answer(engine.stream(query), metrics, channel=channel)
 
-    @property
-    def _components(self) -> Components:
-        if self._opened is None:
-            raise RuntimeError("the application has not started")
-        return self._opened
+        async def ingest(source: DocumentInput, identity: Identity) -> Ingested:
+            raise ReadOnlyKnowledgeError("The knowledge base is a file; documents cannot be uploaded to it.")
 
-    @asynccontextmanager
-    async def lifespan(self, _: Litestar) -> AsyncGenerator[None]:
-        """Open components unless they were given; load the model and work on uploads beside the requests."""
-        if self._given is not None:
-            async with self._beside(self._given):
-                yield
-            return
-        async with open_components(self._settings, metrics=self._metrics) as own:
-            self._opened = own
-            async with self._beside(own):
-                yield
-            self._opened = None
+        app.state.services = Services(
+            settings=settings,
+            answer=answer,
+            search=metered_search(engine.search, metrics),
+            ingest=ingest,
+            probes={},
+            authenticate=local_administrator,
+        )
+        yield
 
-    @asynccontextmanager
-    async def _beside(self, components: Components) -> AsyncGenerator[None]:
-        tasks = [
-            asyncio.create_task(warm_up(components.embedding)),
-            asyncio.create_task(warn_of_stale(Reingestion(components.database, components.fingerprints))),
-        ]
-        if self._settings.worker_embedded:
-            # One process does it all; with RAG_WORKER_EMBEDDED off, `rag-service worker` processes do.
-            worker = build_worker(
-                self._settings,
-                components.conninfo,
-                components.database,
-                components.originals,
-                components.embedding,
-                components.indices,
-                grace_seconds=_EMBEDDED_GRACE,
-            )
-            tasks.append(asyncio.create_task(worker.run()))
-        try:
+
+@asynccontextmanager
+async def _with_components(
+    app: Litestar, settings: Settings, given: Components | None, plugins: Plugins, metrics: Metrics
+) -> AsyncGenerator[None]:
+    """Open components unless they were given; put what the routes use into the state, and work on uploads."""
+    opened = open_components(settings, plugins=plugins, metrics=metrics) if given is None else nullcontext(given)
+    async with opened as parts:
+        limiter = RateLimiter(parts.database, settings)
+        app.state.limiter = limiter
+        app.state.services = _services(settings, parts, limiter)
+        app.state.tenancy = _tenancy_services(settings, parts, limiter)
+        app.state.advisor = _advisor_services(settings, parts, limiter)
+        app.state.texts = partial(_read_text, parts)
+        async with _background_tasks(settings, parts):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*tasks, return_exceptions=True)
 
-    def answer_at(self, door: Door) -> Callable[[AnswerQuery, Identity], AsyncGenerator[AnswerEvent]]:
-        """What answers questions that come in by a door."""
 
-        def answer(query: AnswerQuery, identity: Identity) -> AsyncGenerator[AnswerEvent]:
-            return self._guard(self._components.engine.stream(query, identity), identity, door)
+@asynccontextmanager
+async def _background_tasks(settings: Settings, parts: Components) -> AsyncGenerator[None]:
+    """Load the model and work on uploads beside the requests."""
+    tasks = [
+        asyncio.create_task(warm_up(parts.embedding)),
+        asyncio.create_task(_warm_up_judge(parts.judge)),
+        asyncio.create_task(warn_of_stale(Reingestion(parts.database, parts.fingerprints))),
+    ]
+    if settings.worker.embedded:  # else `rag-service worker` processes do it
+        worker = build_worker(
+            settings,
+            parts.database,
+            parts.originals,
+            parts.ingestor,
+            parts.indices,
+            grace_seconds=_EMBEDDED_GRACE,
+        )
+        tasks.append(asyncio.create_task(worker.run()))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-        return answer
 
-    def chat(self, query: ChatQuery, identity: Identity) -> tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]:
-        outcome, events = self._components.agent_chat.stream(query, identity)
-        return outcome, self._guard(events, identity, "chat")
+async def _warm_up_judge(judge: WatchedJudge | None) -> None:
+    if judge is None:
+        return
+    try:
+        await judge.warm_up()
+    except ConfigurationError as error:
+        log.error("judge_unusable", judge=judge.name, reason=error.message)
 
-    def _guard(
-        self, events: AsyncGenerator[AnswerEvent], identity: Identity, door: Door
-    ) -> AsyncGenerator[AnswerEvent]:
-        return metered_answer(self.limiter.limited(events, identity), self._metrics, door=door)
 
-    async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Retrieval, tuple[Hit, ...]]:
-        return await self._components.engine.search(query, identity)
+def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Services:
+    def answer(query: RagQuery, channel: Channel) -> AsyncGenerator[AnswerEvent]:
+        return metered_answer(
+            limiter.limited(parts.engine.stream(query), query.identity), parts.metrics, channel=channel
+        )
 
-    async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
+    async def ingest(source: DocumentInput, identity: Identity) -> Ingested:
         if identity.role is Role.ADMIN:  # whose default corpus is a global one
             require_scope(identity, Scope.ADMIN)
-        return await self._components.ingest(source, identity)
+        return await parts.ingest(source, identity)
 
-    async def required_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:
-        await self.limiter.require(identity, "answers")
-        return await self._components.advisor.required_data(inquiry, identity)
+    return Services(
+        settings=settings,
+        answer=answer,
+        search=metered_search(parts.engine.search, parts.metrics),
+        ingest=ingest,
+        probes=_probes(settings, parts),
+        authenticate=choose_authentication(settings, parts.database),
+    )
 
-    async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
-        await self.limiter.require(identity, "answers")
-        return await self._components.advisor.generate_response(request, identity)
 
-    async def read_answer(self, answer_id: UUID, identity: Identity) -> dict[str, Any]:
-        return await self._components.read_answer(answer_id, identity)
+def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimiter) -> TenancyServices:
+    def chat(query: ChatQuery, identity: Identity) -> tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]:
+        outcome, events = parts.agent_chat.stream(query, identity)
+        return outcome, metered_answer(limiter.limited(events, identity), parts.metrics, channel="chat")
 
-    async def read_text(self, document_id: UUID, identity: Identity) -> str | None:
-        async with self._components.database.transaction(identity) as connection:
-            return await read_text(connection, document_id)
+    return TenancyServices(
+        settings=settings,
+        transaction=parts.database.transaction,
+        uploads=parts.uploads,
+        originals=parts.originals,
+        fingerprints=parts.fingerprints,
+        chat=chat,
+        count_feedback=parts.metrics.feedback,
+    )
 
-    async def authenticate(self, headers: Mapping[str, str]) -> Identity:
-        if self._settings.auth == "none":
-            return LOCAL_ADMIN
-        if self._authenticator is None:
-            self._authenticator = Authenticator(self._components.database, self._settings)
-        return await self._authenticator.authenticate(headers)
 
-    def probes(self) -> Mapping[str, ServerProbe]:
-        """Of the model servers; kept, because each remembers its last outcome for a moment."""
-        if not self._probes:
-            components = self._components
-            self._probes = build_probes(
-                self._settings, chat=components.chat.breaker, embedding=breaker_of(components.embedding)
-            )
-        return self._probes
+def _advisor_services(settings: Settings, parts: Components, limiter: RateLimiter) -> AdvisorServices:
+    async def required_data(inquiry: Inquiry, identity: Identity) -> RequiredData:
+        await limiter.require_answer(identity)
+        return await parts.advisor.required_data(inquiry, identity)
 
-    async def check_database(self) -> None:
-        await self._components.database.check()
+    async def generate_response(request: ResponseRequest, identity: Identity) -> AdvisorResponse:
+        await limiter.require_answer(identity)
+        return await parts.advisor.generate_response(request, identity)
 
-    async def check_replica(self) -> str | None:
-        replica = self._components.replica
-        if replica is None:
-            return None
-        lag = await replica.report()
-        return None if lag is None else str(lag)
+    return AdvisorServices(settings=settings, required_data=required_data, generate_response=generate_response)
 
-    def tenancy(self) -> TenancyServices:
-        components = self._components
-        return TenancyServices(
-            settings=self._settings,
-            transaction=components.database.transaction,
-            uploads=components.uploads,
-            originals=components.originals,
-            fingerprints=components.fingerprints,
-            chat=self.chat,
-            count_feedback=self._metrics.feedback,
-            agents=self._agents,
+
+async def _read_text(parts: Components, document_id: UUID, identity: Identity) -> str | None:
+    async with parts.database.transaction(identity) as connection:
+        return await read_text(connection, document_id)
+
+
+def _probes(settings: Settings, parts: Components) -> dict[str, Probe]:
+    """How /health/ready checks the database, its replica and the model servers."""
+    nothing_works = "Nothing can be searched, answered or uploaded until it is back."
+    probes = {"database": Probe(check=parts.database.check, required=True, without=nothing_works)}
+    if parts.replica is not None:
+        replica = parts.replica
+
+        async def check_replica() -> str | None:
+            lag = await replica.report()
+            return None if lag is None else str(lag)
+
+        without = "Nothing is missing: searches go to the primary."
+        probes["replica"] = Probe(check=check_replica, required=False, without=without, missed=False)
+    servers = build_probes(settings, chat=parts.chat.breaker, embedding=breaker_of(parts.embedding))
+    if "chat" in servers:
+        without = "Searching works; answers fail with `llm_unavailable` until it is back."
+        probes["chat"] = Probe(check=servers["chat"].check, required=False, without=without)
+    if "embedding" in servers:
+        by_words = settings.retrieval.lexical_fallback and settings.retrieval.hybrid
+        fallback = "Searches and answers go by words alone; uploads wait and are tried again."
+        probes["embedding"] = Probe(
+            check=servers["embedding"].check, required=not by_words, without=fallback if by_words else nothing_works
         )
+    return probes

@@ -2,56 +2,84 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import TransformComponent
 
-from rag_service.definitions import IndexDefinition, load_index, load_indices
-from rag_service.domain import Answer, AnswerQuery, CorpusKind, Identity, Role
-from rag_service.errors import ConfigurationError, NotFoundError, StoreError
+from rag_service.advisor.advisor import Advisor
+from rag_service.advisor.article import ArticleFinder
+from rag_service.agents.chat import AgentChat
+from rag_service.agents.models import AgentModels
+from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recorder, build_engine
+from rag_service.answering.prompt.judging import write_judge_prompt
+from rag_service.answering.prompt.templates import Prompts, load_prompts
+from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.domain import Identity
+from rag_service.errors import NotFoundError
+from rag_service.indices import IndexDefinition, load_index, load_indices
 from rag_service.ingest.embedding_cache import wrap_embedding
-from rag_service.ingest.jobs import Uploads
-from rag_service.ingest.pipeline import DocumentInput, Ingested, Ingestor
-from rag_service.ingest.sandbox import parse_in_sandbox
-from rag_service.ingest.wiring import build_originals, build_uploads, current_fingerprints
-from rag_service.metrics import Metrics
-from rag_service.models.chat.chat import ChatModel, build_chat
+from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
+from rag_service.ingest.queue import Uploads
+from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, close_embedding
 from rag_service.models.extractive.extractive import ExtractiveLLM
+from rag_service.models.judge.judge import Judge
+from rag_service.models.judge.judges import WatchedJudge, build_judge
+from rag_service.models.llm.model import ChatModel, build_chat
+from rag_service.models.plugins import build_postprocessors
 from rag_service.models.reranking.rerankers import build_reranker
-from rag_service.query.advisor.advisor import Advisor
-from rag_service.query.agents.chat import AgentChat, ChatParts
-from rag_service.query.agents.engines import AgentModels
-from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompting.prompt import load_prompts
-from rag_service.query.provenance import AnswerRecorder, Difference, compare_records, read_query
-from rag_service.query.retrieval.fallback import FallbackRetriever
-from rag_service.query.retrieval.replicated import ReplicatedRetriever
-from rag_service.query.retrieval.retriever import Retrieval, Retriever
+from rag_service.observability.metrics import Metrics
+from rag_service.readers.parse import ReaderClass
+from rag_service.retrieval.keyword import KeywordRetriever
+from rag_service.retrieval.knowledge_base import KnowledgeBase
+from rag_service.retrieval.opening import open_search
+from rag_service.retrieval.query import PassageRetriever
 from rag_service.settings import Settings
-from rag_service.store.corpora import Corpus, create_corpus, find_corpus
-from rag_service.store.documents.originals import OriginalStore
-from rag_service.store.embedded import start_embedded_server
-from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
-from rag_service.store.people.agents import Agent, AgentScope, read_agent, resolve_agent_scope
-from rag_service.store.people.answers import read_answer
-from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
-from rag_service.store.search.turns import Turns
+from rag_service.store.accounts.agents import Agent, AgentScope, read_agent, resolve_agent_scope
+from rag_service.store.accounts.answers import read_answer
+from rag_service.store.corpora import Corpus, default_corpus
+from rag_service.store.documents.originals import Originals
+from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.opening import open_database
+from rag_service.store.replication.replica import Replica
 from rag_service.store.session import Database
-from rag_service.store.warming import warm_buffers
-from rag_service.text.words import terms
 
-log = structlog.get_logger(__name__)
+__all__ = ["LOCAL_ADMIN", "Components", "Plugins", "open_components", "open_keyword_engine"]
 
-DEFAULT_CORPUS = "documents"
-LOCAL_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+
+@dataclass(frozen=True, kw_only=True)
+class Plugins:
+    """Objects of the caller, instead of or besides what the settings and index definitions name."""
+
+    llm: LLM | None = None
+    embedding: BaseEmbedding | None = None  # its vectors have RAG_EMBEDDING_DIMENSION numbers
+    reranker: BaseNodePostprocessor | None = None  # sets scores
+    judge: Judge | None = None  # of reworded sentences
+    postprocessors: Sequence[BaseNodePostprocessor] = ()  # after those of the index, in order
+    readers: Mapping[str, type[BaseReader]] | None = None  # by extension, such as ".log"; importable, for the sandbox
+    transformations: Sequence[TransformComponent] = ()  # after those of the index, in order
+
+    def settings(self, settings: Settings) -> Settings:
+        """The settings with the name of the caller's embedding, which marks the documents that it embeds."""
+        if self.embedding is None:
+            return settings
+        return settings.replace({"embedding_model": self.embedding.model_name})
+
+    def reader_classes(self) -> dict[str, ReaderClass]:
+        """The readers as the sandbox loads them."""
+        return {
+            extension: ReaderClass(path=f"{reader.__module__}:{reader.__qualname__}")
+            for extension, reader in (self.readers or {}).items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,20 +88,21 @@ class Components:
 
     settings: Settings
     metrics: Metrics
-    conninfo: str = field(repr=False)  # of the unprivileged role
     database: Database
     replica: Replica | None  # None: searches go where everything goes
     embedding: BaseEmbedding
     chat: ChatModel
+    judge: WatchedJudge | None  # None: nobody judges reworded sentences
     indices: Mapping[str, IndexDefinition]
-    retriever: Retriever
-    engine: AnswerEngine
+    retriever: PassageRetriever
+    engine: CitedQueryEngine
     recorder: AnswerRecorder
     ingestor: Ingestor
     advisor: Advisor
     agent_chat: AgentChat
-    originals: OriginalStore
+    originals: Originals
     uploads: Uploads
+    reader_suffixes: frozenset[str]  # of files that readers of other packages read
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -85,16 +114,8 @@ class Components:
 
         Made at first use.
         """
-        kind = CorpusKind.GLOBAL if identity.role is Role.ADMIN else CorpusKind.PERSONAL
         async with self.database.transaction(identity) as connection:
-            found = await find_corpus(connection, name=DEFAULT_CORPUS, kind=kind)
-            return found or await create_corpus(
-                connection,
-                identity,
-                name=DEFAULT_CORPUS,
-                kind=kind,
-                index_name=self.settings.index,
-            )
+            return await default_corpus(connection, identity, index_name=self.settings.indices.default)
 
     async def read_answer(self, answer_id: UUID, identity: Identity) -> dict[str, Any]:
         """The provenance record of an answer."""
@@ -104,23 +125,18 @@ class Components:
     async def replay(self, answer_id: UUID, identity: Identity) -> list[Difference]:
         """Ask a recorded question again, keeping no record, and say what changed."""
         before = await self.read_answer(answer_id, identity)
-        after: dict[str, Any] = {}
-        engine, recorder, query = self.engine, self.recorder, read_query(before)
-        if query.agent_id is not None:
+        query = read_query(before, identity)
+        if query.agent_id is None:
+            query.recorded = False
+            answer = await self.engine.answer(query)
+        else:
             try:
                 async with self.database.transaction(identity) as connection:
                     agent = await read_agent(connection, query.agent_id)
             except NotFoundError:
                 return [Difference(what="agent", detail="it was deleted, and with it its model and instructions")]
-            parts = self.agent_chat.parts_for(agent)
-            engine, recorder = parts.engine, parts.recorder
-            query = replace(query, instructions=agent.spec.system_prompt)
-
-        async def keep(query: AnswerQuery, answer: Answer, retrieval: Retrieval, _: Identity) -> None:
-            after.update(recorder.make_record(query, answer, retrieval))
-
-        await engine.recording_to(keep).answer(query, identity)
-        return compare_records(before, after)
+            answer = await self.agent_chat.repeat(query, agent)
+        return compare_records(before, self.recorder.make_record(query, answer))
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         """Ingest into the default corpus."""
@@ -131,7 +147,9 @@ class Components:
 
 
 @asynccontextmanager
-async def open_components(settings: Settings, *, metrics: Metrics | None = None) -> AsyncIterator[Components]:
+async def open_components(
+    settings: Settings, *, plugins: Plugins | None = None, metrics: Metrics | None = None
+) -> AsyncIterator[Components]:
     """Open everything that the service needs, and close it again.
 
     The embedded database is started and migrated. An external one may be unreachable: the service
@@ -141,137 +159,142 @@ async def open_components(settings: Settings, *, metrics: Metrics | None = None)
         ConfigurationError: a setting or definition is wrong.
         UnsafeRoleError: the database role could bypass row-level security.
     """
-    prompts = load_prompts(settings.prompts_path, replacement=settings.prompt_template_path)
-    indices = load_indices(indices_path=settings.indices_path)
-    if settings.index not in indices:
-        load_index(settings.index, indices_path=settings.indices_path)  # says which there are
+    plugins = plugins or Plugins()
+    settings = plugins.settings(settings)
+    prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
+    indices = load_indices(indices_path=settings.indices.path)
+    if settings.indices.default not in indices:
+        load_index(settings.indices.default, indices_path=settings.indices.path)  # says which there are
     async with AsyncExitStack() as stack:
-        conninfo = await _find_database(settings)
-        database = await _open_database(conninfo, settings)
-        stack.push_async_callback(database.close)
+        database = await stack.enter_async_context(open_database(settings, serving=True))
         metrics = metrics or Metrics()
-        embedding = wrap_embedding(build_embedding(settings), settings, database, metrics=metrics)
+        embedding = wrap_embedding(
+            build_embedding(settings, embedding=plugins.embedding), settings, database, metrics=metrics
+        )
         stack.push_async_callback(close_embedding, embedding)
-        chat = build_chat(settings, extractive=ExtractiveLLM(embedding))
-        metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
-        metrics.watch_waiting(lambda: chat.waiting)
-        stack.push_async_callback(chat.aclose)
-        reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat)
-        retriever, replica = await _open_search(stack, settings, database, embedding, indices, metrics)
-
-        def make_parts(adapted: Settings, model: ChatModel) -> ChatParts:
-            recorder = AnswerRecorder(database, prompts, model, adapted)
-            engine = AnswerEngine(
-                retriever, model, reranker, prompts, adapted, identity=LOCAL_ADMIN, record=recorder.record
-            )
-            return ChatParts(engine=engine, chat=model, recorder=recorder)
-
-        def make_own(adapted: Settings) -> ChatParts:
-            """Those of an agent that wants others than the service's."""
-            return make_parts(adapted, build_chat(adapted, extractive=ExtractiveLLM(embedding)))
-
-        async def resolve(agent: Agent, identity: Identity) -> AgentScope:
-            async with database.transaction(identity) as connection:
-                return await resolve_agent_scope(connection, agent, owner_id=identity.user_id)
-
-        parts = make_parts(settings, chat)
-        agent_models = AgentModels(settings, parts, make_own)
+        questions = embedding.inner  # without the cache of passages
+        extractive = ExtractiveLLM(questions)
+        chat = _open_chat(stack, settings, extractive, plugins, metrics)
+        judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
+        search = open_search(settings, database, questions, indices, metrics)
+        retriever, replica = await stack.enter_async_context(search)
+        recorder = AnswerRecorder(database, prompts, chat, settings)
+        engine = _build_engine(
+            retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record
+        )
+        agent_models = AgentModels(settings, chat, lambda adapted: build_chat(adapted, extractive=extractive))
         stack.push_async_callback(agent_models.aclose)
-        originals = build_originals(settings)
+        originals = Originals(settings.uploads.originals_url)
+        readers = plugins.reader_classes()
         yield Components(
             settings=settings,
+            reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
             metrics=metrics,
-            conninfo=conninfo,
             database=database,
             replica=replica,
             embedding=embedding,
             chat=chat,
+            judge=judge,
             indices=indices,
             retriever=retriever,
-            engine=parts.engine,
-            recorder=parts.recorder,
-            ingestor=Ingestor(
+            engine=engine,
+            recorder=recorder,
+            ingestor=build_ingestor(
+                settings,
                 database,
                 embedding,
-                lambda data, name: parse_in_sandbox(data, file_name=name),
-                model=settings.embedding_model,
-                dimension=settings.embedding_dimension,
+                indices,
                 originals=originals,
+                readers=readers,
+                transformations=plugins.transformations,
             ),
-            advisor=Advisor(database, retriever, chat, reranker, prompts, indices, settings),
-            agent_chat=AgentChat(parts_for=agent_models.parts_for, resolve=resolve, prompts=prompts),
+            advisor=Advisor(
+                articles=ArticleFinder(database=database, engine=engine, indices=indices, settings=settings),
+                chat=chat,
+                prompts=prompts,
+                settings=settings,
+            ),
+            agent_chat=AgentChat(
+                engine=engine,
+                model_for=agent_models.model_for,
+                resolve=partial(_resolve_scope, database),
+                prompts=prompts,
+                record=recorder.record,
+            ),
             originals=originals,
-            uploads=build_uploads(settings, database, originals, embedding, indices),
+            uploads=Uploads(
+                database,
+                originals,
+                current_fingerprints(settings, indices),
+                default_ttl_seconds=settings.uploads.ttl_seconds,
+            ),
         )
 
 
-async def _open_search(
-    stack: AsyncExitStack,
+async def _resolve_scope(database: Database, agent: Agent, identity: Identity) -> AgentScope:
+    async with database.transaction(identity) as connection:
+        return await resolve_agent_scope(connection, agent, owner_id=identity.user_id)
+
+
+@asynccontextmanager
+async def open_keyword_engine(
+    settings: Settings, index: IndexDefinition, knowledge: KnowledgeBase, *, plugins: Plugins, metrics: Metrics
+) -> AsyncIterator[CitedQueryEngine]:
+    """The engine over the JSON file of RAG_ENABLED=false, without database and vectors.
+
+    Raises:
+        ConfigurationError: a setting or definition is wrong.
+    """
+    prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
+    async with AsyncExitStack() as stack:
+        chat = _open_chat(stack, settings, ExtractiveLLM(), plugins, metrics)
+        retriever = KeywordRetriever(knowledge, index, identity=LOCAL_ADMIN)
+        judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
+        yield _build_engine(retriever, chat, prompts, settings, {index.name: index}, plugins, judge=judge)
+
+
+def _open_chat(
+    stack: AsyncExitStack, settings: Settings, extractive: ExtractiveLLM, plugins: Plugins, metrics: Metrics
+) -> ChatModel:
+    """The watched chat model; `stack` closes it."""
+    chat = build_chat(settings, extractive=extractive, llm=plugins.llm)
+    stack.push_async_callback(chat.aclose)
+    metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
+    metrics.watch_waiting(lambda: chat.waiting)
+    return chat
+
+
+def _open_judge(
+    stack: AsyncExitStack, settings: Settings, chat: ChatModel, prompts: Prompts, plugins: Plugins, metrics: Metrics
+) -> WatchedJudge | None:
+    """The judge of reworded sentences; `stack` closes it."""
+    judge = build_judge(
+        settings,
+        chat=chat,
+        write_prompt=partial(write_judge_prompt, prompts),
+        judge=plugins.judge,
+        count=metrics.judged,
+    )
+    if judge is not None:
+        stack.push_async_callback(judge.aclose)
+    return judge
+
+
+def _build_engine(
+    retriever: PassageRetriever,
+    chat: ChatModel,
+    prompts: Prompts,
     settings: Settings,
-    database: Database,
-    embedding: BaseEmbedding,
     indices: Mapping[str, IndexDefinition],
-    metrics: Metrics,
-) -> tuple[Retriever, Replica | None]:
-    """What searches, on the read replica too where there is one; `stack` closes the replica."""
-    retrieve = FallbackRetriever if settings.lexical_fallback else Retriever
-
-    def search_on(searched: Database, turns: Turns) -> Retriever:
-        return retrieve(searched, embedding, indices, default_index=settings.index, turns=turns)
-
-    turns = _make_turns(settings)
-    retriever = search_on(database, turns)
-    replica = _make_replica(database, turns, settings)
-    if replica is not None:
-        await replica.open()
-        stack.push_async_callback(replica.close)
-        metrics.watch_circuit("replica", lambda: not replica.up)
-        retriever = ReplicatedRetriever(
-            retriever, replica, partial(search_on, turns=_make_turns(settings)), count=metrics.replica_search
-        )
-    return retriever, replica
-
-
-async def _find_database(settings: Settings) -> str:
-    """Connection string of the unprivileged role; the embedded server is started and migrated for it."""
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    server = await start_embedded_server(settings.data_dir)
-    await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding_dimension)
-    threading.Thread(target=warm_buffers, args=(server,), name="warm buffers", daemon=True).start()
-    return server.service_conninfo
-
-
-def _make_turns(settings: Settings) -> Turns:
-    return Turns(limit=max(1, settings.database_pool_size // 2), patience=settings.database_timeout)
-
-
-def _make_replica(database: Database, turns: Turns, settings: Settings) -> Replica | None:
-    """The read replica of an open database, not yet open; None where there is none."""
-    if settings.database_replica_url is None:
-        return None
-    standby = Database(
-        replica_conninfo(settings.database_replica_url.get_secret_value()),
-        pool_size=settings.database_pool_size,
-        timeout=min(CONNECT_SECONDS, settings.database_timeout),
-        idle_timeout=settings.job_stalled_seconds,
+    plugins: Plugins,
+    *,
+    judge: Judge | None,
+    record: Recorder | None = None,
+) -> CitedQueryEngine:
+    reranker = build_reranker(settings, chat=chat, reranker=plugins.reranker)
+    postprocessors = Postprocessors(
+        by_index={name: build_postprocessors(index) for name, index in indices.items()}, always=plugins.postprocessors
     )
-    return Replica(database, standby, pause=settings.breaker_seconds, timeout=settings.database_timeout, turns=turns)
-
-
-async def _open_database(conninfo: str, settings: Settings) -> Database:
-    database = Database(
-        conninfo,
-        pool_size=settings.database_pool_size,
-        timeout=settings.database_timeout,
-        idle_timeout=settings.job_stalled_seconds,
+    return build_engine(
+        retriever, chat, reranker, prompts, settings, postprocessors=postprocessors, record=record, judge=judge
     )
-    await database.open()
-    try:
-        await database.check()
-    except StoreError as error:
-        log.error("database_not_ready", detail=error.message)
-    except ConfigurationError:
-        await database.close()
-        raise
-    return database

@@ -6,11 +6,11 @@ and holds no behaviour beyond what follows from its own fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 
@@ -57,6 +57,22 @@ class Span:
     start: int
     end: int
     location: Location
+
+
+def write_span(span: Span) -> list[Any]:
+    """A span as JSON: [start, end, {the fields of its location that are set}]."""
+    location = span.location
+    fields = {
+        "page": location.page, "headings": list(location.headings), "sheet": location.sheet,
+        "cell": location.cell, "row": location.row, "paragraph": location.paragraph,
+    }  # fmt: skip
+    return [span.start, span.end, {key: value for key, value in fields.items() if value}]
+
+
+def read_span(stored: Sequence[Any]) -> Span:
+    """The inverse of `write_span`."""
+    start, end, fields = stored
+    return Span(start=start, end=end, location=Location(**{**fields, "headings": tuple(fields.get("headings", ()))}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +122,13 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How a hit was rated, each figure under its own name; None where a leg did not run."""
+    """How a hit was rated, each figure under its own name; None where that search did not run."""
 
     relevance: float  # calibrated, 0..1; what similarityThreshold applies to
     dense: float | None = None  # cosine similarity, -1..1
     bm25: float | None = None  # Okapi BM25, 0 and up
     coverage: float | None = None  # share of the question that it holds: BM25 without length, 0..1
-    fused: float | None = None  # weighted sum of the legs that ranked the candidates
+    fused: float | None = None  # weighted sum of the searches that ranked the candidates
     rerank: float | None = None  # from the reranker, 0..1
 
 
@@ -122,6 +138,50 @@ class Hit:
 
     chunk: Chunk
     scores: Scores
+
+
+class Operator(StrEnum):
+    """How a condition compares; the names are those of LlamaIndex."""
+
+    EQUAL = "=="
+    NOT_EQUAL = "!="
+    GREATER = ">"
+    GREATER_OR_EQUAL = ">="
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    IN = "in"
+    NOT_IN = "nin"
+    ANY = "any"
+    ALL = "all"
+    CONTAINS = "contains"
+    TEXT_MATCH = "text_match"
+    TEXT_MATCH_INSENSITIVE = "text_match_insensitive"
+    IS_EMPTY = "is_empty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A comparison with a field of a document.
+
+    A field has no value, one, or several (tags). `!=` and `nin` hold where no value equals the given ones, so also
+    where there is none; every other operator but `is_empty` holds where some value satisfies it. Numbers are
+    compared as numbers, ISO dates as dates, everything else as text.
+    """
+
+    field: str
+    operator: Operator
+    value: str | int | float | bool | tuple[str | int | float | bool, ...] | None = None  # None: is_empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionGroup:
+    """Conditions combined: all of them (`and`), any of them (`or`), or none of them (`not`)."""
+
+    combine: Literal["and", "or", "not"]
+    parts: tuple[Condition | ConditionGroup, ...]
+
+
+FilterTree = Condition | ConditionGroup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,25 +196,40 @@ class Filters:
     fields: Mapping[str, str] = field(default_factory=dict)  # declared filter fields, equal to
     chunk_types: tuple[str, ...] = ()  # any of them
     territory: str | None = None  # keeps documents of this territory and those of none
+    where: FilterTree | None = None  # conditions on declared filter fields and built-in metadata
     must_exist: bool = False  # whether an id that the searcher cannot see, or an undeclared field, is an error
 
 
 class CitationStatus(StrEnum):
-    VERIFIED = "verified"  # the quote stands in the chunk that the mark names
-    MISATTRIBUTED = "misattributed"  # the quote stands in another retrieved chunk
-    NOT_FOUND = "not_found"  # no retrieved chunk supports the sentence
+    VERIFIED = "verified"  # shown by the method: the passage that the mark names says what the sentence says
+    UNCHECKED = "unchecked"  # the passage has nearby words and nothing in them differs, but nobody judged the wording
+    CONTRADICTED = "contradicted"  # the passage says something else: `reason` names the difference
+    MISATTRIBUTED = "misattributed"  # the evidence stands in another retrieved passage
+    NOT_FOUND = "not_found"  # no retrieved passage has evidence for the sentence
+
+
+class ProofMethod(StrEnum):
+    """How a verified citation was shown."""
+
+    QUOTE = "quote"  # its words stand letter by letter in the passage
+    JUDGE = "judge"  # a judge says that the passage entails it
+    COMPUTED = "computed"  # its figure was recomputed from figures of the passage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Citation:
     """One mark in the answer, resolved and checked.
 
-    For `verified` and `misattributed`, `quote` is exactly characters [start, end) of the stored
-    text of the document; for `not_found` all place fields are None.
+    `quote` is exactly characters [start, end) of the stored text of the document; for `not_found` all place fields
+    are None.
     """
 
     mark: int  # the number in [Cn] as the model wrote it
     status: CitationStatus
+    method: ProofMethod | None = None  # of `verified`, else None
+    reason: str | None = None  # why not verified: "number: 12 month / 6 month", what is said / what stands there
+    formula: str | None = None  # how a figure was recomputed: "24 + 60 = 84"
+    judge: str | None = None  # who judged, where the method is `judge`
     sentence_start: int  # the marked sentence in the answer text, in characters
     sentence_end: int
     support: float  # how well the quote carries the sentence, 0..1
@@ -183,21 +258,6 @@ class GuardrailCheck:
     found_in: str | None = None  # the part of the generated text that says it; None: none does
     found_start: int | None = None  # there, in characters
     found_end: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerQuery:
-    """A question with everything that rules how it is answered."""
-
-    question: str
-    filters: Filters = Filters()
-    top_k: int = 5  # passages returned at most
-    threshold: float | None = None  # least calibrated relevance, 0..1; None: the index's, else the setting's
-    prompt: str | None = None  # template instead of the index's
-    instructions: str = ""  # an agent's, added to the template's rules
-    history: str = ""  # of the conversation, made harmless and delimited
-    personal_corpora: frozenset[UUID] = frozenset()  # whose passages are shown in a block of their own
-    agent_id: UUID | None = None  # the agent that answers, for the record
 
 
 class Decision(StrEnum):

@@ -1,6 +1,6 @@
 """The error tree. Each class carries a stable code, whether a retry can help, and what to do.
 
-`message` is written for the person who reads the reply: it names what is wrong and never holds
+`message` is written for the person who reads the reply: it names what is wrong and reveals no
 internals. The cause stays on `__cause__` for the log.
 """
 
@@ -34,11 +34,11 @@ class ConfigurationError(RagError):
     """A setting, an index definition or a prompt is wrong. Names the setting or file and key."""
 
     code = "invalid_configuration"
-    help = "Correct the named setting or file and start again; `rag-service check` tests them all."
+    help = "Correct the named setting or file and start again; `rag-service check` checks all of them."
 
 
 class DefinitionError(ConfigurationError):
-    """A file below indices/ or prompts/ is wrong. The message names file, key and mend."""
+    """A file below indices/ or prompts/ is wrong. The message names the file and the key, and says how to fix it."""
 
     code = "invalid_definition"
 
@@ -51,7 +51,7 @@ class UnsafeRoleError(ConfigurationError):
 
 
 class NotFoundError(RagError):
-    """The object does not exist, or the caller may not know that it does."""
+    """The object does not exist, or the caller may not know that it exists."""
 
     code = "not_found"
     help = "Check the id. Objects of other users are reported as not found."
@@ -61,7 +61,7 @@ class ConflictError(RagError):
     """The request does not fit the present state of the object."""
 
     code = "conflict"
-    help = "Change the request, or what it contradicts, and send it again."
+    help = "Look at the present state of the object, then change the request."
 
 
 class AuthenticationError(RagError):
@@ -79,7 +79,7 @@ class RateLimitedError(RagError):
 
     code = "rate_limited"
     retryable = True
-    help = "Wait as long as Retry-After says; RAG_RATE_LIMIT_* set the limits."
+    help = "Wait for the time in Retry-After; RAG_RATE_LIMIT_* set the limits."
 
 
 class DocumentError(RagError):
@@ -96,7 +96,7 @@ class UnsupportedMediaError(DocumentError):
 
 class TooLargeError(DocumentError):
     code = "too_large"
-    help = "Split the file, or have RAG_UPLOAD_MAX_MB raised."
+    help = "Split the file, or ask an administrator to raise RAG_UPLOAD_MAX_MB."
 
 
 class ModelError(RagError):
@@ -104,7 +104,7 @@ class ModelError(RagError):
 
     code = "llm_unavailable"
     retryable = True
-    help = "Try again shortly; `rag-service check --live` tells what the model server says."
+    help = "Try again shortly; `rag-service check --live` shows the state of the model server."
 
 
 class ModelBusyError(ModelError):
@@ -122,7 +122,7 @@ class RerankError(ModelError):
 
 
 class ModelOutputError(ModelError):
-    """The model answered, but not in the form it was told to."""
+    """The model answered, but not in the form that was asked for."""
 
     code = "llm_output_invalid"
     help = "Try again; if it persists, use a model that supports structured output."
@@ -135,12 +135,19 @@ class ContextOverflowError(RagError):
     help = "Raise RAG_CONTEXT_WINDOW to the model's real window, or shorten the request."
 
 
+class PluginError(RagError):
+    """A plug-in failed, took too long, or returned nothing of use."""
+
+    code = "plugin_failed"
+    help = "An administrator can find the class and the cause in the log."
+
+
 class StoreError(RagError):
     """The database cannot be reached or refused."""
 
     code = "store_unavailable"
     retryable = True
-    help = "Try again shortly; /health/ready tells the state of each dependency."
+    help = "Try again shortly; /health/ready shows the state of each dependency."
 
 
 class ClusterError(RagError):
@@ -148,4 +155,4 @@ class ClusterError(RagError):
 
     code = "cluster_unavailable"
     retryable = True
-    help = "Look at `ray status`, mend what it names, and give the same command again: stored documents are skipped."
+    help = "Look at `ray status`, fix what it reports, and run the same command again: stored documents are skipped."

@@ -29,10 +29,10 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from rag_service.language.words import words
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
-from rag_service.text.words import words
 from tests.databases import ClonedDatabases
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous

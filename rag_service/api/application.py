@@ -7,43 +7,47 @@ from contextlib import AbstractAsyncContextManager
 
 from litestar import Litestar
 from litestar.di import Provide
-from litestar.types import ASGIApp, ControllerRouterHandler
+from litestar.types import ASGIApp, ControllerRouterHandler, Scope
 
+from rag_service.api.context import RequestContext
 from rag_service.api.health import HealthController
+from rag_service.api.http.bodies import BODY_LIMIT
+from rag_service.api.http.documentation import openapi_config
+from rag_service.api.http.problems import ClientGoneError, describe, handle_client_gone, handle_error
+from rag_service.api.http.services import from_state
 from rag_service.api.ingest import ingest_router
 from rag_service.api.query import QueryController
-from rag_service.api.services import Services
-from rag_service.api.wire.bodies import BODY_LIMIT
-from rag_service.api.wire.context import RequestContext
-from rag_service.api.wire.documentation import openapi_config
-from rag_service.api.wire.problems import ClientGoneError, handle_client_gone, handle_error
+from rag_service.observability.metrics import Metrics
+from rag_service.settings import Settings
 
 
 def create_litestar(
-    services: Services,
+    settings: Settings,
     *,
     more_routes: Sequence[ControllerRouterHandler] = (),
     lifespan: Sequence[Callable[[Litestar], AbstractAsyncContextManager[None]]] = (),
     surround: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    metrics: Metrics | None = None,
 ) -> Litestar:
-    """The web application over given services.
+    """The web application; its routes use `state.services`, a `Services`, which must be set before the first request.
 
     Args:
-        services: what the routes stand on.
+        settings: of the service.
         more_routes: handlers of other layers, such as the pages.
         lifespan: entered at start, left at shutdown.
         surround: wraps the routes, inside what gives every request its id, log line and headers.
+        metrics: counts all requests, and the errors of the handlers.
     """
+    from rag_service.api.http.access import identify  # loads the database driver
 
-    # Imported here: it brings the database driver, which whoever only imports this module does without.
-    from rag_service.api.tenancy.services import identify
+    async def count_error(error: Exception, _: Scope) -> None:
+        if metrics is not None and not isinstance(error, ClientGoneError):
+            metrics.error(describe(error).code)
 
     application = Litestar(
-        route_handlers=[QueryController, HealthController, ingest_router(services.settings), *more_routes],
-        dependencies={
-            "services": Provide(lambda: services, sync_to_thread=False),
-            "identity": Provide(identify),
-        },
+        route_handlers=[QueryController, HealthController, ingest_router(settings), *more_routes],
+        dependencies={"services": from_state("services"), "identity": Provide(identify)},
+        after_exception=[count_error],
         exception_handlers={Exception: handle_error, ClientGoneError: handle_client_gone},
         request_max_body_size=BODY_LIMIT,
         openapi_config=openapi_config(),
@@ -51,5 +55,5 @@ def create_litestar(
         logging_config=None,  # Litestar's own would take over the root logger
         debug=False,
     )
-    application.asgi_handler = RequestContext(surround(application.asgi_handler), services.settings)
+    application.asgi_handler = RequestContext(surround(application.asgi_handler), settings, metrics)
     return application

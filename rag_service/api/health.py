@@ -1,4 +1,4 @@
-"""Is it alive, and is it of use: requirement A10."""
+"""Liveness and readiness."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 from litestar import Controller, Response, get
 from msgspec import Meta, Struct
 
-from rag_service.api.services import Probe, ServicesDependency
+from rag_service.api.http.services import Probe, ServicesDependency
 from rag_service.errors import RagError
 
 log = structlog.get_logger(__name__)
@@ -24,11 +24,11 @@ class AliveBody(Struct, frozen=True):
 
 class DependencyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     state: Annotated[str, Meta(description="up, lagging (a read replica) or down.")]
-    required: Annotated[bool, Meta(description="Without it the service is of no use.")]
-    without: Annotated[str, Meta(description="What works, and what does not, while it is down.")]
+    required: Annotated[bool, Meta(description="The service cannot work without it.")]
+    without: Annotated[str, Meta(description="What works and what does not while it is down.")]
     latency_ms: float
-    code: Annotated[str | None, Meta(description="Of the error, when it is down.")] = None
-    detail: Annotated[str | None, Meta(description="How far it lags, when it does.")] = None
+    code: Annotated[str | None, Meta(description="Error code, if it is down.")] = None
+    detail: Annotated[str | None, Meta(description="How far it lags, if it does.")] = None
 
 
 class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -37,7 +37,7 @@ class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class HealthController(Controller):
-    """For load balancers and people."""
+    """For load balancers and operators."""
 
     path = "/health"
     tags = ["Health"]  # noqa: RUF012 - Litestar's way
@@ -49,7 +49,7 @@ class HealthController(Controller):
 
     @get("/ready", summary="Ready")
     async def ready(self, services: ServicesDependency) -> Response[ReadyBody]:
-        """Each dependency with its state; 200 when the service is of use, 503 when it is not."""
+        """The state of each dependency; 200 if the service is usable, otherwise 503."""
         names = list(services.probes)
         found = await asyncio.gather(*(_ask(name, services.probes[name]) for name in names))
         dependencies = dict(zip(names, found, strict=True))

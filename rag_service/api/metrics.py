@@ -1,28 +1,80 @@
-"""Figures for Prometheus: requirement C11."""
+"""Metrics of answers and searches, and their address for Prometheus."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
 
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
-from rag_service.api.services import Services, ServicesDependency
-from rag_service.api.wire.bodies import AnyRequest
-from rag_service.api.wire.documentation import problems
-from rag_service.domain import Role
+from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.documentation import problems
+from rag_service.api.http.problems import describe
+from rag_service.api.http.services import Services, ServicesDependency
+from rag_service.domain import Hit, Role
 from rag_service.errors import PermissionDeniedError
-from rag_service.metrics import CONTENT_TYPE, Metrics
+from rag_service.language.words import count_tokens
+from rag_service.observability.metrics import CONTENT_TYPE, Channel, Metrics
+
+if TYPE_CHECKING:  # loads LlamaIndex
+    from rag_service.retrieval.query import RagQuery
+
+Search = Callable[["RagQuery"], Coroutine[Any, Any, tuple[Hit, ...]]]
+
+
+async def metered_answer(
+    events: AsyncGenerator[AnswerEvent], metrics: Metrics, *, channel: Channel = "answer"
+) -> AsyncGenerator[AnswerEvent]:
+    """The same events, counted; closing this generator closes them."""
+    started = time.perf_counter()
+    asked_model = spoke = complete = False
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, SourcesFound):
+                    metrics.retrieval(channel, event.sources, event.timings_ms)
+                    asked_model = bool(event.sources)
+                elif isinstance(event, AnswerDelta) and not spoke:
+                    spoke = True
+                    if asked_model:
+                        metrics.first_token(time.perf_counter() - started)
+                elif isinstance(event, AnswerComplete):
+                    complete = True
+                    shown = event.answer.shown
+                    metrics.answer(event.answer, context_tokens=sum(count_tokens(hit.chunk.text) for hit in shown))
+                yield event
+    except (GeneratorExit, asyncio.CancelledError):
+        if not complete:
+            metrics.answer_left()
+        raise
+    except Exception as error:
+        metrics.error(describe(error).code)
+        raise
+
+
+def metered_search(search: Search, metrics: Metrics) -> Search:
+    """The same search, counted."""
+
+    async def metered(query: RagQuery) -> tuple[Hit, ...]:
+        hits = await search(query)
+        metrics.retrieval("search", hits, query.found.timings_ms)
+        return hits
+
+    return metered
 
 
 def metrics_route(metrics: Metrics) -> HTTPRouteHandler:
-    """`GET /metrics` over the application's figures."""
-
     @get(
         "/metrics",
         tags=["Health"],
-        summary="Figures for Prometheus",
-        description="Where RAG_AUTH is `required`: for administrators, and for the bearer of RAG_METRICS_TOKEN.",
+        summary="Metrics for Prometheus",
+        description="With RAG_AUTH=required: for administrators, and with RAG_METRICS_TOKEN as bearer token.",
         responses=problems(401, 403),
         media_type="text/plain",
     )
@@ -35,13 +87,13 @@ def metrics_route(metrics: Metrics) -> HTTPRouteHandler:
 
 async def _authorise(request: AnyRequest, services: Services) -> None:
     settings = services.settings
-    if settings.auth == "none":
+    if settings.auth.mode == "none":
         return
-    if settings.metrics_token is not None:
-        expected = f"Bearer {settings.metrics_token.get_secret_value()}"
+    if settings.observability.metrics_token is not None:
+        expected = f"Bearer {settings.observability.metrics_token.get_secret_value()}"
         given = request.headers.get("authorization", "")
         if hmac.compare_digest(given.encode(), expected.encode()):
             return
     identity = await services.authenticate(request.headers)
     if identity.role is not Role.ADMIN:
-        raise PermissionDeniedError("Only administrators read the figures.")
+        raise PermissionDeniedError("Only administrators may read the metrics.")

@@ -1,22 +1,20 @@
-"""Search and answers: requirements A1, A2 and A3."""
+"""Search and answers."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.services import READING, IdentityDependency, Services, ServicesDependency
-from rag_service.api.wire.bodies import AnyRequest, read_json
-from rag_service.api.wire.documentation import accepts, problems
-from rag_service.api.wire.events import collect, wire_events
-from rag_service.api.wire.presenters import present_passage, read_query
-from rag_service.api.wire.problems import Problem, StreamingDisabledError, problem_response
-from rag_service.api.wire.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
-from rag_service.api.wire.streaming import EventStreamResponse, choose_encoder, unless_gone
-from rag_service.domain import AnswerQuery, Identity
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.events import wire_events
+from rag_service.api.http.presenters import present_search, read_query
+from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
+from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
+from rag_service.api.http.streaming import reply_with_answer, unless_gone
+from rag_service.domain import Identity
 
 _STREAM = (
     "Events: `sources`, many `delta`, `citation` as each is checked, one `final` with the complete answer, `done`; "
@@ -42,14 +40,8 @@ class QueryController(Controller):
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> SearchBody:
         """Passages above the threshold, best first."""
-        query = read_query(await read_json(request, SearchRequest), services.settings)
-        started = time.perf_counter()
-        retrieval, hits = await unless_gone(request.receive, _search(services, query, identity))
-        return SearchBody(
-            passages=[present_passage(hit) for hit in hits],
-            language=retrieval.plan.language,
-            latency_ms=round((time.perf_counter() - started) * 1000, 1),
-        )
+        query = read_query(await read_json(request, SearchRequest), services.settings, identity)
+        return await unless_gone(request.receive, present_search(services.search, query))
 
     @post(
         "/answer",
@@ -64,11 +56,7 @@ class QueryController(Controller):
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> Response[AnswerBody]:
         body = await read_json(request, AnswerRequest)
-        if body.stream:
-            return _stream(request, body, services, identity)
-        query = read_query(body, services.settings)
-        outcome = await unless_gone(request.receive, collect(wire_events(services.answer(query, identity))))
-        return _plain(outcome)
+        return await _reply(body, request, services, identity, stream=body.stream)
 
     @post(
         "/answer/stream",
@@ -82,23 +70,13 @@ class QueryController(Controller):
     async def answer_stream(
         self, request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> Response[AnswerBody]:
-        return _stream(request, await read_json(request, AnswerRequest), services, identity)
+        return await _reply(await read_json(request, AnswerRequest), request, services, identity, stream=True)
 
 
-async def _search(services: Services, query: AnswerQuery, identity: Identity) -> Any:
-    return await services.search(query, identity)
-
-
-def _plain(outcome: AnswerBody | Problem) -> Response[Any]:
-    return problem_response(outcome) if isinstance(outcome, Problem) else Response(outcome)
-
-
-def _stream(request: AnyRequest, body: AnswerRequest, services: Services, identity: Identity) -> Response[Any]:
-    query = read_query(body, services.settings)
-    if not services.settings.stream_enabled:
-        raise StreamingDisabledError("Streamed answers are turned off here.", field="stream")
-    return EventStreamResponse(
-        wire_events(services.answer(query, identity)),
-        encoder=choose_encoder(request),
-        heartbeat_seconds=services.settings.heartbeat_seconds,
+async def _reply(
+    body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity, *, stream: bool
+) -> Response[Any]:
+    query = read_query(body, services.settings, identity)
+    return await reply_with_answer(
+        wire_events(services.answer(query, "answer")), request, services.settings, stream=stream
     )

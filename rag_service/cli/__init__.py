@@ -1,28 +1,27 @@
-"""The command line: one group, its commands imported where they are short and lazily where they load models."""
+"""The command line. Modules that load models are imported when a command needs them."""
 
 from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import click
+from pydantic import SecretStr
 
 from rag_service import __version__
-from rag_service.cli.admin import keys, users, worker
-from rag_service.cli.bench import bench_group
+from rag_service.cli.admin import keys, reingest, users, worker
 from rag_service.cli.eval import eval_group
 from rag_service.cli.mcp import mcp_command
-from rag_service.cli.reingest import reingest
 from rag_service.cli.running import read_quiet_settings, read_settings, run_command
-from rag_service.cli.settings import settings_command
 from rag_service.errors import RagError
-from rag_service.settings import Settings
+from rag_service.settings import Settings, setting_fields, setting_name
 
 if TYPE_CHECKING:
-    from rag_service.definitions import IndexDefinition
+    from rag_service.indices import IndexDefinition
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,12 +34,12 @@ def main() -> None:
 @click.option(
     "--documents", type=click.Path(exists=True, path_type=Path), help="File or folder instead of the samples."
 )
-@click.option("--question", help="Asked instead of the sample question.")
-@click.option("--once", is_flag=True, help="Leave after the answer instead of serving.")
+@click.option("--question", help="Question to ask instead of the sample question.")
+@click.option("--once", is_flag=True, help="Exit after the answer instead of serving.")
 @click.option("--port", type=int, help="Port to serve on.")
 def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None) -> None:
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
-    from rag_service.quickstart import run_quickstart
+    from rag_service.cli.quickstart import run_quickstart
 
     settings = read_settings(port=port, log_level="WARNING", log_format="console")
     run_command(run_quickstart(settings, documents=documents, question=question, serve=not once))
@@ -51,8 +50,8 @@ def quickstart(documents: Path | None, question: str | None, once: bool, port: i
 @click.option("--port", type=int, help="Port to listen on (RAG_PORT).")
 def serve(host: str | None, port: int | None) -> None:
     """Serve the API and the page."""
-    gc.disable()  # until the server is up: an eighth of its start would go into searching what is there to stay
-    from rag_service.server import serve_app
+    gc.disable()  # until the server is up: an eighth of the start would go into garbage collection
+    from rag_service.cli.server import serve_app
 
     run_command(serve_app(read_settings(host=host, port=port)))
 
@@ -61,12 +60,12 @@ def serve(host: str | None, port: int | None) -> None:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--ray", "address", metavar="[ADDRESS]", is_flag=False, flag_value="local",
-    help="Read and embed on a Ray cluster (extra `ray`): HOST:PORT of its head, `auto` for the one of this machine; "
-    "without an address one is started here.",
+    help="Read and embed on a Ray cluster (extra `ray`): HOST:PORT of its head, or `auto` for the "
+    "cluster of this machine. Without an address a cluster is started here.",
 )  # fmt: skip
 def ingest(paths: tuple[Path, ...], address: str | None) -> None:
     """Ingest files or folders into the default corpus."""
-    from rag_service.quickstart import ingest_paths
+    from rag_service.cli.quickstart import ingest_paths
 
     failed = run_command(ingest_paths(read_quiet_settings(), paths, ray=address))
     if failed:
@@ -77,7 +76,7 @@ def ingest(paths: tuple[Path, ...], address: str | None) -> None:
 @click.argument("question")
 def ask(question: str) -> None:
     """Ask a question and print the answer with its citations."""
-    from rag_service.quickstart import ask_once
+    from rag_service.cli.quickstart import ask_once
 
     run_command(ask_once(read_quiet_settings(), question))
 
@@ -103,64 +102,63 @@ def replay(answer_id: UUID) -> None:
 
 @main.command()
 def migrate() -> None:
-    """Bring the database to the newest schema."""
+    """Update the database to the newest schema."""
     from rag_service.store.embedded import start_embedded_server
     from rag_service.store.migrate import migrate as migrate_database
 
     settings = read_settings()
 
     async def work() -> bool:
-        if settings.database_url is None:
-            server = await start_embedded_server(settings.data_dir)
+        if settings.database.url is None:
+            server = await start_embedded_server(settings.database.data_dir)
             owner, service = server.owner_conninfo, server.service_conninfo
         else:
-            service = settings.database_url.get_secret_value()
-            if settings.database_owner_url is None:
+            service = settings.database.url.get_secret_value()
+            if settings.database.owner_url is None:
                 raise click.UsageError("Set RAG_DATABASE_OWNER_URL to the URL of the role that owns the database.")
-            owner = settings.database_owner_url.get_secret_value()
-        return await migrate_database(owner, service, dimension=settings.embedding_dimension)
+            owner = settings.database.owner_url.get_secret_value()
+        return await migrate_database(owner, service, dimension=settings.embedding.dimension)
 
-    click.echo("The database was brought up to date." if run_command(work()) else "The database is up to date.")
+    click.echo("The database has been updated." if run_command(work()) else "The database is up to date.")
 
 
 def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
-    """Relevance and threshold rest on the cosines of one embedding model."""
     calibration = index.query.calibration
     if calibration is None:
         return ", relevance not calibrated: run `rag-service eval calibrate`"
-    if calibration.model not in (None, settings.embedding_model):
+    if calibration.model not in (None, settings.embedding.model):
         return (
-            f", but its relevance is calibrated for {calibration.model} and not for {settings.embedding_model}:"
+            f", but its relevance is calibrated for {calibration.model} and not for {settings.embedding.model}:"
             " run `rag-service eval calibrate`"
         )
     return ""
 
 
 @main.command()
-@click.option("--live", is_flag=True, help="Also ask the database and the model servers.")
+@click.option("--live", is_flag=True, help="Also check the database and the model servers.")
 def check(live: bool) -> None:
-    """Check settings, index definitions and prompts; prints one line each."""
-    from rag_service.definitions import list_indices, load_index
-    from rag_service.query.prompting.prompt import load_prompts
+    """Check settings, index definitions and prompts, and print one line for each."""
+    from rag_service.answering.prompt.templates import load_prompts
+    from rag_service.indices import list_indices, load_index
 
     settings = read_settings()
     failed = 0
     click.echo("settings: ok")
-    for name in list_indices(indices_path=settings.indices_path):
+    for name in list_indices(indices_path=settings.indices.path):
         try:
-            index = load_index(name, indices_path=settings.indices_path)
+            index = load_index(name, indices_path=settings.indices.path)
             click.echo(f"index {name}: ok{_calibration_remark(index, settings)}")
         except RagError as error:
             failed += 1
             click.echo(f"index {name}: {error.message}", err=True)
     try:
-        prompts = load_prompts(settings.prompts_path, replacement=settings.prompt_template_path)
+        prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
         click.echo(f"prompts: ok ({len(prompts.templates)} templates)")
     except RagError as error:
         failed += 1
         click.echo(f"prompts: {error.message}", err=True)
     if live:
-        from rag_service.checks.live import check_live
+        from rag_service.cli.checks import check_live
 
         for result in run_command(check_live(settings)):
             click.echo(result.line, err=not result.ok)
@@ -169,5 +167,36 @@ def check(live: bool) -> None:
         sys.exit(1)
 
 
-for command in (keys, users, worker, reingest, eval_group, bench_group, mcp_command, settings_command):
+@main.command(name="settings")
+@click.option("--markdown", is_flag=True, help="Print all settings with their defaults as a Markdown table.")
+def settings_command(markdown: bool) -> None:
+    """Print the settings that differ from their default. Secrets are not shown."""
+    if markdown:
+        click.echo("\n".join(table_lines()))
+        return
+    settings = read_settings()
+    fields = setting_fields()
+    changed = [(setting_name(key), value) for key, value in settings.flat().items() if value != fields[key].default]
+    for name, value in changed:
+        click.echo(f"{name}={'(set)' if isinstance(value, SecretStr) else _shown(value)}")
+    if not changed:
+        click.echo("All settings have their defaults.")
+
+
+def table_lines() -> Iterator[str]:
+    """A Markdown table of all settings."""
+    yield "| setting | default | what |"
+    yield "|---|---|---|"
+    for key, field in setting_fields().items():
+        default = _shown(field.default)
+        yield f"| `{setting_name(key)}` | {f'`{default}`' if default else ''} | {field.description} |"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+for command in (keys, users, worker, reingest, eval_group, mcp_command):
     main.add_command(command)

@@ -1,64 +1,50 @@
-"""`rag-service keys | users | worker`: for whoever holds the database's credentials.
-
-The commands act as the local administrator that migrations create. They open the database alone, so
-that they answer at once; models are loaded by the worker only.
-"""
+"""`rag-service keys | users | worker | reingest`, as the local administrator; only the worker loads models."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 import click
 
-from rag_service.cli.running import read_quiet_settings, read_settings, run_command
-from rag_service.domain import Identity, Role
+from rag_service.cli.running import Failure, progress, read_quiet_settings, read_settings, run_command
+from rag_service.domain import Role
 from rag_service.errors import InputError
 from rag_service.settings import Settings
-from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
-from rag_service.store.paging import LIMIT_MAX, Slice
-from rag_service.store.people.keys import Scope, create_key, list_keys, revoke_key
-from rag_service.store.people.users import create_user, find_user, list_users, update_user
-from rag_service.store.session import Connection, Database
+from rag_service.store.accounts.keys import Scope, create_key, list_keys, revoke_key
+from rag_service.store.accounts.users import create_user, find_user, list_users, update_user
+from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.opening import open_database
+from rag_service.store.rows import LIMIT_MAX, Slice
+from rag_service.store.session import Connection
 
-_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
 _ALL = Slice(limit=LIMIT_MAX)
 
 
-async def service_conninfo(settings: Settings) -> str:
-    """Connection string of the unprivileged role; the embedded server is started and migrated for it."""
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    from rag_service.store.embedded import start_embedded_server
-
-    server = await start_embedded_server(settings.data_dir)
-    await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding_dimension)
-    return server.service_conninfo
-
-
-@asynccontextmanager
-async def _transaction() -> AsyncIterator[Connection]:
-    """A transaction as the local administrator."""
+def _run(
+    work: Callable[Concatenate[Connection, _P], Awaitable[_Result]], *args: _P.args, **kwargs: _P.kwargs
+) -> _Result:
+    """Run `work(connection, …)` in a transaction."""
     settings = read_quiet_settings()
-    database = Database(await service_conninfo(settings), pool_size=1, timeout=settings.database_timeout)
-    await database.open()
-    try:
-        await database.check()
-        async with database.transaction(_ADMIN) as connection:
-            yield connection
-    finally:
-        await database.close()
+
+    async def transact() -> _Result:
+        async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
+            return await work(connection, *args, **kwargs)
+
+    return run_command(transact())
 
 
-def _print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    texts = [tuple(headings), *(tuple("" if cell is None else str(cell) for cell in row) for row in rows)]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(headings))]
-    for row in texts:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    from rag_service.client.results import table
+
+    click.echo(repr(table(head, rows)))
 
 
 @click.group()
@@ -67,56 +53,47 @@ def keys() -> None:
 
 
 @keys.command("create")
-@click.option("--user", "user_name", default="local", show_default=True, help="Whose key it is.")
+@click.option("--user", "user_name", default="local", show_default=True, help="Owner of the key.")
 @click.option("--name", required=True, help="What it is for.")
 @click.option(
     "--scope", "scopes", multiple=True, type=click.Choice([scope.value for scope in Scope]),
-    help="What it may be used for; repeat for several. Default: read and write.",
+    help="What the key may be used for; may be given several times. Default: read and write.",
 )  # fmt: skip
-@click.option("--days", type=click.IntRange(1, 3650), help="Days until it expires; without: never.")
+@click.option("--days", type=click.IntRange(1, 3650), help="Days until the key expires. Default: never.")
 def create_key_command(user_name: str, name: str, scopes: tuple[str, ...], days: int | None) -> None:
-    """Create a key and print it, the only time that it can be read."""
+    """Create a key and print it. It cannot be shown again."""
 
-    async def work() -> str:
-        async with _transaction() as connection:
-            user = await find_user(connection, user_name)
-            _, secret = await create_key(
-                connection,
-                user_id=user.id,
-                name=name,
-                scopes={Scope(scope) for scope in scopes} or {Scope.READ, Scope.WRITE},
-                expires_at=None if days is None else datetime.now(UTC) + timedelta(days=days),
-            )
-            return secret
+    async def create(connection: Connection) -> str:
+        user = await find_user(connection, user_name)
+        _, secret = await create_key(
+            connection,
+            user_id=user.id,
+            name=name,
+            scopes={Scope(scope) for scope in scopes} or {Scope.READ, Scope.WRITE},
+            expires_at=None if days is None else datetime.now(UTC) + timedelta(days=days),
+        )
+        return secret
 
-    click.echo(run_command(work()))
-    click.echo("Keep it now: only its hash is stored.", err=True)
+    click.echo(_run(create))
+    click.echo("Store it safely now: only its hash is kept here.", err=True)
 
 
 @keys.command("list")
-@click.option("--user", "user_name", help="Of this user only.")
+@click.option("--user", "user_name", help="Only keys of this user.")
 def list_keys_command(user_name: str | None) -> None:
     """List keys, newest first."""
 
-    async def work() -> list[Sequence[object]]:
-        async with _transaction() as connection:
-            user_id = None if user_name is None else (await find_user(connection, user_name)).id
-            names = {user.id: user.name for user in (await list_users(connection, _ALL)).items}
-            found = await list_keys(connection, _ALL, user_id=user_id)
-            return [
-                (
-                    key.id,
-                    names.get(key.user_id, key.user_id),
-                    key.name,
-                    f"{key.prefix}…",
-                    ",".join(sorted(key.scopes)),
-                    "revoked" if key.revoked_at else _until(key.expires_at),
-                    _moment(key.last_used_at) or "never",
-                )
-                for key in found.items
-            ]
+    async def read(connection: Connection) -> list[Sequence[object]]:
+        user_id = None if user_name is None else (await find_user(connection, user_name)).id
+        names = {user.id: user.name for user in (await list_users(connection, _ALL)).items}
+        found = await list_keys(connection, _ALL, user_id=user_id)
+        return [
+            (key.id, names.get(key.user_id, key.user_id), key.name, f"{key.prefix}…", ",".join(sorted(key.scopes)),
+             "revoked" if key.revoked_at else _until(key.expires_at), _moment(key.last_used_at) or "never")
+            for key in found.items
+        ]  # fmt: skip
 
-    _print_table(("ID", "USER", "NAME", "KEY", "SCOPES", "STATE", "LAST USED"), run_command(work()))
+    _print_table(("ID", "USER", "NAME", "KEY", "SCOPES", "STATE", "LAST USED"), _run(read))
 
 
 @keys.command("revoke")
@@ -124,11 +101,7 @@ def list_keys_command(user_name: str | None) -> None:
 def revoke_key_command(key_id: UUID) -> None:
     """Revoke a key; it stops working within RAG_AUTH_CACHE_SECONDS."""
 
-    async def work() -> None:
-        async with _transaction() as connection:
-            await revoke_key(connection, key_id)
-
-    run_command(work())
+    _run(revoke_key, key_id)
     click.echo("The key is revoked.")
 
 
@@ -139,52 +112,44 @@ def users() -> None:
 
 @users.command("create")
 @click.argument("name")
-@click.option("--admin", is_flag=True, help="An administrator.")
+@click.option("--admin", is_flag=True, help="Make the user an administrator.")
 @click.option("--subject", help="`sub` of the user's bearer tokens.")
 def create_user_command(name: str, admin: bool, subject: str | None) -> None:
     """Create a user and print the id."""
 
-    async def work() -> UUID:
-        if not name.strip():
-            raise InputError("A user needs a name.", field="name")
-        async with _transaction() as connection:
-            role = Role.ADMIN if admin else Role.USER
-            return (await create_user(connection, name=name.strip(), role=role, subject=subject)).id
-
-    click.echo(run_command(work()))
+    if not name.strip():
+        raise Failure(InputError("A user needs a name.", field="name"))
+    role = Role.ADMIN if admin else Role.USER
+    click.echo(_run(create_user, name=name.strip(), role=role, subject=subject).id)
 
 
 @users.command("list")
 def list_users_command() -> None:
     """List users by name."""
 
-    async def work() -> list[Sequence[object]]:
-        async with _transaction() as connection:
-            return [
-                (user.id, user.name, user.role.value, "active" if user.active else "inactive", user.subject)
-                for user in (await list_users(connection, _ALL)).items
-            ]
-
-    _print_table(("ID", "NAME", "ROLE", "STATE", "SUBJECT"), run_command(work()))
+    rows = [
+        (user.id, user.name, user.role.value, "active" if user.active else "inactive", user.subject or "")
+        for user in _run(list_users, _ALL).items
+    ]
+    _print_table(("ID", "NAME", "ROLE", "STATE", "SUBJECT"), rows)
 
 
 @users.command("deactivate")
 @click.argument("name")
 def deactivate_user_command(name: str) -> None:
-    """Refuse a user's keys and tokens from now on; nothing of theirs is deleted."""
+    """Refuse a user's keys and tokens from now on. Nothing of theirs is deleted."""
 
-    async def work() -> None:
-        async with _transaction() as connection:
-            await update_user(connection, _ADMIN, (await find_user(connection, name)).id, active=False)
+    async def deactivate(connection: Connection) -> None:
+        await update_user(connection, LOCAL_ADMIN, (await find_user(connection, name)).id, active=False)
 
-    run_command(work())
+    _run(deactivate)
     click.echo(f"{name} is deactivated.")
 
 
 @click.command()
 @click.option("--concurrency", type=click.IntRange(1, 64), help="Documents at a time (RAG_WORKER_CONCURRENCY).")
 def worker(concurrency: int | None) -> None:
-    """Process uploads until stopped; start as many as you like, on any machine."""
+    """Process uploads until stopped. Any number of workers may run, on any machine."""
     run_command(_work(read_settings(worker_concurrency=concurrency)))
 
 
@@ -192,7 +157,7 @@ async def _work(settings: Settings) -> None:
     """Run a worker until SIGTERM or SIGINT; documents in work are put back."""
     from rag_service.ingest.wiring import open_worker
 
-    async with open_worker(settings, await service_conninfo(settings)) as running:
+    async with open_worker(settings) as running:
         task = asyncio.create_task(running.run())
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -200,6 +165,45 @@ async def _work(settings: Settings) -> None:
         click.echo("Working; stop with Ctrl-C.", err=True)
         with suppress(asyncio.CancelledError):
             await task
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only print what is stale.")
+def reingest(dry_run: bool) -> None:
+    """Re-ingest stale documents of all users from their originals.
+
+    The old version can be found until the new one is ready. A running service or worker does the work.
+    """
+    from rag_service.indices import load_indices
+    from rag_service.ingest.reingest import Reingestion, describe_stale
+    from rag_service.ingest.wiring import current_fingerprints
+
+    settings = read_quiet_settings()
+
+    async def work() -> None:
+        indices = load_indices(indices_path=settings.indices.path)
+        async with open_database(settings, pool_size=1) as database:
+            reingestion = Reingestion(database, current_fingerprints(settings, indices))
+            stale = await reingestion.count()
+            for index in stale:
+                click.echo(describe_stale(index))
+            if not stale:
+                click.echo("All documents match the present settings.")
+            elif not dry_run:
+                await _enqueue(reingestion, sum(index.documents for index in stale))
+
+    async def _enqueue(reingestion: Reingestion, documents: int) -> None:
+        with progress() as steps:
+            steps.begin("queueing", documents)
+            queued = await reingestion.enqueue_all(steps.advance)
+        click.echo(f"{queued} documents are queued; a running `rag-service serve` or `worker` ingests them.")
+        if queued < documents:
+            click.echo(
+                f"{documents - queued} are not: they are in the queue already, a newer version of them failed, or"
+                " their originals are not kept. Upload those that `reingest --dry-run` still lists afterwards."
+            )
+
+    run_command(work())
 
 
 def _moment(at: datetime | None) -> str:

@@ -1,21 +1,23 @@
-"""`rag-service eval`: run | compare | calibrate | plot."""
+"""`rag-service eval`: run | compare | calibrate | claims | plot."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rag_service.cli.running import Failure, progress, read_quiet_settings, run_command
-from rag_service.errors import RagError
+from rag_service.cli.running import failures, progress, read_quiet_settings, run_command
+from rag_service.language.languages import language_codes
 from rag_service.settings import Settings
 
 _SETS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+_DOCUMENTS = click.option(
+    "--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about."
+)
 
 
 @click.group(name="eval")
@@ -37,19 +39,21 @@ def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ..
 @eval_group.command()
 @_SETS
 @click.option("--mode", type=click.Choice(["hybrid", "dense", "lexical"]), default="hybrid", show_default=True)
-@click.option("--alpha", type=click.FloatRange(0, 1), help="Share of the dense leg; default: the index definition's.")
+@click.option("--alpha", type=click.FloatRange(0, 1), help="Weight of vector search; default: the index definition's.")
 @click.option(
     "--rerank",
     type=click.Choice(["none", "heuristic", "sbert", "llm", "cohere"]),
     help="Default: RAG_RERANK_STRATEGY.",
 )
-@click.option("--threshold", type=click.FloatRange(0, 1), help="Least relevance, for refusals; default: as requests.")
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), help="Minimum relevance, for refusals; default: as in requests."
+)
 @click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Hits judged.")
 @click.option("--k", "ks", callback=_numbers, default="3,5,10", show_default=True, help="Cut-offs of P and R.")
 @click.option("--answers", is_flag=True, help="Also write answers: containment, refusals, citations, reliability.")
 @click.option("--leave-out", type=click.IntRange(2, 100), help="Leave every n-th article out of the corpus.")
 @click.option("--index", help="Index definition; default: the set's own, else RAG_INDEX.")
-@click.option("--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about.")
+@_DOCUMENTS
 @click.option("--first", type=click.IntRange(1), help="Ask only so many questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
 @click.option("--save", help="Save the run under this name in evals/runs.")
@@ -59,12 +63,9 @@ def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any)
     from rag_service.evaluation.run import RunOptions
     from rag_service.evaluation.saved import describe_run, save_run
 
-    settings = read_quiet_settings()
-    try:
+    with failures():
         options = RunOptions(**chosen)
-        settings = options.applied_to(settings)
-    except RagError as error:
-        raise Failure(error) from error
+        settings = options.applied_to(read_quiet_settings())
     results = run_command(_run_sets(paths, settings, options))
     moment = datetime.now(UTC)
     described = describe_run(save or f"{moment:%Y%m%d-%H%M%S}", results, options, settings, moment=moment)
@@ -74,15 +75,12 @@ def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any)
         for result in results:
             print_result(wide_console(), result, options.first or len(result.loaded.questions))
     if save is not None:
-        try:
+        with failures():
             file = save_run(described)
-        except RagError as error:
-            raise Failure(error) from error
         click.echo(f"Saved as {file}.", err=True)
 
 
 async def _run_sets(paths: Sequence[Path], settings: Settings, options: Any) -> list[Any]:
-
     from rag_service.evaluation.run import find_set, run_set
     from rag_service.evaluation.workspace import open_workspace
 
@@ -104,15 +102,12 @@ def compare(before: str, after: str, as_json: bool) -> None:
     """Compare two saved runs (names, or paths of their files) question by question."""
     from dataclasses import asdict
 
-    from rag_service.evaluation.compare import compare_runs
     from rag_service.evaluation.report import print_comparison, wide_console
-    from rag_service.evaluation.saved import read_run
+    from rag_service.evaluation.saved import compare_runs, read_run
 
-    try:
+    with failures():
         first, second = read_run(before), read_run(after)
         differences = compare_runs(first, second)
-    except RagError as error:
-        raise Failure(error) from error
     if as_json:
         click.echo(json.dumps([asdict(row) | {"difference": row.difference} for row in differences]))
     else:
@@ -121,49 +116,42 @@ def compare(before: str, after: str, as_json: bool) -> None:
 
 @eval_group.command()
 @_SETS
-@click.option("--index", required=True, help="Index definition whose index.yaml gets the numbers.")
+@click.option("--index", help="Index definition whose index.yaml gets the numbers; needed without --answers.")
+@click.option("--answers", is_flag=True, help="Fit the confidence of answers instead, and write it to --output.")
 @click.option(
-    "--leave-out",
-    type=click.IntRange(2, 100),
-    default=2,
-    show_default=True,
+    "--output", type=click.Path(path_type=Path), default=Path("confidence.json"), show_default=True,
+    help="File of that fit, for RAG_CONFIDENCE_FIT.",
+)  # fmt: skip
+@click.option(
+    "--leave-out", type=click.IntRange(2, 100), default=2, show_default=True,
     help="One article in so many is missing, each part in turn (SQuAD-format sets).",
-)
+)  # fmt: skip
 @click.option(
-    "--prior",
-    type=click.FloatRange(0.01, 0.99),
-    default=0.7,
-    show_default=True,
+    "--prior", type=click.FloatRange(0.01, 0.99), default=0.7, show_default=True,
     help="Share of real questions that the documents answer; the relevance is stated for it.",
-)
+)  # fmt: skip
 @click.option(
-    "--articles",
-    type=click.Choice(["odd", "even", "all"]),
-    default="all",
-    show_default=True,
+    "--articles", type=click.Choice(["odd", "even", "all"]), default="all", show_default=True,
     help="Fit on these and measure on the others; all: cross-validate.",
-)
+)  # fmt: skip
+@_DOCUMENTS
 @click.option(
-    "--target-wrong-refusal",
-    type=click.FloatRange(0.001, 0.5),
-    default=0.05,
-    show_default=True,
-    help="Also say which threshold refuses this share of answerable questions.",
-)
-@click.option("--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about.")
-@click.option(
-    "--language",
-    type=click.Choice(["es", "fr", "en"]),
-    help="The sets' questions are in this language; default: the numbers are for all languages without their own.",
-)
-@click.option("--run", help="Name written beside the numbers; default: sets and date.")
+    "--language", type=click.Choice(language_codes()),
+    help="Language of the questions; default: the numbers are for all languages without their own.",
+)  # fmt: skip
+@click.option("--run", help="Name written next to the numbers; default: sets and date.")
 @click.option("--dry-run", is_flag=True, help="Report without writing into index.yaml.")
 @click.option("--json", "as_json", is_flag=True, help="Print fit and curve as JSON.")
-def calibrate(paths: tuple[Path, ...], as_json: bool, **chosen: Any) -> None:
-    """Fit the calibrated relevance and write it into the index definition."""
+def calibrate(paths: tuple[Path, ...], as_json: bool, answers: bool, output: Path, **chosen: Any) -> None:
+    """Fit the calibrated relevance and write it into the index definition, or the confidence of answers."""
     from rag_service.evaluation.calibration_run import CalibrateOptions, print_calibration
     from rag_service.evaluation.report import wide_console
 
+    if answers:
+        run_command(_calibrate_answers(paths, read_quiet_settings(), output, chosen))
+        return
+    if chosen["index"] is None:
+        raise click.UsageError("Name the index definition with --index.")
     report = run_command(_calibrate(paths, read_quiet_settings(), CalibrateOptions(**chosen)))
     if as_json:
         click.echo(json.dumps(report.as_json()))
@@ -171,16 +159,90 @@ def calibrate(paths: tuple[Path, ...], as_json: bool, **chosen: Any) -> None:
         print_calibration(wide_console(), report)
 
 
-async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) -> Any:
+async def _calibrate_answers(
+    paths: Sequence[Path], settings: Settings, output: Path, chosen: Mapping[str, Any]
+) -> None:
+    from rag_service.evaluation.answer_confidence import calibrate_answers, print_report, write_fit
+    from rag_service.evaluation.report import wide_console
+    from rag_service.evaluation.workspace import open_workspace
 
+    async with open_workspace(settings) as workspace:
+        with progress() as steps:
+            fit, halves = await calibrate_answers(
+                workspace, paths, run=chosen["run"], documents=chosen["documents"], steps=steps
+            )
+    print_report(wide_console(), fit, halves)
+    if not chosen["dry_run"]:
+        with failures():
+            write_fit(fit, output)
+        click.echo(f"Wrote {output}.", err=True)
+
+
+async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) -> Any:
     from rag_service.evaluation.calibration_run import calibrate_sets
     from rag_service.evaluation.workspace import open_workspace
 
-    # What is calibrated are the legs; the order that a reranker gives them has no part in it.
-    settings = settings.model_copy(update={"rerank_strategy": "none"})
+    settings = settings.replace({"rerank_strategy": "none"})  # the scores of the search alone are calibrated
     async with open_workspace(settings) as workspace:
         with progress() as steps:
             return await calibrate_sets(workspace, paths, options, steps)
+
+
+@eval_group.command()
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print statuses and vetoes as JSON.")
+@click.option("--calibrate", is_flag=True, help="Set the thresholds of the cross-encoder in RAG_JUDGE_MODEL instead.")
+def claims(path: Path, as_json: bool, calibrate: bool) -> None:
+    """Check hand-written claims against their passages: status by label and language, precision of each veto.
+
+    The file has one JSON object a line: id, lang, passage, claim, and label (verbatim, light, free, inference,
+    unsupported or false).
+    """
+    from rag_service.evaluation.claims import calibrate_judge, check_claims, print_claims, read_claims
+    from rag_service.evaluation.report import wide_console
+
+    if calibrate:
+        with failures():
+            read = read_claims(path)
+        name = f"{path.stem}-{datetime.now(UTC):%Y%m%d}"
+        thresholds = run_command(calibrate_judge(read_quiet_settings(), read, run=name))
+        click.echo(json.dumps({language: vars(found) for language, found in thresholds.items()}, indent=2))
+        return
+    with failures():
+        checked = check_claims(read_claims(path))
+    if as_json:
+        rows = [{"label": a, "language": b, "status": c, "claims": n} for (a, b, c), n in checked.statuses().items()]
+        click.echo(json.dumps({"statuses": rows, "vetoes": checked.vetoes()}))
+    else:
+        print_claims(wide_console(), checked)
+
+
+@eval_group.command()
+@_SETS
+@click.option("--output", "-o", type=click.Path(path_type=Path), default=None, help="Also learn from all; write here.")
+@click.option("--run", default="", help="Name written next to the weights; default: the date.")
+def sentences(paths: tuple[Path, ...], output: Path | None, run: str) -> None:
+    """Learn which sentences to quote in answers without a language model; print cross-validated figures."""
+    from rag_service.evaluation.sentence_weights import cross_validate, write_weights
+
+    examples = run_command(_collect_sentences(paths, read_quiet_settings()))
+    for figures in cross_validate(examples):
+        click.echo(
+            f"{figures.set_name}: {figures.questions} questions, answer in the first quote {figures.first:.3f},"
+            f" in the first two {figures.two:.3f}"
+        )
+    if output is not None:
+        write_weights(output, examples, run=run or f"sentences-{datetime.now(UTC):%Y%m%d}")
+        click.echo(f"Wrote {output}.")
+
+
+async def _collect_sentences(paths: Sequence[Path], settings: Settings) -> Any:
+    from rag_service.evaluation.sentence_weights import collect_examples
+    from rag_service.evaluation.workspace import open_workspace
+
+    async with open_workspace(settings) as workspace:
+        with progress() as steps:
+            return await collect_examples(workspace, paths, steps)
 
 
 @eval_group.command()
@@ -188,16 +250,10 @@ async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) ->
 @click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("eval.svg"), show_default=True)
 @click.option("--measure", "measures", multiple=True, help="Only these measures; may be given several times.")
 def plot(runs: tuple[str, ...], output: Path, measures: tuple[str, ...]) -> None:
-    """Draw saved runs side by side as an SVG picture."""
-    from rag_service.evaluation.plot import plot_runs, write_plot
+    """Draw saved runs side by side, as .svg, .png or .pdf (extra `plot`)."""
+    from rag_service.evaluation.report import plot_runs, write_plot
     from rag_service.evaluation.saved import read_run
 
-    try:
+    with failures():
         write_plot(plot_runs([read_run(name) for name in runs], measures=measures), output)
-    except RagError as error:
-        raise Failure(error) from error
     click.echo(f"Wrote {output}.")
-
-
-if __name__ == "__main__":  # pragma: no cover - for work on this module alone
-    sys.exit(eval_group())

@@ -1,4 +1,4 @@
-"""What the commands have in common: settings, the event loop, and errors as words on the terminal."""
+"""Shared by the commands: settings, event loop, signals, error messages."""
 
 from __future__ import annotations
 
@@ -19,59 +19,64 @@ from rag_service.settings import Settings, load_settings
 from rag_service.store.embedded import leave_embedded_servers
 
 if TYPE_CHECKING:
-    from rag_service.evaluation.report import ProgressSteps
+    from rag_service.evaluation.run import Steps
 
 T = TypeVar("T")
 
 _TERMINATED = 128 + signal.SIGTERM  # 143, which shells and container engines show for an end by that signal
-_FAREWELL_SECONDS = 5.0  # for what a cancelled command still has to do, and for threads that nobody can cancel
+_FAREWELL_SECONDS = 5.0  # for clean-up after cancellation, and for threads that cannot be cancelled
 
 
 class Failure(click.ClickException):
-    """An error of ours on the terminal: what is wrong, then what to do."""
+    """Prints an error of the service: what is wrong, then how to fix it."""
 
     def __init__(self, error: RagError):
         super().__init__(f"{error.message}\n{error.help}")
 
 
-def run_command(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's work to its end.
-
-    SIGTERM cancels the work, as Ctrl-C does, then ends the process. So does a terminal that is closed.
-
-    Raises:
-        Failure: in place of an error of ours.
-        click.Abort: it was interrupted.
-    """
-    told: list[int] = []  # SIGTERM, when it came
+@contextmanager
+def failures() -> Iterator[None]:
+    """Turns a RagError into a Failure."""
     try:
-        with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-            result = runner.run(_cancelled_by_sigterm(work, told))
+        yield
     except RagError as error:
         raise Failure(error) from error
+
+
+def run_command(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command. SIGTERM and a closed terminal cancel it, as Ctrl-C does, then end the process.
+
+    Raises:
+        Failure: instead of a RagError.
+        click.Abort: it was interrupted.
+    """
+    received: list[int] = []  # SIGTERM, once it arrives
+    try:
+        with failures(), asyncio.Runner(loop_factory=_new_event_loop) as runner:
+            result = runner.run(_cancelled_by_sigterm(work, received))
     except KeyboardInterrupt:
         raise click.Abort() from None
     except asyncio.CancelledError:
-        if not told:
+        if not received:
             raise
     finally:
-        _set_handlers(_die)  # a loop whose handler it was (`worker`) has put Python's default back
-    if told:
+        _set_handlers(_die)  # `worker` uses the loop's handlers, which restore Python's default
+    if received:
         _die()
     return result
 
 
-async def _cancelled_by_sigterm(work: Coroutine[Any, Any, T], told: list[int]) -> T:
-    """Do the work; SIGTERM is noted in `told` and cancels it, as `asyncio.Runner` does it for SIGINT.
+async def _cancelled_by_sigterm(work: Coroutine[Any, Any, T], received: list[int]) -> T:
+    """Await the work; SIGTERM is noted in `received` and cancels it, as `asyncio.Runner` does for SIGINT.
 
-    Not by `loop.add_signal_handler`: that would go on listening when uvicorn has set its own handler, and cut off
-    the streams that uvicorn lets end. uvicorn raises the signal again when it has shut down; it arrives here.
+    `loop.add_signal_handler` would stay active beside uvicorn's own handler and cut off streams that uvicorn lets
+    finish. uvicorn raises the signal again after its shutdown, and it arrives here.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def cancel(number: int, _frame: FrameType | None) -> None:
-        told.append(number)
-        _set_handlers(_die)  # whoever cannot wait sends another one
+        received.append(number)
+        _set_handlers(_die)  # a second signal ends at once
         if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, _die)
             signal.setitimer(signal.ITIMER_REAL, _FAREWELL_SECONDS)
@@ -84,7 +89,7 @@ async def _cancelled_by_sigterm(work: Coroutine[Any, Any, T], told: list[int]) -
 
 
 def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Take SIGTERM over, but from whom it was not Python's or ours, or who ignores it; no other thread may do so."""
+    """Handle SIGTERM, unless another handler is set or it is ignored. Works in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         return
     current = signal.getsignal(signal.SIGTERM)
@@ -95,12 +100,11 @@ def _set_handlers(handler: Callable[[int, FrameType | None], None]) -> None:
 
 
 def _die(_number: int = signal.SIGTERM, _frame: FrameType | None = None) -> NoReturn:
-    """End by SIGTERM, as those expect who sent it, but not without leaving the embedded server.
+    """End by SIGTERM, after leaving the embedded server, which would otherwise run for ever.
 
-    By Python's default nothing would, and it would run for ever; `sys.exit` would first wait for threads, and for
-    a model that is being loaded, for many seconds.
+    `sys.exit` would first wait for threads, such as one that loads a model for many seconds.
     """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing may break off what follows
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the rest must not be interrupted
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0)
     try:
@@ -110,45 +114,40 @@ def _die(_number: int = signal.SIGTERM, _frame: FrameType | None = None) -> NoRe
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTERM)
-        os._exit(_TERMINATED)  # the first process of a container, which the kernel spares
+        os._exit(_TERMINATED)  # the kernel does not kill the first process of a container
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
-    """libuv's where it is to be had, else asyncio's: a streamed answer wakes the loop a hundred times."""
+    """uvloop's where available: a streamed answer wakes the loop a hundred times."""
     try:
         import uvloop
-    except ImportError:  # not made for every platform
+    except ImportError:  # not available on every platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 
 
 def read_settings(**overrides: object) -> Settings:
-    """The settings, keywords that are not None winning, and logs as they say.
+    """Load the settings and configure logging. Keywords that are not None override the environment."""
+    from rag_service.observability.logs import configure_logging
 
-    Raises:
-        Failure: a setting is wrong.
-    """
-    from rag_service.telemetry import configure_logging
-
-    try:
+    with failures():
         settings = load_settings(**{key: value for key, value in overrides.items() if value is not None})
-    except RagError as error:
-        raise Failure(error) from error
     configure_logging(settings)
     return settings
 
 
 def read_quiet_settings() -> Settings:
-    """For commands whose output is for people: logs as lines, and warnings only."""
+    """For commands that print results: log warnings only, as plain lines."""
     return read_settings(log_level="WARNING", log_format="console")
 
 
 @contextmanager
-def progress() -> Iterator[ProgressSteps]:
-    """A bar on the terminal beside the output."""
+def progress() -> Iterator[Steps]:
+    """A progress bar on stderr."""
     from rich.console import Console
 
-    from rag_service.evaluation.report import ProgressSteps, progress_bar
+    from rag_service.evaluation.report import progress_bar
+    from rag_service.evaluation.run import Steps
 
     with progress_bar(Console(stderr=True)) as bar:
-        yield ProgressSteps(bar)
+        yield Steps(bar)

@@ -1,42 +1,39 @@
 """Fits the calibrated relevance: a logistic from two signals to "this question is answered here".
 
-The signals are the cosine and the BM25 coverage of a question's best passage; what a search adds for a
-name that nobody mentions is given (`query.fusion.log_odds_of`). The questions are those
-of sets with answerable and unanswerable ones; SQuAD-format sets are asked several times, each time with
-other articles left out of the corpus, so that every question is seen both answered and not.
+The signals are the cosine and the BM25 coverage of a question's best passage. SQuAD-format sets are asked several
+times, each time without other articles, so that every question is seen both answerable and not. The best passage is
+the most relevant one, which depends on the fit: fitting starts from the best fused passage and is repeated with the
+passages that it ranks highest until they no longer change.
 
-The passage that counts is the most relevant one, which depends on the fit: the fit starts from the best
-fused passage and is repeated with the passages that it ranks highest until they stay the same.
-
-The shares of answerable questions in such sets are made, not found. The intercept is therefore moved
-from the share in the training data to a declared prior: intercept + logit(prior) - logit(share), which
-leaves the order of questions as it is (King and Zeng, "Logistic regression in rare events data", 2001).
+The share of answerable questions in such sets is artificial. The intercept is therefore moved to a declared prior:
+intercept + logit(prior) - logit(share), which keeps the order of questions (King and Zeng, "Logistic regression in
+rare events data", 2001).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.definitions import IndexDefinition, RelevanceFit
 from rag_service.errors import InputError
-from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out
-from rag_service.evaluation.run import Steps, embed_questions, load_corpus, search
+from rag_service.evaluation.eval_set import EvalSet, SetKind, leave_out
+from rag_service.evaluation.run import RunOptions, Steps, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
-from rag_service.query.engine import RERANKED
-from rag_service.query.retrieval.fusion import log_odds_of
+from rag_service.indices import IndexDefinition, RelevanceFit
+from rag_service.retrieval.fusion import ABSENT_NAME
 
 PRIOR = 0.7  # share of a team's questions that its documents answer, unless declared otherwise
 FOLDS = 5
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
-_ROUNDS = 20  # of choosing passages and fitting; it settles after three or four
+_ROUNDS = 20  # of choosing passages and fitting; three or four are enough
 _STEPS = 50  # of Newton's method
-_RIDGE = 1e-3  # keeps the fit finite where the classes separate perfectly
+_RIDGE = 1e-3  # keeps the fit finite if the classes separate perfectly
 
 _Matrix = npt.NDArray[np.float64]
 
@@ -49,12 +46,12 @@ class Sample:
     group: int  # number of its article
     answerable: bool
     passages: _Matrix  # (hits, 2): cosine and coverage, best fused first
-    log_odds: float = 0.0  # what else is known of the question, as `query.fusion` adds it
+    log_odds: float = 0.0  # added by the search for a name that no document contains
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """The logistic in log-odds: intercept + cosine·c + coverage·v."""
+    """Log-odds: intercept + cosine · (cosine of the passage) + coverage · (coverage of the passage)."""
 
     intercept: float
     cosine: float
@@ -66,13 +63,10 @@ class Fit:
         relevances: _Matrix = 1 / (1 + np.exp(-np.clip(exponent, -60, 60)))
         return relevances
 
-    def shifted(self, log_odds: float) -> Fit:
-        return Fit(intercept=self.intercept + log_odds, cosine=self.cosine, coverage=self.coverage)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What a threshold does to questions that the fit has not seen."""
+    """Refusals at a threshold, of questions that the fit has not seen."""
 
     set: str
     threshold: float
@@ -81,51 +75,47 @@ class Point:
 
 
 async def collect_samples(
-    workspace: Workspace, loaded: EvalSet, index: IndexDefinition, *, every: int | None, steps: Steps
+    workspace: Workspace, loaded: EvalSet, index: IndexDefinition, *, every: int, steps: Steps
 ) -> list[Sample]:
-    """Ask the set's questions; a SQuAD-format set once for each part that is left out.
-
-    Args:
-        every: one article in so many is left out; None only for sets with unanswerable questions.
+    """Ask the set's questions; those of a SQuAD-format set `every` times, each time without another part of it.
 
     Raises:
-        InputError: all questions are answerable and nothing is left out.
+        InputError: all questions are answerable and nothing can be left out.
     """
-    if every is not None and loaded.kind is SetKind.SQUAD:
+    if loaded.kind is SetKind.SQUAD:
         parts = [leave_out(loaded, every=every, offset=offset) for offset in range(every)]
     elif all(question.answerable for question in loaded.questions):
-        raise InputError(f"{loaded.path}: holds no unanswerable question; use --leave-out 2.", field="leave_out")
+        raise InputError(f"{loaded.path}: has no unanswerable questions; use a set in SQuAD format.", field="leave_out")
     else:
         parts = [loaded]
-    workspace.retriever.hold(mode="hybrid", alpha=None)
     samples = []
     for part in parts:
         corpus = await load_corpus(workspace, part, index, steps)
-        await embed_questions(workspace, part.questions, "hybrid", steps)
         steps.begin(f"{part.name}: searching", len(part.questions))
         for question in part.questions:
-            retrieval, hits = await search(workspace, corpus, question, limit=RERANKED)
+            retrieval, hits = await search(workspace, corpus, question, RunOptions())
             signals = [
                 [hit.scores.dense or 0.0, hit.scores.coverage or 0.0]
                 for hit in sorted(hits, key=lambda hit: -(hit.scores.fused or 0.0))
             ]
-            samples.append(_sample(loaded.name, question, signals, log_odds_of(retrieval.absent)))
+            samples.append(
+                Sample(
+                    set=loaded.name,
+                    group=question.group,
+                    answerable=question.answerable,
+                    passages=np.array(signals or [[0.0, 0.0]]),  # nothing found: a question without any signal
+                    log_odds=ABSENT_NAME if retrieval.absent else 0.0,
+                )
+            )
             steps.advance(1)
     return samples
 
 
-def _sample(name: str, question: Question, signals: Sequence[Sequence[float]], log_odds: float) -> Sample:
-    passages = np.array(signals, dtype=np.float64).reshape(-1, 2)
-    if not len(passages):
-        passages = np.zeros((1, 2))  # nothing found at all: a question without any signal
-    return Sample(set=name, group=question.group, answerable=question.answerable, passages=passages, log_odds=log_odds)
-
-
 def fit_samples(samples: Sequence[Sample]) -> Fit:
-    """The logistic over the samples' most relevant passages, every set weighing the same.
+    """Fit the samples' most relevant passages, each set with the same weight.
 
     Raises:
-        InputError: they are all answerable or all unanswerable.
+        InputError: the samples are all answerable or all unanswerable.
     """
     answerable = np.array([sample.answerable for sample in samples], dtype=np.float64)
     if answerable.all() or not answerable.any():
@@ -135,7 +125,8 @@ def fit_samples(samples: Sequence[Sample]) -> Fit:
     chosen = [0] * len(samples)  # best fused
     for _ in range(_ROUNDS):
         signals = np.array([sample.passages[best] for sample, best in zip(samples, chosen, strict=True)])
-        fit = _newton(signals, answerable, weights, log_odds)
+        intercept, cosine, coverage = fit_logistic(signals, answerable, weights, log_odds)
+        fit = Fit(intercept=intercept, cosine=cosine, coverage=coverage)
         again = [int(np.argmax(fit.relevance(sample))) for sample in samples]
         if again == chosen:
             break
@@ -144,45 +135,55 @@ def fit_samples(samples: Sequence[Sample]) -> Fit:
 
 
 def _weights(samples: Sequence[Sample]) -> _Matrix:
-    """A small set counts as much as a large one: languages must not outvote each other."""
-    sizes: dict[str, int] = {}
-    for sample in samples:
-        sizes[sample.set] = sizes.get(sample.set, 0) + 1
+    """A small set counts as much as a large one."""
+    sizes = Counter(sample.set for sample in samples)
     return np.array([len(samples) / len(sizes) / sizes[sample.set] for sample in samples])
 
 
-def _newton(signals: _Matrix, answerable: _Matrix, weights: _Matrix, log_odds: _Matrix) -> Fit:
+def fit_logistic(
+    signals: _Matrix, labels: _Matrix, weights: _Matrix, log_odds: _Matrix, *, ridge: float = _RIDGE
+) -> list[float]:
+    """Intercept and coefficients of a logistic regression, by Newton's method.
+
+    Args:
+        signals: (samples, signals).
+        labels: 0 or 1 for each sample.
+        weights: of the samples.
+        log_odds: added to each sample's.
+        ridge: penalty on squared coefficients; none on the intercept.
+    """
     design = np.column_stack([np.ones(len(signals)), signals])
-    values = np.zeros(3)
-    ridge = _RIDGE * np.diag([0.0, 1.0, 1.0])
+    size = design.shape[1]
+    values = np.zeros(size)
+    penalty = ridge * np.diag([0.0, *np.ones(size - 1)])
     for _ in range(_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(log_odds + design @ values, -60, 60)))
-        slope = design.T @ (weights * (answerable - expected)) - ridge @ values
-        curvature = (design.T * (weights * expected * (1 - expected))) @ design + ridge
-        step = np.linalg.solve(curvature + 1e-9 * np.eye(3), slope)
+        slope = design.T @ (weights * (labels - expected)) - penalty @ values
+        curvature = (design.T * (weights * expected * (1 - expected))) @ design + penalty
+        step = np.linalg.solve(curvature + 1e-9 * np.eye(size), slope)
         values += np.clip(step, -5, 5)
         if np.abs(step).max() < 1e-8:
             break
-    return Fit(intercept=float(values[0]), cosine=float(values[1]), coverage=float(values[2]))
+    return [float(value) for value in values]
 
 
 def to_prior(fit: Fit, samples: Sequence[Sample], *, prior: float) -> Fit:
     """The fit restated for a declared share of answerable questions."""
     weights = _weights(samples)
     share = float(np.average([sample.answerable for sample in samples], weights=weights))
-    return fit.shifted(math.log(prior / (1 - prior)) - math.log(share / (1 - share)))
+    return replace(fit, intercept=fit.intercept + math.log(prior / (1 - prior)) - math.log(share / (1 - share)))
 
 
-def cross_validate(samples: Sequence[Sample], *, prior: float, folds: int = FOLDS) -> list[float]:
+def cross_validate(samples: Sequence[Sample], *, prior: float) -> list[float]:
     """Relevance of each sample's best passage under a fit that saw none of its article."""
     relevances = [0.0] * len(samples)
-    for fold in range(folds):
-        seen = [sample for sample in samples if sample.group % folds != fold]
+    for fold in range(FOLDS):
+        seen = [sample for sample in samples if sample.group % FOLDS != fold]
         if not seen or len({sample.answerable for sample in seen}) < 2:
-            raise InputError(f"The sets have too few articles for {folds} folds; add questions.")
+            raise InputError(f"The sets have too few articles for {FOLDS} folds; add questions.")
         fit = to_prior(fit_samples(seen), seen, prior=prior)
         for number, sample in enumerate(samples):
-            if sample.group % folds == fold:
+            if sample.group % FOLDS == fold:
                 relevances[number] = best_relevance(fit, sample)
     return relevances
 
@@ -192,40 +193,32 @@ def best_relevance(fit: Fit, sample: Sample) -> float:
     return float(fit.relevance(sample).max())
 
 
-def curve(
-    samples: Sequence[Sample], relevances: Sequence[float], *, thresholds: Iterable[float] = THRESHOLDS
-) -> list[Point]:
+def curve(samples: Sequence[Sample], relevances: Sequence[float]) -> list[Point]:
     """Refusals by threshold, for each set."""
     points = []
     for name in dict.fromkeys(sample.set for sample in samples):
-        pairs = [(s.answerable, r) for s, r in zip(samples, relevances, strict=True) if s.set == name]
-        answerable = np.array([relevance for is_answerable, relevance in pairs if is_answerable])
-        others = np.array([relevance for is_answerable, relevance in pairs if not is_answerable])
-        for threshold in thresholds:
-            points.append(  # noqa: PERF401 - a comprehension over this would hide the point
-                Point(
-                    set=name,
-                    threshold=threshold,
-                    refused_right=float((others < threshold).mean()) if len(others) else math.nan,
-                    refused_wrong=float((answerable < threshold).mean()) if len(answerable) else math.nan,
-                )
+        chosen = [(sample, value) for sample, value in zip(samples, relevances, strict=True) if sample.set == name]
+        answerable = np.array([value for sample, value in chosen if sample.answerable])
+        others = np.array([value for sample, value in chosen if not sample.answerable])
+        points += [
+            Point(
+                set=name,
+                threshold=threshold,
+                refused_right=float((others < threshold).mean()) if len(others) else math.nan,
+                refused_wrong=float((answerable < threshold).mean()) if len(answerable) else math.nan,
             )
+            for threshold in THRESHOLDS
+        ]
     return points
 
 
 def split_articles(samples: Sequence[Sample], articles: str) -> tuple[list[Sample], list[Sample]]:
-    """(to fit on, to measure on) by the number of the article, counted from 1.
-
-    Args:
-        articles: "odd" fits on the first, third, …, "even" on the others.
-    """
+    """(to fit on, to measure on): "odd" fits on the first, third, … article, "even" on the others."""
     rest = 0 if articles == "odd" else 1
     fitted = [sample for sample in samples if sample.group % 2 == rest]
     return fitted, [sample for sample in samples if sample.group % 2 != rest]
 
 
 def as_relevance_fit(fit: Fit, run: str) -> RelevanceFit:
-    """As an index definition holds it."""
-    return RelevanceFit(
-        intercept=round(fit.intercept, 2), cosine=round(fit.cosine, 2), coverage=round(fit.coverage, 2), run=run
-    )
+    """The fit as an index definition has it."""
+    return RelevanceFit(run=run, **{name: round(value, 2) for name, value in asdict(fit).items()})

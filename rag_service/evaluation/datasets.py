@@ -1,8 +1,6 @@
 """Evaluation sets from disk: our own JSONL, SQuAD-format JSON, BEIR folders.
 
-A set is read whole and checked before anything is embedded, so that a mistake in its last line is
-reported at once and not after ten minutes. Third-party sets stay where they are; nothing of their
-text is written into the project.
+A set is read and checked completely before anything is embedded, so that every mistake is reported at once.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,15 @@ from rag_service.evaluation.eval_set import EvalSet, EvalSetError, Passage, Ques
 
 OWN_INDICES = {"procedures_es": "procedures_es", "retirement": "retirement", "samples": "general"}
 _STORED_TOGETHER = 100  # entries of a BEIR corpus that share a document in the store
-_TARGET_KEYS = ("documents", "procedures", "articles")  # what an own question names its documents by
+TITLE_AND_TEXT = "title and text"  # format of SQuAD passages; earlier runs have the text alone
+_TARGET_KEYS = ("documents", "procedures", "articles")  # keys by which an own question names its documents
 
 
 def load_set(path: Path, *, documents: Path | None = None) -> EvalSet:
-    """Read an eval set, its format told by its path.
-
-    Args:
-        path: a `.jsonl` file, a `.json` file in SQuAD format, or a BEIR folder.
-        documents: for `.jsonl`, the folder that the questions are asked over.
+    """Read an eval set: a `.jsonl` file over a folder of `documents`, a SQuAD `.json` file, or a BEIR folder.
 
     Raises:
-        EvalSetError: it is none of these, or a line is wrong.
+        EvalSetError: the path is none of these, or a line is wrong.
     """
     if path.is_dir():
         return _load_beir(path)
@@ -39,7 +35,7 @@ def load_set(path: Path, *, documents: Path | None = None) -> EvalSet:
         return _load_own(path, documents)
     if path.suffix == ".json":
         return _load_squad(path)
-    raise EvalSetError(f"{path}: is no eval set; name a .jsonl file, a SQuAD .json file or a BEIR folder.")
+    raise EvalSetError(f"{path}: is not an eval set; name a .jsonl file, a SQuAD .json file or a BEIR folder.")
 
 
 # -- our own JSONL
@@ -54,7 +50,7 @@ def _load_own(path: Path, folder: Path) -> EvalSet:
     for line, row in _read_jsonl(path):
         question = _own_question(row, known, number=len(questions), place=f"{path}:{line}")
         if question.key in questions:
-            raise EvalSetError(f"{path}:{line}: id: {question.key!r} stands twice; ids must differ.")
+            raise EvalSetError(f"{path}:{line}: id: {question.key!r} occurs twice; ids must differ.")
         questions[question.key] = question
     return EvalSet(
         name=path.stem,
@@ -67,24 +63,16 @@ def _load_own(path: Path, folder: Path) -> EvalSet:
 
 
 def _document_keys(files: Sequence[Path]) -> dict[str, str]:
-    """What a question may call a document (file name, stem, article id) → its file name."""
+    """File name, stem or article id (front matter) of each document → its file name."""
     keys: dict[str, str] = {}
     for file in files:
         keys[file.name] = keys[file.stem] = file.name
-        article = _front_matter_value(file, "article_id")
-        if article is not None:
-            keys[article] = file.name
+        if file.suffix == ".md":
+            head = "\n".join(file.read_text(encoding="utf-8", errors="replace").splitlines()[:40])
+            article = re.search(r"(?m)^article_id:(.*)$", head)
+            if article is not None:
+                keys[article[1].strip()] = file.name
     return keys
-
-
-def _front_matter_value(file: Path, key: str) -> str | None:
-    if file.suffix != ".md":
-        return None
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines()[:40]:
-        name, _, value = line.partition(":")
-        if name == key:
-            return value.strip()
-    return None
 
 
 def _own_question(row: Mapping[str, Any], known: Mapping[str, str], *, number: int, place: str) -> Question:
@@ -122,7 +110,7 @@ def _load_squad(path: Path) -> EvalSet:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise EvalSetError(f"{path}: is no JSON file: {error}.") from error
+        raise EvalSetError(f"{path}: is not a JSON file: {error}.") from error
     articles = data.get("data") if isinstance(data, dict) else None
     if not isinstance(articles, list) or not articles:
         raise EvalSetError(f"{path}: data: must be a list of articles, as in SQuAD.")
@@ -130,10 +118,13 @@ def _load_squad(path: Path) -> EvalSet:
     questions: list[Question] = []
     for group, article in enumerate(articles):
         paragraphs = _list(article, "paragraphs", f"{path}: data[{group}]")
+        title = str(article.get("title") or "").replace("_", " ").strip()
         for number, paragraph in enumerate(paragraphs):
             place = f"{path}: data[{group}].paragraphs[{number}]"
             key = f"{group}:{number}"
-            passages.append(Passage(key=key, text=_text(paragraph, "context", place), group=group))
+            # Passages of real documents carry their document's title.
+            text = f"{title}\n\n{_text(paragraph, 'context', place)}".strip()
+            passages.append(Passage(key=key, text=text, group=group))
             for position, asked in enumerate(_list(paragraph, "qas", place)):
                 questions.append(_squad_question(asked, key, group, f"{place}.qas[{position}]"))
     return EvalSet(
@@ -143,6 +134,7 @@ def _load_squad(path: Path) -> EvalSet:
         digest=_digest([path]),
         questions=tuple(questions),
         passages=tuple(passages),
+        passage_format=TITLE_AND_TEXT,
     )
 
 
@@ -231,7 +223,7 @@ def _read_jsonl(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise EvalSetError(f"{path}:{number}: is no JSON object: {error}.") from error
+            raise EvalSetError(f"{path}:{number}: is not a JSON object: {error}.") from error
         if not isinstance(row, dict):
             raise EvalSetError(f"{path}:{number}: must be a JSON object, one a line.")
         yield number, row

@@ -1,4 +1,4 @@
-"""An evaluation set: questions, what a right reply is, and what they are asked over."""
+"""An evaluation set: questions, their right answers, and the texts or documents that they are about."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rag_service.errors import ConfigurationError
 
 
 class EvalSetError(ConfigurationError):
-    """An eval set cannot be used. The message names file, line, key and mend."""
+    """An eval set cannot be used. The message names file, line and key, and how to fix it."""
 
     code = "invalid_eval_set"
-    help = "Correct the named line; the formats are described in the README under 'Evaluation'."
+    help = "Correct the named line; docs/how-to/evaluate.md describes the formats."
 
 
 class SetKind(StrEnum):
@@ -34,7 +34,7 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question with what a right reply is."""
+    """A question with its right answers."""
 
     key: str
     text: str
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalSet:
-    """Questions, and what they are asked over: passages, or a folder of documents."""
+    """Questions, and the passages or documents that they are about."""
 
     name: str
     path: Path
@@ -57,7 +57,8 @@ class EvalSet:
     questions: tuple[Question, ...]
     passages: tuple[Passage, ...] = ()
     documents: tuple[Path, ...] = ()  # files of an own set
-    left_out: str = ""  # which articles are missing from the corpus, for people
+    left_out: str = ""  # which articles are missing from the corpus
+    passage_format: str = ""  # runs over passages of different formats cannot be compared
 
     @property
     def groups(self) -> list[int]:
@@ -66,12 +67,11 @@ class EvalSet:
 
 
 def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> EvalSet:
-    """The set with every n-th article missing from the corpus, its questions unanswerable.
+    """A SQuAD-format set with every n-th article missing from the corpus, its questions unanswerable.
 
     Args:
-        loaded: a set in SQuAD format.
         every: n; 2 leaves out one half.
-        offset: 0 ≤ offset < n, which of them; None: the last of each n.
+        offset: 0 ≤ offset < n; None: the last of each n.
 
     Raises:
         EvalSetError: the set has no articles, or too few.

@@ -1,24 +1,22 @@
-"""What a run measures, per question, so that two runs can be compared in pairs.
+"""The measures of a run, per question, so that two runs can be compared in pairs.
 
-Ranking measures come from ir_measures. On sets of passages everything is counted in passages. On
-own sets, whose questions name documents, precision and reciprocal rank count passages (a hit is
-right when its document is), recall and nDCG count documents, each at its best passage.
+Sets of passages are judged by passage. In own sets, whose questions name documents, precision and reciprocal rank
+count passages (a hit is right if its document is), recall and nDCG count documents, each at its best passage.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import ir_measures
-from ir_measures import RR, P, R, nDCG
+from functools import partial
 
 from rag_service.domain import Answer, CitationStatus, Decision
 from rag_service.evaluation.eval_set import Question
-from rag_service.text.words import fold
+from rag_service.language.words import fold
 
-SECTION_RANK = 3  # the right section must stand among this many first hits
+SECTION_RANK = 3  # the right section must be among the first hits
 BINS = 5  # of confidence
 LESS_IS_BETTER = frozenset({"refused wrongly", "unverified"})
 
@@ -27,7 +25,7 @@ _MARKS = re.compile(r"(?<!\s)\s*+\[C\d+\]")
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """A hit, as far as judging needs it."""
+    """A hit, to be judged."""
 
     key: str  # passage key, or file name of the document
     chunk_id: str
@@ -37,13 +35,13 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One measure over the questions of a set, in their order; None where it does not apply."""
+    """One measure of a set's questions, in order; None where it does not apply."""
 
     values: tuple[float | None, ...]
-    weights: tuple[int, ...] | None = None  # how many things each value is the share of; None: 1 each
+    weights: tuple[int, ...] | None = None  # number of things that each value is a share of; None: 1
 
     def mean(self, chosen: Iterable[int] | None = None) -> float | None:
-        """Weighted mean over the chosen questions (None: all); None when it applies to none of them."""
+        """Weighted mean over the chosen questions (None: all); None if there are no values."""
         total = count = 0.0
         for number in range(len(self.values)) if chosen is None else chosen:
             value = self.values[number]
@@ -52,9 +50,6 @@ class Measured:
                 total += weight * value
                 count += weight
         return total / count if count else None
-
-
-Measures = Mapping[str, Measured]
 
 
 def measure_ranking(
@@ -68,23 +63,22 @@ def measure_ranking(
         ks: cut-offs of P and R.
         by_document: the questions name documents, not passages.
     """
-    asked = [number for number, question in enumerate(questions) if question.answerable]
-    documents = [_first_of_each(ranking) for ranking in rankings] if by_document else rankings
-    judged = {number: dict(questions[number].targets) for number in asked}
-    if by_document:
-        passages = {
-            number: {hit.chunk_id: 1 for hit in rankings[number] if hit.key in judged[number]} or {"": 1}
-            for number in asked
-        }
-        found = {number: [hit.chunk_id for hit in rankings[number]] for number in asked}
-    else:
-        passages, found = judged, {number: [hit.key for hit in rankings[number]] for number in asked}
-    first = _calculate([*(P @ k for k in ks), RR], passages, found, len(questions))
-    second = _calculate(
-        [*(R @ k for k in ks), nDCG @ 10], judged,
-        {number: [hit.key for hit in documents[number]] for number in asked}, len(questions),
-    )  # fmt: skip
-    measures = first | second
+    of_passages: dict[str, Score] = {**{f"P@{k}": partial(precision, k=k) for k in ks}, "RR": reciprocal_rank}
+    of_targets: dict[str, Score] = {**{f"R@{k}": partial(recall, k=k) for k in ks}, "nDCG@10": partial(ndcg, k=10)}
+    columns: dict[str, list[float | None]] = {name: [] for name in (*of_passages, *of_targets)}
+    for question, ranking in zip(questions, rankings, strict=True):
+        found, right = [hit.key for hit in ranking], question.targets
+        if by_document:  # a passage is right if its document is
+            places = [hit.chunk_id for hit in ranking]
+            passages: Grades = {hit.chunk_id: 1 for hit in ranking if hit.key in right} or {"": 1}
+            found = list(dict.fromkeys(found))
+        else:
+            places, passages = found, right
+        for name, score in of_passages.items():
+            columns[name].append(score(places, passages) if question.answerable else None)
+        for name, score in of_targets.items():
+            columns[name].append(score(found, right) if question.answerable else None)
+    measures = {name: Measured(values=tuple(values)) for name, values in columns.items()}
     if any(question.sections for question in questions):
         measures[f"section@{SECTION_RANK}"] = Measured(
             values=tuple(
@@ -95,60 +89,51 @@ def measure_ranking(
     return measures
 
 
-def _first_of_each(ranking: Sequence[Ranked]) -> list[Ranked]:
-    best: dict[str, Ranked] = {}
-    for hit in ranking:
-        best.setdefault(hit.key, hit)
-    return list(best.values())
+Grades = Mapping[str, int]  # key → grade above 0; other keys are not relevant
+Score = Callable[[Sequence[str], Grades], float]  # keys in the order found, best first
 
 
-def _calculate(
-    measures: Sequence[ir_measures.measures.Measure],
-    judged: Mapping[int, Mapping[str, int]],
-    found: Mapping[int, Sequence[str]],
-    count: int,
-) -> dict[str, Measured]:
-    qrels = [
-        ir_measures.Qrel(str(number), key, grade) for number, grades in judged.items() for key, grade in grades.items()
-    ]
-    # Ranks as scores: what is judged is the order that a reader sees, ties included.
-    run = [
-        ir_measures.ScoredDoc(str(number), key, float(-rank))
-        for number, keys in found.items()
-        for rank, key in enumerate(keys)
-    ]
-    values: dict[str, list[float | None]] = {
-        str(measure): [0.0 if number in judged else None for number in range(count)] for measure in measures
-    }
-    if qrels and run:
-        for result in ir_measures.iter_calc(list(measures), qrels, run):
-            values[str(result.measure)][int(result.query_id)] = float(result.value)
-    return {name: Measured(values=tuple(column)) for name, column in values.items()}
+def precision(found: Sequence[str], judged: Grades, *, k: int) -> float:
+    """Share of the first k that is relevant."""
+    return sum(key in judged for key in found[:k]) / k
+
+
+def recall(found: Sequence[str], judged: Grades, *, k: int) -> float:
+    """Share of the relevant keys that is among the first k."""
+    return sum(key in judged for key in found[:k]) / len(judged) if judged else 0.0
+
+
+def reciprocal_rank(found: Sequence[str], judged: Grades) -> float:
+    """1 / rank of the first relevant key; 0 if there is none."""
+    return next((1 / place for place, key in enumerate(found, start=1) if key in judged), 0.0)
+
+
+def ndcg(found: Sequence[str], judged: Grades, *, k: int) -> float:
+    """Discounted gain of the first k, as a share of the best order's (Järvelin and Kekäläinen, TOIS 2002)."""
+    best = _discounted(sorted(judged.values(), reverse=True)[:k])
+    return _discounted([judged.get(key, 0) for key in found[:k]]) / best if best else 0.0
+
+
+def _discounted(grades: Sequence[int]) -> float:
+    return sum(grade / math.log2(place + 1) for place, grade in enumerate(grades, start=1))
 
 
 def measure_refusals(questions: Sequence[Question], refused: Sequence[bool]) -> dict[str, Measured]:
-    """Both ways to be wrong: `refused right` of unanswerable questions, `refused wrongly` of the others."""
+    """`refused right` of unanswerable questions, `refused wrongly` of the others."""
+    pairs = list(zip(questions, refused, strict=True))
     return {
-        "refused right": Measured(
-            values=tuple(
-                None if question.answerable else float(was) for question, was in zip(questions, refused, strict=True)
-            )
-        ),
-        "refused wrongly": Measured(
-            values=tuple(
-                float(was) if question.answerable else None for question, was in zip(questions, refused, strict=True)
-            )
-        ),
+        "refused right": Measured(values=tuple(None if q.answerable else float(was) for q, was in pairs)),
+        "refused wrongly": Measured(values=tuple(float(was) if q.answerable else None for q, was in pairs)),
     }
 
 
 def is_refusal(answer: Answer) -> bool:
-    """Whether the service said that the documents do not answer."""
+    """Whether the service reported that the documents do not answer."""
     return answer.decision is Decision.OUT_OF_SCOPE
 
 
 def holds_answer(text: str, answers: Sequence[str]) -> bool:
-    """Whether a text holds one of the wordings, marks, accents, case and white space aside."""
+    """Whether a text contains one of the wordings, ignoring marks, accents, case and white space."""
     said = _plain(text)
     return any(_plain(answer) in said for answer in answers)
 
@@ -158,8 +143,11 @@ def _plain(text: str) -> str:
 
 
 def measure_answers(questions: Sequence[Question], answers: Sequence[Answer]) -> dict[str, Measured]:
-    """`contained`: a gold answer stands in the reply; `citation precision`: verified citations as a share
-    of all; `unverified`: the others, and sentences without a mark, as a share of what was claimed."""
+    """Measures of answers.
+
+    `contained`: a gold answer is in the reply. `citation precision`: share of verified citations. `unverified`: share
+    of other citations and of sentences without a mark among both kinds and the verified ones.
+    """
     pairs = list(zip(questions, answers, strict=True))
     citations = [len(answer.citations) for answer in answers]
     verified = [sum(c.status is CitationStatus.VERIFIED for c in answer.citations) for answer in answers]
@@ -187,7 +175,7 @@ def _shares(parts: Sequence[int], wholes: Sequence[int]) -> tuple[float | None, 
 
 @dataclass(frozen=True, kw_only=True)
 class Bin:
-    """Answers of similar confidence: is it deserved?"""
+    """Answers of similar confidence."""
 
     low: float
     high: float
@@ -197,10 +185,7 @@ class Bin:
 
 
 def reliability(questions: Sequence[Question], answers: Sequence[Answer]) -> list[Bin]:
-    """Correctness by confidence over the questions that were answered; empty bins are left out.
-
-    The bins are quantiles: confidences crowd near 1, and bins of equal width would hold nothing.
-    """
+    """Correctness by confidence of the answers that are no refusals, in quantiles: most confidences are near 1."""
     rated = sorted(
         (answer.confidence.value, question.answerable and holds_answer(answer.text, question.answers))
         for question, answer in zip(questions, answers, strict=True)
@@ -221,7 +206,7 @@ def reliability(questions: Sequence[Question], answers: Sequence[Answer]) -> lis
 
 
 def by_category(questions: Sequence[Question]) -> dict[str, list[int]]:
-    """Category → numbers of its questions, in order of appearance."""
+    """Category → indices of its questions."""
     members: dict[str, list[int]] = {}
     for number, question in enumerate(questions):
         if question.category:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rag_service.definitions import IndexDefinition, shipped_folder
-from rag_service.domain import Answer, AnswerQuery, Chunk, Filters, Hit
+from rich.progress import Progress, TaskID
+
+from rag_service.components import LOCAL_ADMIN
+from rag_service.domain import Chunk, Filters, Hit
 from rag_service.errors import InputError
 from rag_service.evaluation.datasets import OWN_INDICES, load_set
 from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out
@@ -23,45 +25,43 @@ from rag_service.evaluation.metrics import (
     reliability,
 )
 from rag_service.evaluation.workspace import EvalCorpus, Workspace
-from rag_service.query.engine import RERANKED
-from rag_service.query.retrieval.retriever import Mode, Retrieval
+from rag_service.indices import IndexDefinition, shipped_folder
+from rag_service.language.words import fold
+from rag_service.retrieval.query import RERANKED, Mode, RagQuery, Retrieval
 from rag_service.settings import Settings
-from rag_service.text.words import fold
 
 Rerank = Literal["none", "heuristic", "sbert", "llm", "cohere"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What a run varies; None takes the value that requests get."""
+    """The options of a run. None: the value that requests get."""
 
     mode: Mode = "hybrid"
-    alpha: float | None = None  # share of the dense leg
+    alpha: float | None = None  # weight of vector search, 0..1
     rerank: Rerank | None = None
-    threshold: float | None = None  # least calibrated relevance, for refusals; rankings are not cut by it
-    limit: int = 10  # hits judged for a question
+    threshold: float | None = None  # minimum relevance, for refusals; rankings are not cut by it
+    limit: int = 10  # hits judged per question
     ks: tuple[int, ...] = (3, 5, 10)
     answers: bool = False  # also write answers
     leave_out: int | None = None
     index: str | None = None
     documents: Path | None = None  # of own sets
-    first: int | None = None  # only so many questions
+    first: int | None = None  # number of questions; None: all
 
     def __post_init__(self) -> None:
         if not self.ks or min(self.ks) < 1 or max(self.ks) > self.limit:
             raise InputError(f"--k must lie between 1 and --limit ({self.limit}).", field="k")
 
     def applied_to(self, settings: Settings) -> Settings:
-        """The settings that the workspace must be opened with."""
-        changed: dict[str, object] = {"hybrid": self.mode != "dense"}
-        if self.rerank is not None:
-            changed["rerank_strategy"] = self.rerank
-        return settings.model_copy(update=changed)
+        """The settings to open the workspace with."""
+        rerank = self.rerank or settings.rerank.strategy
+        return settings.replace({"hybrid": self.mode != "dense", "rerank_strategy": rerank})
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetResult:
-    """What a set gave."""
+    """The measurements of one set."""
 
     loaded: EvalSet
     index: IndexDefinition
@@ -74,49 +74,53 @@ class SetResult:
 
 
 class Steps:
-    """Receives the progress of a run; the command line draws it, this one is silent."""
+    """Shows the progress of a run: a bar for the present step."""
+
+    def __init__(self, progress: Progress):
+        self._progress = progress
+        self._task: TaskID | None = None
 
     def begin(self, step: str, total: int) -> None:
-        """A step with so many units begins."""
+        """A step with `total` units begins."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(step, total=total)
 
     def advance(self, count: int) -> None:
-        """So many more units are done."""
+        """`count` more units are done."""
+        if self._task is not None:
+            self._progress.advance(self._task, count)
 
 
 def find_set(path: Path, options: RunOptions, settings: Settings) -> tuple[EvalSet, str]:
-    """A set by path and the name of the index that rules it.
+    """A set by path, and the name of its index.
 
     Raises:
         EvalSetError: the set cannot be used.
     """
-    home = OWN_INDICES.get(path.stem, settings.index)  # whose documents an own set is about
-    named = options.index or home
+    home = OWN_INDICES.get(path.stem, settings.indices.default)  # an own set is about its documents
     documents = options.documents
     if documents is None and path.suffix == ".jsonl":
         documents = shipped_folder("indices") / home / "documents"
     loaded = load_set(path, documents=documents)
     if options.leave_out is not None:
         loaded = leave_out(loaded, every=options.leave_out)
-    return loaded, named
+    return loaded, options.index or home
 
 
 async def run_set(
     workspace: Workspace, loaded: EvalSet, index: IndexDefinition, options: RunOptions, steps: Steps
 ) -> SetResult:
-    """Ingest what is missing, ask every question, measure.
-
-    Raises:
-        DocumentError, EmbeddingError, StoreError, ModelError: as the parts raise them.
-    """
+    """Ingest what is missing, ask every question, measure."""
     questions = loaded.questions[: options.first]
     corpus = await load_corpus(workspace, loaded, index, steps)
-    await embed_questions(workspace, questions, options.mode, steps)
-    workspace.retriever.hold(mode=options.mode, alpha=options.alpha)
-    threshold = threshold_of(options, index, workspace.settings)
+    threshold = options.threshold
+    if threshold is None:
+        threshold = workspace.settings.retrieval.threshold if index.query.threshold is None else index.query.threshold
     steps.begin(f"{loaded.name}: searching", len(questions))
     rankings, refused, times = [], [], []
     for question in questions:
-        retrieval, hits = await search(workspace, corpus, question, limit=options.limit)
+        retrieval, hits = await search(workspace, corpus, question, options)
         refused.append(not any(hit.scores.relevance >= threshold for hit in hits))
         rankings.append([_rank(hit, question, corpus) for hit in hits[: options.limit]])
         times.append(sum(value for step, value in retrieval.timings_ms.items() if step != "embedding"))
@@ -124,7 +128,12 @@ async def run_set(
     measures = measure_ranking(questions, rankings, ks=options.ks, by_document=loaded.kind is SetKind.OWN)
     bins: list[Bin] = []
     if options.answers:
-        answers = await _answer_all(workspace, corpus, questions, threshold, steps)
+        steps.begin("answering", len(questions))
+        answers = []
+        for question in questions:
+            query = ask_of(corpus, question, options, top_k=workspace.settings.retrieval.top_k, threshold=threshold)
+            answers.append(await workspace.components.engine.answer(query))
+            steps.advance(1)
         refused = [is_refusal(answer) for answer in answers]
         measures |= measure_answers(questions, answers)
         bins = reliability(questions, answers)
@@ -147,49 +156,29 @@ async def load_corpus(workspace: Workspace, loaded: EvalSet, index: IndexDefinit
     return await workspace.load(loaded, index, steps.advance)
 
 
-async def embed_questions(workspace: Workspace, questions: Sequence[Question], mode: Mode, steps: Steps) -> None:
-    """Embed all questions ahead, with progress."""
-    if mode == "lexical":
-        return
-    steps.begin("embedding questions", len(questions))
-    await workspace.embedding.prefetch_queries([question.text for question in questions], steps.advance)
-
-
 async def search(
-    workspace: Workspace, corpus: EvalCorpus, question: Question, *, limit: int
+    workspace: Workspace, corpus: EvalCorpus, question: Question, options: RunOptions
 ) -> tuple[Retrieval, tuple[Hit, ...]]:
-    """A search as a request makes it, and its hits but for the threshold."""
-    query = AnswerQuery(
-        question=question.text,
+    """Search as a request does, but without a threshold."""
+    query = ask_of(corpus, question, options, top_k=max(options.limit, RERANKED), threshold=0.0)
+    hits = await workspace.components.engine.search(query)
+    return query.found, hits
+
+
+def ask_of(
+    corpus: EvalCorpus, question: Question, options: RunOptions, *, top_k: int, threshold: float | None
+) -> RagQuery:
+    """A question of a set as a request over its corpus; no threshold: the index's, else the setting's."""
+    return RagQuery(
+        question.text,
+        identity=LOCAL_ADMIN,
         filters=Filters(corpus_ids=(corpus.id,)),
-        top_k=max(limit, RERANKED),
-        threshold=0.0,
+        top_k=top_k,
+        threshold=threshold,
+        mode=options.mode,
+        alpha=options.alpha,
+        recorded=False,
     )
-    return await workspace.engine.search(query, workspace.identity)
-
-
-async def _answer_all(
-    workspace: Workspace, corpus: EvalCorpus, questions: Sequence[Question], threshold: float, steps: Steps
-) -> list[Answer]:
-    steps.begin("answering", len(questions))
-    answers = []
-    for question in questions:
-        query = AnswerQuery(
-            question=question.text,
-            filters=Filters(corpus_ids=(corpus.id,)),
-            top_k=workspace.settings.topk_default,
-            threshold=threshold,
-        )
-        answers.append(await workspace.engine.answer(query, workspace.identity))
-        steps.advance(1)
-    return answers
-
-
-def threshold_of(options: RunOptions, index: IndexDefinition, settings: Settings) -> float:
-    """The option's, else the definition's, else the setting's."""
-    if options.threshold is not None:
-        return options.threshold
-    return settings.similarity_threshold if index.query.threshold is None else index.query.threshold
 
 
 def _rank(hit: Hit, question: Question, corpus: EvalCorpus) -> Ranked:

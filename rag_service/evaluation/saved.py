@@ -1,6 +1,8 @@
-"""Saved runs: numbers, settings and hashes as JSON, so that a later run can be compared in pairs.
+"""Saved runs: numbers, settings and hashes as JSON, and the comparison of two of them, question by question.
 
-A saved run holds no text of its set: questions are known by their order and a hash over their ids.
+A saved run contains no text of its set: questions are identified by their order and a hash of their ids. p values are
+from a paired randomisation test (Smucker, Allan and Carterette, "A comparison of statistical significance tests for
+information retrieval evaluation", CIKM 2007), intervals from a paired bootstrap. Both are seeded.
 """
 
 from __future__ import annotations
@@ -8,35 +10,39 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
 from rag_service import __version__
-from rag_service.definitions import shipped_folder
 from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.metrics import Measured, by_category
 from rag_service.evaluation.run import RunOptions, SetResult
+from rag_service.indices import shipped_folder
 from rag_service.settings import Settings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _DIGITS = 4  # of stored figures
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavedSet:
-    """One set of a saved run, as far as comparison and plot need it."""
+class SavedSet(Struct, kw_only=True, frozen=True):
+    """One set of a saved run, as far as comparisons and plots need it."""
 
-    set: str  # name of the set, with what was left out
-    questions: str  # hash over the questions' ids, in order
-    measures: Mapping[str, Measured]
+    set: str  # name of the set, and what was left out
+    questions: str = msgspec.field(name="questions_sha256")  # hash of the questions' ids, in order
+    passage_format: str = msgspec.field(name="passages", default="")  # see EvalSet
+    measures: dict[str, Measured] = msgspec.field(name="per_question")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavedRun:
+class SavedRun(Struct, kw_only=True, frozen=True):
     name: str
     sets: tuple[SavedSet, ...]
 
@@ -49,7 +55,7 @@ def runs_folder() -> Path:
 def describe_run(
     name: str, results: Sequence[SetResult], options: RunOptions, settings: Settings, *, moment: datetime | None = None
 ) -> dict[str, Any]:
-    """A run as it is saved and as `--json` prints it."""
+    """A run as saved and as printed by `--json`."""
     return {
         "name": name,
         "created": (moment or datetime.now(UTC)).isoformat(timespec="seconds"),
@@ -57,12 +63,12 @@ def describe_run(
         "settings": {
             "mode": options.mode,
             "alpha": options.alpha,
-            "rerank": options.rerank or settings.rerank_strategy,
+            "rerank": options.rerank or settings.rerank.strategy,
             "limit": options.limit,
             "k": list(options.ks),
             "answers": options.answers,
-            "embedding_model": settings.embedding_model,
-            "chat_provider": settings.chat_provider,
+            "embedding_model": settings.embedding.model,
+            "chat_provider": settings.chat.provider,
         },
         "sets": [_describe_set(result, options) for result in results],
     }
@@ -74,7 +80,8 @@ def _describe_set(result: SetResult, options: RunOptions) -> dict[str, Any]:
     return {
         "set": title_of(result),
         "set_sha256": result.loaded.digest,
-        "questions_sha256": _hash_of_ids([question.key for question in questions]),
+        "passages": result.loaded.passage_format,
+        "questions_sha256": hashlib.sha256("\0".join(q.key for q in questions).encode()).hexdigest()[:32],
         "questions": len(questions),
         "answerable": sum(question.answerable for question in questions),
         "chunks": result.chunk_count,
@@ -94,19 +101,15 @@ def _describe_set(result: SetResult, options: RunOptions) -> dict[str, Any]:
 
 
 def title_of(result: SetResult) -> str:
-    """The set's name, with what was left out of its corpus."""
+    """The set's name, and what was left out of its corpus."""
     left_out = result.loaded.left_out
     return result.loaded.name + (f" without {left_out}" if left_out else "")
 
 
 def means_of(measures: Mapping[str, Measured], chosen: Sequence[int] | None = None) -> dict[str, float]:
-    """Name → mean over the chosen questions, of the measures that apply to any of them."""
+    """Name → mean over the chosen questions, without measures that apply to none of them."""
     means = {name: measured.mean(chosen) for name, measured in measures.items()}
     return {name: round(mean, _DIGITS) for name, mean in means.items() if mean is not None}
-
-
-def _hash_of_ids(keys: Sequence[str]) -> str:
-    return hashlib.sha256("\0".join(keys).encode()).hexdigest()[:32]
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
@@ -119,11 +122,7 @@ def _write(measured: Measured) -> dict[str, Any]:
 
 
 def save_run(described: Mapping[str, Any], *, folder: Path | None = None) -> Path:
-    """Write a run under its name; returns the file.
-
-    Raises:
-        InputError: the name is no plain file name, or the folder cannot be written.
-    """
+    """Write a run under its name; returns the file. InputError if the name or the folder cannot be used."""
     name = str(described["name"])
     if not _NAME.fullmatch(name):
         raise InputError(f"--save {name!r}: use letters, digits, '.', '_' and '-' only.", field="save")
@@ -137,33 +136,108 @@ def save_run(described: Mapping[str, Any], *, folder: Path | None = None) -> Pat
 
 
 def read_run(name: str, *, folder: Path | None = None) -> SavedRun:
-    """A saved run by its name or its path.
-
-    Raises:
-        EvalSetError: there is no such run, or the file is no saved run.
-    """
+    """A saved run by name or path; EvalSetError if there is none."""
     directory = folder or runs_folder()
     file = Path(name) if name.endswith(".json") else directory / f"{name}.json"
     if not file.is_file():
         there = ", ".join(sorted(path.stem for path in directory.glob("*.json"))) or "none"
-        raise EvalSetError(f"{file}: there is no such run; saved are: {there}.")
+        raise EvalSetError(f"{file}: there is no such run; saved runs: {there}.")
     try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
-        return SavedRun(
-            name=raw["name"],
-            sets=tuple(
-                SavedSet(
-                    set=part["set"],
-                    questions=part["questions_sha256"],
-                    measures={key: _read(column) for key, column in part["per_question"].items()},
-                )
-                for part in raw["sets"]
-            ),
+        return msgspec.json.decode(file.read_bytes(), type=SavedRun)
+    except msgspec.DecodeError as error:
+        raise EvalSetError(f"{file}: is not a saved run ({error}); make it with `eval run --save`.") from error
+
+
+SAMPLES = 10_000
+_SEED = 20_07
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The change of one measure of one set."""
+
+    set: str
+    measure: str
+    questions: int  # with a value in both runs
+    before: float
+    after: float
+    low: float  # 95 % interval of the difference
+    high: float
+    p_value: float
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+def compare_runs(before: SavedRun, after: SavedRun) -> list[Difference]:
+    """Compare what both runs have; EvalSetError if they share no set, or its questions differ."""
+    others = {part.set: part for part in after.sets}
+    shared = [(part, others[part.set]) for part in before.sets if part.set in others]
+    if not shared:
+        raise EvalSetError(f"The runs {before.name} and {after.name} have no set in common; run both over one set.")
+    for first, second in shared:
+        if first.questions != second.questions:
+            raise EvalSetError(f"{first.set}: its questions differ between the runs; run it again on both sides.")
+        if first.passage_format != second.passage_format:
+            raise EvalSetError(
+                f"{first.set}: passages are {first.passage_format or 'text alone'!r} in {before.name} and"
+                f" {second.passage_format or 'text alone'!r} in {after.name}; run it again on both sides."
+            )
+    return [difference for first, second in shared for difference in _compare_set(first, second)]
+
+
+def _compare_set(before: SavedSet, after: SavedSet) -> Iterator[Difference]:
+    for name, first in before.measures.items():
+        second = after.measures.get(name)
+        if second is None:
+            continue
+        both = [
+            number for number, pair in enumerate(zip(first.values, second.values, strict=False)) if None not in pair
+        ]
+        if not both:
+            continue
+        left, right = (np.array([one.values[number] for number in both], np.float64) for one in (first, second))
+        weights = (_weights(first, both), _weights(second, both))
+        low, high = _bootstrap(left, right, weights)
+        yield Difference(
+            set=before.set,
+            measure=name,
+            questions=len(both),
+            before=float(np.average(left, weights=weights[0])),
+            after=float(np.average(right, weights=weights[1])),
+            low=low,
+            high=high,
+            p_value=_randomisation(left, right),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise EvalSetError(f"{file}: is no saved run ({error!r}); make it with `eval run --save`.") from error
 
 
-def _read(column: Mapping[str, Any]) -> Measured:
-    weights = column.get("weights")
-    return Measured(values=tuple(column["values"]), weights=None if weights is None else tuple(weights))
+_Column = npt.NDArray[np.float64]
+
+
+def _weights(measured: Measured, chosen: list[int]) -> _Column:
+    return np.array([1 if measured.weights is None else measured.weights[number] for number in chosen], np.float64)
+
+
+def _randomisation(before: _Column, after: _Column) -> float:
+    difference = after - before
+    seen = abs(difference.mean())
+    if seen == 0:
+        return 1.0
+    moved = difference[difference != 0]
+    signs = np.random.default_rng(_SEED).choice(np.array([-1, 1], np.int8), size=(SAMPLES, len(moved)))
+    by_chance = np.abs(signs @ moved) / len(difference)
+    return float((1 + np.sum(by_chance >= seen - 1e-12)) / (1 + SAMPLES))
+
+
+def _bootstrap(before: _Column, after: _Column, weights: tuple[_Column, _Column]) -> tuple[float, float]:
+    generator = np.random.default_rng(_SEED)
+    samples = np.empty(SAMPLES)
+    for start in range(0, SAMPLES, 500):  # bounded memory: thousands of questions times 500 samples
+        drawn = generator.integers(0, len(before), size=(min(500, SAMPLES - start), len(before)))
+        first, second = weights[0][drawn], weights[1][drawn]
+        samples[start : start + len(drawn)] = (after[drawn] * second).sum(1) / second.sum(1) - (
+            before[drawn] * first
+        ).sum(1) / first.sum(1)
+    low, high = np.quantile(samples, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,54 +1,37 @@
-"""Where an evaluation works: its own database, throw-away corpora, and the product's own parts.
+"""Where an evaluation works: its own database, throw-away corpora, and the service's own components.
 
-With the embedded database everything happens in `<RAG_DATA_DIR>/eval`, so that real documents are
-neither searched nor touched. With an external one the corpora are personal to the local
-administrator and are deleted at the end.
+With the embedded database everything happens in `<RAG_DATA_DIR>/eval`, so that real documents are neither searched
+nor touched. With an external one the corpora are personal to the local administrator and are deleted at the end.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 from uuid import UUID, uuid4
 
 from llama_index.core.schema import TextNode
 
-from rag_service.definitions import IndexDefinition, load_index, load_indices
-from rag_service.domain import CorpusKind, Filters, Identity, Role
-from rag_service.evaluation.embedding_cache import BATCH, CachingEmbedding
+from rag_service.components import LOCAL_ADMIN, Components, open_components
+from rag_service.domain import CorpusKind
 from rag_service.evaluation.eval_set import EvalSet, Passage
-from rag_service.ingest.pipeline import DocumentInput, Ingestor
-from rag_service.ingest.sandbox import parse_in_sandbox
-from rag_service.models.chat.chat import build_chat
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
-from rag_service.models.extractive.extractive import ExtractiveLLM
-from rag_service.models.reranking.rerankers import build_reranker
-from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompting.prompt import load_prompts
-from rag_service.query.retrieval.retriever import Mode, Retrieval, Retriever
+from rag_service.indices import IndexDefinition, load_index
+from rag_service.ingest.embedding_cache import CachedEmbedding
+from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.wiring import build_ingestor
+from rag_service.language.detection import detect_language
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
-from rag_service.store.documents.chunks import (
-    CHAR_END,
-    CHAR_START,
-    CHUNK_INDEX,
-    CORPUS_ID,
-    DOCUMENT_ID,
-    LANGUAGE,
-)
+from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.documents.documents import NewDocument, store_document
-from rag_service.store.embedded import start_embedded_server
-from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
-from rag_service.store.session import Connection, Database
-from rag_service.text.words import detect_language, terms
+from rag_service.store.session import Connection
 
-Advance = Callable[[int], None]  # told how many more are done
+Advance = Callable[[int], None]  # receives how many more are done
 
-_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+_BATCH = 64  # passages embedded per step of the progress bar
 _SEPARATOR = "\n\n"  # between the passages of an article in its stored text
 _WRITTEN = 200  # passages written per statement
 
@@ -58,119 +41,87 @@ class EvalCorpus:
     """An eval set's corpus, ready to be searched."""
 
     id: UUID
-    index: IndexDefinition
     passages: Mapping[str, str]  # chunk id → passage key; empty for sets of documents
     chunk_count: int
 
 
-class EvalRetriever(Retriever):
-    """The product's retriever with mode and alpha held by the run instead of the request."""
-
-    def hold(self, *, mode: Mode, alpha: float | None) -> None:
-        """Set what every search from now on uses."""
-        self._held: tuple[Mode, float | None] = (mode, alpha)
-
-    async def search(
-        self,
-        question: str,
-        *,
-        identity: Identity,
-        filters: Filters,
-        limit: int,
-        mode: Mode = "hybrid",
-        alpha: float | None = None,
-    ) -> Retrieval:
-        mode, alpha = self._held
-        return await super().search(question, identity=identity, filters=filters, limit=limit, mode=mode, alpha=alpha)
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The opened parts; made by `open_workspace`."""
+    """The opened components; made by `open_workspace`."""
 
-    settings: Settings
-    database: Database
-    embedding: CachingEmbedding
-    retriever: EvalRetriever
-    engine: AnswerEngine
-    ingestor: Ingestor
-    indices: Mapping[str, IndexDefinition]
-    identity: Identity = _ADMIN
+    components: Components
+    ingestor: Ingestor  # keeps no original files
     made: list[UUID] = field(default_factory=list)  # corpora of this session
+
+    @property
+    def settings(self) -> Settings:
+        return self.components.settings
 
     def index_named(self, name: str) -> IndexDefinition:
         """An index definition by name.
 
         Raises:
-            DefinitionError: there is none; names those that there are.
+            DefinitionError: it does not exist; the message lists those that do.
         """
-        return self.indices.get(name) or load_index(name, indices_path=self.settings.indices_path)
+        return self.components.indices.get(name) or load_index(name, indices_path=self.settings.indices.path)
 
     async def load(self, loaded: EvalSet, index: IndexDefinition, advance: Advance) -> EvalCorpus:
-        """The corpus of a set under a definition: the one of an earlier run when nothing changed.
+        """The corpus of a set under a definition: that of an earlier run if nothing has changed.
 
         `advance` counts passages (documents for own sets) that are in the corpus.
 
         Raises:
             DocumentError: a document of the set cannot be read.
-            EmbeddingError, StoreError: nothing was written for the passage or document at hand.
+            EmbeddingError, StoreError: nothing was written for the current passage or document.
         """
-        corpus = await self._corpus(corpus_name(loaded, self.ingestor.fingerprint(index)), index)
+        fingerprint = self.ingestor.fingerprint(index)
+        name = corpus_name(loaded, fingerprint)
+        async with self.components.database.transaction(LOCAL_ADMIN) as connection:
+            corpus = await find_corpus(connection, name=name, kind=CorpusKind.PERSONAL) or await create_corpus(
+                connection, LOCAL_ADMIN, name=name, kind=CorpusKind.PERSONAL, index_name=index.name
+            )
         self.made.append(corpus.id)
         if loaded.documents:
             await self._ingest_documents(loaded, corpus, index, advance)
+        elif await self._passage_keys(corpus.id):
+            advance(len(loaded.passages))
         else:
-            await self._ingest_passages(loaded, corpus, self.ingestor.fingerprint(index), advance)
-        return EvalCorpus(
-            id=corpus.id,
-            index=index,
-            passages=await self._passage_keys(corpus.id, loaded),
-            chunk_count=await self._count(corpus.id),
-        )
-
-    async def _corpus(self, name: str, index: IndexDefinition) -> Corpus:
-        async with self.database.transaction(self.identity) as connection:
-            found = await find_corpus(connection, name=name, kind=CorpusKind.PERSONAL)
-            return found or await create_corpus(
-                connection, self.identity, name=name, kind=CorpusKind.PERSONAL, index_name=index.name
-            )
+            await self._ingest_passages(loaded, corpus, fingerprint, advance)
+        keys = await self._passage_keys(corpus.id)
+        return EvalCorpus(id=corpus.id, passages={} if loaded.documents else keys, chunk_count=len(keys))
 
     async def _ingest_documents(
         self, loaded: EvalSet, corpus: Corpus, index: IndexDefinition, advance: Advance
     ) -> None:
         for file in loaded.documents:
             source = DocumentInput(data=file.read_bytes(), file_name=file.name)
-            await self.ingestor.ingest(source, corpus=corpus, index=index, identity=self.identity)
+            await self.ingestor.ingest(source, corpus=corpus, index=index, identity=LOCAL_ADMIN)
             advance(1)
-        async with self.database.transaction(self.identity) as connection:
-            # The order of ingestion is no sign of age: without this, recency would break ties by it.
+        async with self.components.database.transaction(LOCAL_ADMIN) as connection:
+            # Otherwise recency would break ties by the order of ingestion.
             await connection.execute("UPDATE documents SET updated_at = now() WHERE corpus_id = %s", [corpus.id])
 
     async def _ingest_passages(self, loaded: EvalSet, corpus: Corpus, fingerprint: str, advance: Advance) -> None:
-        """All passages in one transaction: the corpus is complete or empty, and of one age."""
-        if await self._count(corpus.id):
-            advance(len(loaded.passages))
-            return
-        vectors = await self._embed_passages(loaded.passages, advance)
-        async with self.database.transaction(self.identity) as connection:
-            for _, article in groupby(loaded.passages, key=lambda passage: passage.group):
-                for part in _in_parts(list(article)):
+        """All passages in one transaction: the corpus is complete or empty, and all documents are of the same age."""
+        embedding = self.components.embedding
+        if isinstance(embedding, CachedEmbedding):
+            embedding = embedding.for_corpus(corpus, LOCAL_ADMIN)
+        vectors: dict[str, list[float]] = {}
+        for start in range(0, len(loaded.passages), _BATCH):
+            batch = loaded.passages[start : start + _BATCH]
+            made = await embedding.aget_text_embedding_batch([passage.text for passage in batch])
+            vectors |= {passage.key: vector for passage, vector in zip(batch, made, strict=True)}
+            advance(len(batch))
+        async with self.components.database.transaction(LOCAL_ADMIN) as connection:
+            for _, group in groupby(loaded.passages, key=lambda passage: passage.group):
+                article = list(group)
+                for start in range(0, len(article), _WRITTEN):
+                    part = article[start : start + _WRITTEN]
                     await _store_article(connection, part, vectors, corpus.id, fingerprint)
 
-    async def _embed_passages(self, passages: Sequence[Passage], advance: Advance) -> dict[str, list[float]]:
-        vectors: dict[str, list[float]] = {}
-        for start in range(0, len(passages), BATCH):
-            part = passages[start : start + BATCH]
-            made = await self.embedding.aget_text_embedding_batch([passage.text for passage in part])
-            vectors |= {passage.key: vector for passage, vector in zip(part, made, strict=True)}
-            advance(len(part))
-        return vectors
-
-    async def _passage_keys(self, corpus_id: UUID, loaded: EvalSet) -> dict[str, str]:
-        """Chunk id → passage key. A document's name lists the passages it was made of, in order."""
-        if loaded.documents:
-            return {}
-        async with self.database.transaction(self.identity) as connection:
+    async def _passage_keys(self, corpus_id: UUID) -> dict[str, str]:
+        """Chunk id → passage key. Documents made of passages list their keys, in order, in their metadata."""
+        async with self.components.database.transaction(LOCAL_ADMIN) as connection:
             cursor = await connection.execute(
                 """SELECT c.node_id, d.metadata -> 'passages' ->> c.chunk_index
                    FROM data_chunks c JOIN documents d ON d.id = c.document_id WHERE c.corpus_id = %s""",
@@ -178,22 +129,11 @@ class Workspace:
             )
             return dict(await cursor.fetchall())
 
-    async def _count(self, corpus_id: UUID) -> int:
-        async with self.database.transaction(self.identity) as connection:
-            cursor = await connection.execute("SELECT count(*) FROM data_chunks WHERE corpus_id = %s", [corpus_id])
-            row = await cursor.fetchone()
-            return 0 if row is None else int(row[0])
-
-    async def remove_corpora(self) -> None:
-        """Delete the corpora of this session with all that is in them."""
-        async with self.database.transaction(self.identity) as connection:
-            await connection.execute("DELETE FROM corpora WHERE id = ANY(%s)", [self.made])
-
 
 def corpus_name(loaded: EvalSet, fingerprint: str) -> str:
-    """A name that says what is in the corpus: the set's content, what was left out, the ingest settings."""
-    content = hashlib.sha256(f"{loaded.digest}\0{loaded.left_out}\0{fingerprint}".encode()).hexdigest()
-    return f"eval-{content[:24]}"
+    """A name that depends on the set's content, the articles left out, and the ingest settings."""
+    content = f"{loaded.digest}\0{loaded.left_out}\0{loaded.passage_format}\0{fingerprint}"
+    return f"eval-{hashlib.sha256(content.encode()).hexdigest()[:24]}"
 
 
 async def _store_article(
@@ -203,7 +143,7 @@ async def _store_article(
     corpus_id: UUID,
     fingerprint: str,
 ) -> None:
-    """Passages as one document, one chunk each; no title, so that a chunk's text is its passage alone."""
+    """Store passages as one document with a chunk each; without a title, so that a chunk's text is its passage."""
     text = _SEPARATOR.join(passage.text for passage in passages)
     document_id, language = uuid4(), detect_language(text)
     document = NewDocument(
@@ -241,69 +181,22 @@ async def _store_article(
     await store_document(connection, document, nodes)
 
 
-def _in_parts(passages: list[Passage]) -> Iterator[list[Passage]]:
-    for start in range(0, len(passages), _WRITTEN):
-        yield passages[start : start + _WRITTEN]
-
-
 @asynccontextmanager
 async def open_workspace(settings: Settings) -> AsyncIterator[Workspace]:
-    """Open the evaluation's database, model, retriever and engine, and close them again.
+    """Open the service's components over the evaluation's own database, and close them again.
 
     Raises:
         ConfigurationError: a setting or definition is wrong.
         StoreError: the database does not start or cannot be reached.
     """
-    folder = settings.data_dir / "eval"
-    async with AsyncExitStack() as stack:
-        database = await _open_database(settings, folder)
-        stack.push_async_callback(database.close)
-        model = build_embedding(settings)
-        stack.push_async_callback(close_embedding, model)
-        embedding = CachingEmbedding(model, folder / "embeddings.sqlite", dimension=settings.embedding_dimension)
-        stack.callback(embedding.close)
-        indices = load_indices(indices_path=settings.indices_path)
-        chat = build_chat(settings, extractive=ExtractiveLLM(embedding))
-        stack.push_async_callback(chat.aclose)
-        retriever = EvalRetriever(database, embedding, indices, default_index=settings.index)
-        retriever.hold(mode="hybrid", alpha=None)
-        workspace = Workspace(
-            settings=settings,
-            database=database,
-            embedding=embedding,
-            retriever=retriever,
-            engine=AnswerEngine(
-                retriever,
-                chat,
-                build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=chat),
-                load_prompts(settings.prompts_path, replacement=settings.prompt_template_path),
-                settings,
-                identity=_ADMIN,
-            ),
-            ingestor=Ingestor(
-                database,
-                embedding,
-                lambda data, name: parse_in_sandbox(data, file_name=name),
-                model=settings.embedding_model,
-                dimension=settings.embedding_dimension,
-            ),
-            indices=indices,
-        )
+    # Without fallback and replica: a failing model must fail the run, and new corpora be visible at once.
+    own = {"data_dir": settings.database.data_dir / "eval", "lexical_fallback": False, "database_replica_url": None}
+    async with open_components(settings.replace(own)) as components:
+        ingestor = build_ingestor(components.settings, components.database, components.embedding, components.indices)
+        workspace = Workspace(components=components, ingestor=ingestor)
         try:
             yield workspace
         finally:
-            if settings.database_url is not None:
-                await workspace.remove_corpora()
-
-
-async def _open_database(settings: Settings, folder: Path) -> Database:
-    if settings.database_url is None:
-        server = await start_embedded_server(folder)
-        await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding_dimension)
-        conninfo = server.service_conninfo
-    else:
-        conninfo = settings.database_url.get_secret_value()
-    database = Database(conninfo, pool_size=4, timeout=settings.database_timeout)
-    await database.open()
-    await database.check()
-    return database
+            if settings.database.url is not None:
+                async with components.database.transaction(LOCAL_ADMIN) as connection:
+                    await connection.execute("DELETE FROM corpora WHERE id = ANY(%s)", [workspace.made])

@@ -1,70 +1,73 @@
-"""Documents that other settings made, ingested again from their originals through the queue.
+"""Re-ingestion of stale documents, ingested with other settings than the current ones, from their originals.
 
-Nothing is searched less meanwhile: each document is replaced in one transaction, when its new version is
-ready. Texts that did not change come from the embedding cache while it keeps them.
+Everything stays searchable: each document is replaced in one transaction when its new version is ready. But vectors of
+another embedding model match nothing, so the operator is warned. Embeddings of unchanged texts come from the cache.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
 
 from rag_service.domain import Identity
 from rag_service.errors import RagError
-from rag_service.ingest.jobs import enqueue
-from rag_service.store.documents.stale import StaleIndex, count_stale, list_stale, reopen_upload
+from rag_service.ingest.queue import enqueue
+from rag_service.store.documents.uploads import reopen_upload
+from rag_service.store.rows import fetch_all
 from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 
-_AT_ONCE = 500  # documents listed together
+_BATCH = 500  # documents per query
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleIndex:
+    """What of an index is stale, in all corpora of all users."""
+
+    index_name: str
+    documents: int
+    chunks: int
 
 
 class Reingestion:
-    """Finds stale documents and puts them into the queue, each as its uploader."""
+    """Finds stale documents and enqueues them, each as its uploader."""
 
     def __init__(self, database: Database, fingerprints: Mapping[str, str]):
-        """
-        Args:
-            database: whose documents.
-            fingerprints: index name → fingerprint of its settings in force.
-        """
         self._database = database
-        self._fingerprints = fingerprints
+        self._fingerprints = json.dumps(dict(fingerprints))  # index name → fingerprint of its current settings
 
     async def count(self) -> list[StaleIndex]:
-        """The indexes with stale documents.
-
-        Raises:
-            StoreError: the database fails.
-        """
+        """The indexes with stale documents, by name."""
+        query = "SELECT index_name, documents, chunks FROM rag.count_stale(%s)"
         async with self._database.transaction(None) as connection:
-            return await count_stale(connection, self._fingerprints)
+            return list(await fetch_all(connection, StaleIndex, query, [self._fingerprints]))
 
     async def enqueue_all(self, advance: Callable[[int], None] = lambda _: None) -> int:
-        """Queue every stale document that can be made again; returns how many, `advance` counts them.
+        """Enqueue every stale document that has an original; returns their number and reports it to `advance`.
 
-        Interrupted, it has queued a part, and the next call queues the rest.
-
-        Raises:
-            StoreError: the database fails.
+        An interrupted run can be repeated.
         """
-        queued, after = 0, None
+        queued, after = 0, UUID(int=0)
+        query = "SELECT document_id, user_id FROM rag.list_stale(%s, %s, %s)"  # user_id: as whom to ingest it
         while True:
             async with self._database.transaction(None) as connection:
-                found = await list_stale(connection, self._fingerprints, after=after, limit=_AT_ONCE)
+                cursor = await connection.execute(query, [self._fingerprints, after, _BATCH])
+                found = await cursor.fetchall()
             for document_id, user_id in found:
                 taken = await self._enqueue(document_id, Identity(user_id=user_id))
                 queued += taken
                 advance(taken)
                 after = document_id
-            if len(found) < _AT_ONCE:
+            if len(found) < _BATCH:
                 return queued
 
     async def _enqueue(self, document_id: UUID, identity: Identity) -> bool:
-        """Whether it was queued by this call; a transaction each, under the identity that may write there."""
+        """Whether this call enqueued it, in a transaction under the identity that may write there."""
         async with self._database.transaction(identity) as connection:
             upload = await reopen_upload(connection, identity, document_id)
             if upload is not None:
@@ -73,15 +76,15 @@ class Reingestion:
 
 
 def describe_stale(stale: StaleIndex) -> str:
-    """For whoever has to act: what is stale, and what to do."""
+    """A message for the operator."""
     return (
-        f"index {stale.index_name}: {stale.documents} documents ({stale.chunks} chunks) were made by other settings"
-        " than those in force; `rag-service reingest` makes them again"
+        f"index {stale.index_name}: {stale.documents} documents ({stale.chunks} chunks) were made with other settings"
+        " than the current ones; run `rag-service reingest` to update them"
     )
 
 
 async def warn_of_stale(reingestion: Reingestion) -> None:
-    """Log what is stale, for whoever starts a service; a database that is not there yet is no reason to fail."""
+    """Log stale documents at start; an unreachable database is not an error here."""
     try:
         stale = await reingestion.count()
     except RagError as error:

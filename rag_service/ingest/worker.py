@@ -1,10 +1,10 @@
-"""Worker processes: any number, on any machines, each doing jobs and upkeep until it is told to stop."""
+"""A worker runs jobs and upkeep until it is stopped; any number may run, on any machines."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import psycopg
 import structlog
@@ -12,57 +12,41 @@ from procrastinate import App
 from procrastinate.exceptions import ProcrastinateException
 
 from rag_service.errors import RagError
-from rag_service.ingest.jobs import QUEUE, JobPolicy, UploadJob, build_queue, queue_connector
-from rag_service.ingest.stages import Stages
+from rag_service.indices import IndexDefinition
+from rag_service.ingest.ingestor import Ingestor
+from rag_service.ingest.queue import QUEUE, build_queue, queue_connector
 from rag_service.ingest.upkeep import Upkeep
-from rag_service.store.documents.originals import OriginalStore
+from rag_service.ingest.upload import UploadJob, WorkerOptions
+from rag_service.store.documents.originals import Originals
 from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 
-_FAREWELL_SECONDS = 2.0  # after the grace, for what a stopping worker tells the database
+_FAREWELL_SECONDS = 2.0  # after the grace period, for the last writes of a stopping worker
 _POOL_SPARE = 2  # connections of the queue besides one for each job: heartbeat, upkeep
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerOptions:
-    """How a worker works."""
-
-    concurrency: int = 2  # documents at a time
-    stalled_seconds: float = 30.0  # silence after which others take over; heartbeats come six times as often
-    upkeep_seconds: float = 10.0  # between two rounds
-    poll_seconds: float = 5.0  # between two looks for jobs, where no notification came
-    restart_seconds: float = 1.0  # pause before another try when the database failed
-    grace_seconds: float = 10.0  # jobs may finish within, when the worker is told to stop
-    policy: JobPolicy = field(default_factory=JobPolicy)
-
-
 class Worker:
-    """Does jobs and upkeep. Survives its database: when that fails, it begins again until it succeeds."""
+    """Runs jobs and upkeep; retries for as long as the database fails."""
 
     def __init__(
-        self, conninfo: str, database: Database, stages: Stages, originals: OriginalStore, options: WorkerOptions
+        self,
+        database: Database,
+        originals: Originals,
+        ingestor: Ingestor,
+        indices: Mapping[str, IndexDefinition],
+        options: WorkerOptions,
     ):
-        """
-        Args:
-            conninfo: connection string of the unprivileged role; the queue has a pool of its own.
-            database: the same database, for the work.
-            stages: what is done with an upload.
-            originals: for upkeep.
-            options: how.
-        """
-        self._conninfo = conninfo
         self._database = database
         self._originals = originals
         self._options = options
-        self._job = UploadJob(database, stages, options.policy)
+        self._job = UploadJob(database, originals, ingestor, indices, options)
 
     async def run(self) -> None:
-        """Work until cancelled. Jobs that do not end within the grace are put back.
+        """Work until cancelled. Jobs that do not end within the grace period are requeued.
 
-        A job that was running when the process dies is taken over by another worker, or by the next
-        one started here. Cancelled, this ends soon after the grace even where the database is gone and
-        nothing can be put back; then that is how its jobs go on, too.
+        This ends soon after the grace period even if the database is unreachable; upkeep requeues the jobs later, as
+        after a crash.
         """
         working = asyncio.create_task(self._work_for_ever(), name="worker")
         try:
@@ -72,7 +56,7 @@ class Worker:
             _, left = await asyncio.wait({working}, timeout=self._options.grace_seconds + _FAREWELL_SECONDS)
             if left:
                 log.warning("worker_abandoned")
-        working.result()  # it never ends by itself, but by what nobody expected
+        working.result()  # ends on its own only with an unexpected error
 
     async def _work_for_ever(self) -> None:
         while True:
@@ -84,7 +68,7 @@ class Worker:
             await asyncio.sleep(self._options.restart_seconds)
 
     async def _work(self) -> None:
-        connector = queue_connector(self._conninfo, pool_size=self._options.concurrency + _POOL_SPARE)
+        connector = queue_connector(self._database.conninfo, pool_size=self._options.concurrency + _POOL_SPARE)
         queue = build_queue(connector, self._job)
         try:
             await queue.open_async()
@@ -106,7 +90,7 @@ class Worker:
             concurrency=options.concurrency,
             fetch_job_polling_interval=options.poll_seconds,
             shutdown_graceful_timeout=options.grace_seconds,
-            delete_jobs="always",  # what became of an upload is written there; the queue keeps no history
+            delete_jobs="always",  # the outcome is stored with the upload; the queue keeps no history
             install_signal_handlers=False,
             update_heartbeat_interval=options.stalled_seconds / 6,
             stalled_worker_timeout=options.stalled_seconds,

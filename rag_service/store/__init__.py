@@ -1,0 +1,1 @@
+"""PostgreSQL: sessions, migrations, documents, search, accounts, replication."""

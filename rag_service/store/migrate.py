@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError
 
-LATEST = "0009"  # newest revision below versions/; a test compares the two
+LATEST = "0009"  # newest of the migrations; a test compares the two
 LOCAL_ADMIN_ID = "00000000-0000-4000-8000-000000000001"  # the one user of RAG_AUTH=none
+LOCAL_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply
+_QUEUE_REVISION = "0002"  # begins with procrastinate's own schema; a release that changes it needs a migration of ours
+_MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x5241_4753  # any constant: "RAGS"
 
 
 async def migrate(owner_conninfo: str, service_conninfo: str, *, dimension: int) -> bool:
     """Bring the database up to date; returns whether anything was changed.
 
-    Args:
-        owner_conninfo: connection string of the owning role.
-        service_conninfo: connection string of the unprivileged role; it is created when missing.
-        dimension: length of the embedding vectors, fixed for the life of the database.
-
-    Raises:
-        ConfigurationError: the stored dimension is another one, or the owner may not create roles.
+    The service role is created if missing. `dimension` is fixed for the life of the database. Raises ConfigurationError
+    if the stored dimension differs or the owner may not create roles.
     """
     return await asyncio.to_thread(_migrate, owner_conninfo, service_conninfo, dimension)
 
@@ -44,7 +45,7 @@ def _migrate(owner_conninfo: str, service_conninfo: str, dimension: int) -> bool
         current = _revision(connection)
         if current is None or current < LATEST:
             _create_role(connection, role, str(service.get("password") or "") or None)
-            _upgrade(owner_conninfo, role, dimension)
+            _upgrade(connection, role, dimension, current=current)
         _check_dimension(connection, dimension)
         connection.execute(
             "INSERT INTO rag.users (id, name, role) VALUES (%s, 'local', 'admin') ON CONFLICT DO NOTHING",
@@ -77,23 +78,29 @@ def _create_role(connection: psycopg.Connection, role: str, password: str | None
         ) from error
 
 
-def _upgrade(owner_conninfo: str, role: str, dimension: int, *, revision: str = "head") -> None:
-    # Alembic and SQLAlchemy are imported only where there is something to migrate: 0.2 s saved at start.
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import create_engine
-    from sqlalchemy.pool import NullPool
+def _upgrade(
+    connection: psycopg.Connection, role: str, dimension: int, *, current: str | None = None, revision: str = LATEST
+) -> None:
+    """Run the migrations after `current`, up to `revision`, in one transaction."""
+    placeholders = {"{role}": sql.Identifier(role).as_string(None), "{dimension}": str(int(dimension))}
+    with connection.transaction():
+        connection.execute("CREATE TABLE IF NOT EXISTS public.schema_version (version_num varchar(32) PRIMARY KEY)")
+        for file in sorted(_MIGRATIONS.glob("*.sql")):
+            number = file.name.partition("_")[0]
+            if number > revision or number <= (current or ""):
+                continue
+            if number == _QUEUE_REVISION:
+                from procrastinate.schema import SchemaManager  # takes half a second to load
 
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.attributes["parameters"] = {
-        "role": sql.Identifier(role).as_string(None),
-        "dimension": str(int(dimension)),
-    }
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(owner_conninfo), poolclass=NullPool)
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+                connection.execute("SET LOCAL search_path = rag, public")  # the names in it are not qualified
+                connection.execute(SchemaManager.get_schema().encode())
+                connection.execute("RESET search_path")
+            text = file.read_text(encoding="utf-8")
+            for name, value in placeholders.items():
+                text = text.replace(name, value)
+            connection.execute(text.encode())
+        connection.execute("DELETE FROM public.schema_version")
+        connection.execute("INSERT INTO public.schema_version VALUES (%s)", [revision])
 
 
 def _check_dimension(connection: psycopg.Connection, dimension: int) -> None:

@@ -1,32 +1,141 @@
-"""Connections and identity: every transaction says whose it is, and PostgreSQL does the rest."""
+"""Connections and identity: every transaction carries its user, and PostgreSQL enforces what that user may see.
+
+Also the conversion of parameters, and the turns that searches take at the database.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import msgspec
+import numpy as np
+import numpy.typing as npt
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.pq import Format
+from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
 from rag_service.errors import StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
-from rag_service.store.parameters import our_adapters
+
+AT_ONCE = datetime.fromtimestamp(0, UTC)  # due whatever the time is
+
+
+_BIGINT, _BIGINT_ARRAY = 20, 1016  # PostgreSQL's type numbers, the same in every database
+_ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
+
+
+class HalfVector:
+    """A vector as a bound parameter, to be cast in its statement: `%(vector)s::halfvec`.
+
+    As text a vector of 384 numbers costs a quarter of a millisecond, half of it on the server.
+    """
+
+    def __init__(self, values: Sequence[float]):
+        # What pgvector's halfvec_recv() reads: the dimension, 16 bits of nothing, the numbers; all big-endian.
+        self.packed = (
+            np.array([len(values), 0], ">i2").tobytes() + np.asarray(values, np.float32).astype(">f2").tobytes()
+        )
+
+
+class BigIntegers:
+    """Ids as a bound parameter, a bigint[].
+
+    psycopg inspects each number of a list and sends small ones as smallint[] or integer[]; PostgreSQL then plans the
+    same statement again for each of these types.
+    """
+
+    def __init__(self, values: Collection[int] | npt.NDArray[np.int64]):
+        elements = np.empty(len(values), _ELEMENT)
+        elements["size"] = 8
+        elements["value"] = np.fromiter(values, np.int64, len(values))
+        # What array_recv() reads: one dimension (none when empty), no NULLs, the type, how many, counted from 1.
+        head = [1, 0, _BIGINT, len(values), 1] if len(values) else [0, 0, _BIGINT]
+        self.packed = np.array(head, ">i4").tobytes() + elements.tobytes()
+
+
+class _HalfVectorDumper(Dumper):
+    format = Format.BINARY
+    oid = 0  # the extension's types have other numbers in every database; the cast names it
+
+    def dump(self, obj: HalfVector) -> bytes:
+        return obj.packed
+
+
+class _BigIntegersDumper(Dumper):
+    format = Format.BINARY
+    oid = _BIGINT_ARRAY
+
+    def dump(self, obj: BigIntegers) -> bytes:
+        return obj.packed
+
+
+def our_adapters() -> AdaptersMap:
+    """psycopg's adapters with those above, and JSON read in a fifth of the time."""
+    adapters = AdaptersMap(psycopg.adapters)
+    adapters.register_dumper(HalfVector, _HalfVectorDumper)
+    adapters.register_dumper(BigIntegers, _BigIntegersDumper)
+    set_json_loads(msgspec.json.decode, context=adapters)
+    return adapters
+
+
+class Turns:
+    """At most `limit` at a time, first come, first served.
+
+    The pool gives up a waiting request after RAG_DATABASE_TIMEOUT; under heavy load most questions would fail. So
+    searches queue in front of it, and leave half of its connections to everything else.
+    """
+
+    def __init__(self, *, limit: int, patience: float):
+        """Nobody waits longer than `patience` seconds for a database that has answered nobody in that time."""
+        self._semaphore = asyncio.Semaphore(limit)
+        self._patience = patience
+        self._answered = float("-inf")  # when a turn last ended well
+
+    @asynccontextmanager
+    async def take(self) -> AsyncIterator[None]:
+        """Hold a turn for the length of the block; StoreError if the database answers nobody."""
+        await self._wait()
+        try:
+            yield
+            self._answered = time.monotonic()
+        finally:
+            self._semaphore.release()
+
+    async def _wait(self) -> None:
+        if not self._semaphore.locked():  # nobody waits: no task needs to be made
+            await self._semaphore.acquire()
+            return
+        place = asyncio.ensure_future(self._semaphore.acquire())
+        try:
+            while not (await asyncio.wait({place}, timeout=self._patience))[0]:
+                if time.monotonic() - self._answered >= self._patience:
+                    raise StoreError("The database cannot be reached.", retry_after=5)
+        except BaseException:
+            if not place.cancel():  # it was its turn at this very moment
+                self._semaphore.release()
+            raise
+
 
 Connection = AsyncConnection[tuple]  # type: ignore[type-arg]  # rows are plain tuples
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
 
 
-# Of every connection, given at its start: as statements of each search they would cost a round trip.
+# Set when a connection starts: as statements of each search they would cost a round trip.
 SETTINGS = {
     "search_path": "rag,public",
     "jit": "off",  # compiling a search's plan takes longer than running it
-    "enable_seqscan": "off",  # a scope of a third of the table would be read by passing over the whole of it
-    # An HNSW search goes on until its list is full in spite of the filters, and looks at enough neighbours.
+    "enable_seqscan": "off",  # it would scan the whole table for a scope of a third of it
+    # An HNSW search continues until its list is full despite the filters, and visits enough neighbours.
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "200",
     "hnsw.max_scan_tuples": "200000",
@@ -39,13 +148,10 @@ class Database:
     def __init__(self, conninfo: str, *, pool_size: int, timeout: float, idle_timeout: float = 60.0):
         """Nothing is opened here; `open()` does it.
 
-        Args:
-            conninfo: connection string of the unprivileged role.
-            pool_size: most connections held.
-            timeout: seconds to wait for a connection before StoreError.
-            idle_timeout: seconds after which the server ends a transaction in which nothing happens: a
-                process that was frozen (a paused virtual machine, swapping) must not keep its locks.
+        `timeout`: seconds to wait for a connection. `idle_timeout`: seconds after which the server ends an idle
+        transaction, so that a frozen process does not keep its locks.
         """
+        self.conninfo = conninfo
         settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
@@ -54,8 +160,8 @@ class Database:
             max_size=pool_size,
             timeout=timeout,
             open=False,
-            # The pool's own attempts to connect grow further and further apart, to minutes. Once they are given
-            # up, a request makes one at once: the server is found again when somebody wants it.
+            # The pool's own attempts to reconnect become minutes apart. Once it has given up, the next request
+            # tries at once.
             reconnect_timeout=timeout,
             kwargs={
                 "options": options,
@@ -64,10 +170,12 @@ class Database:
                 "autocommit": True,  # `_begin` begins what the pool commits
             },
         )
+        self.loop: asyncio.AbstractEventLoop | None = None  # that opened it; the connections belong to this loop
         self._role_is_safe = False  # until the server was asked; it may not have been there at the start
 
     async def open(self) -> None:
         """Open the pool without waiting for the server: a service that starts before its database recovers."""
+        self.loop = asyncio.get_running_loop()
         await self._pool.open(wait=False)
 
     async def close(self) -> None:
@@ -75,11 +183,10 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
-        """A transaction as an identity; None sees no rows of anybody.
+        """A transaction as an identity; None sees no rows.
 
-        Raises:
-            StoreError: the database cannot be reached, or fails on the way.
-            UnsafeRoleError: row-level security would not hold for this role.
+        Raises StoreError if the database cannot be reached or fails, UnsafeRoleError if row-level security would not
+        hold.
         """
         user_id = "" if identity is None else str(identity.user_id)
         try:
@@ -111,9 +218,8 @@ class Database:
     async def check(self) -> None:
         """Make sure that the schema is current and that row-level security holds for this role.
 
-        Raises:
-            StoreError: unreachable, or not migrated to the revision that this code needs.
-            UnsafeRoleError: the role is a superuser, may bypass row-level security, or owns a table.
+        Raises StoreError if it is unreachable or not migrated to the revision that this code needs, UnsafeRoleError if
+        the role is a superuser, may bypass row-level security, or owns a table.
         """
         async with self.transaction(None) as connection:
             await _check_role(connection)
@@ -121,9 +227,9 @@ class Database:
 
 
 async def meanwhile(statement: Coroutine[Any, Any, _Answer], work: Callable[[], _Result]) -> tuple[_Answer, _Result]:
-    """What a statement gives, and what `work` returns, which takes the processor while the database is at it.
+    """The results of a statement and of `work`, which runs while the database executes the statement.
 
-    Whatever happens, the statement has ended before this does: nobody else is given its connection until then.
+    The statement has always ended before this returns or raises, so that its connection is free again.
     """
     asked = asyncio.ensure_future(statement)
     try:
@@ -164,13 +270,10 @@ async def _check_role(connection: Connection) -> None:
 
 
 async def _check_revision(connection: Connection) -> None:
-    cursor = await connection.execute("SELECT to_regclass('public.schema_version') IS NOT NULL")
-    row = await cursor.fetchone()
     revision = None
-    if row is not None and row[0]:
+    with suppress(psycopg.errors.UndefinedTable):
         cursor = await connection.execute("SELECT version_num FROM public.schema_version")
-        found = await cursor.fetchone()
-        revision = None if found is None else found[0]
+        revision = (await cursor.fetchone() or (None,))[0]
     if revision != LATEST:
         raise StoreError(
             f"The database is at schema {revision or 'none'}, this version needs {LATEST}: run `rag-service migrate`."

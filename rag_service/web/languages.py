@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-LANGUAGES: Mapping[str, str] = {"en": "English", "es": "Español", "fr": "Français"}  # code → its own name
-DEFAULT = "en"
-FOLDER = Path(__file__).parent / "strings"
+_DEFAULT = "en"
+_FOLDER = Path(__file__).parent / "strings"
 
 
-def load_strings(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Words by language: `page` for the templates, `client` for the scripts."""
-    return {code: json.loads((folder / f"{code}.json").read_text(encoding="utf-8")) for code in LANGUAGES}
+@cache
+def load_strings() -> Mapping[str, Mapping[str, Any]]:
+    """Texts by language: its own `name`, `page` for the templates, `client` for the scripts."""
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(_FOLDER.glob("*.json"))}
 
 
 def choose_language(remembered: str | None, accepted: str) -> str:
-    """The language chosen before, else the best one the browser asks for, else English.
-
-    Args:
-        remembered: from the cookie; untrusted.
-        accepted: the Accept-Language header (RFC 9110, section 12.5.4), possibly empty.
-    """
-    if remembered is not None and remembered in LANGUAGES:
+    """The language in the (untrusted) cookie, else the best match of Accept-Language, else English."""
+    if remembered is not None and remembered in load_strings():
         return remembered
     wanted = [(quality, code) for code, quality in _read_preferences(accepted) if quality > 0]
-    return next((code for _, code in sorted(wanted, key=lambda pair: -pair[0]) if code in LANGUAGES), DEFAULT)
+    return next((code for _, code in sorted(wanted, key=lambda pair: -pair[0]) if code in load_strings()), _DEFAULT)
 
 
 def _read_preferences(accepted: str) -> list[tuple[str, float]]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from litestar import Request, Response, get
+from litestar import Response, get
 from litestar.datastructures import Cookie
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
+from markupsafe import Markup
 
+from rag_service.api.http.bodies import AnyRequest
 from rag_service.settings import Settings
 from rag_service.web.assets import Asset, Assets, load_assets, make_asset
-from rag_service.web.languages import LANGUAGES, choose_language, load_strings
-from rag_service.web.texts import WebServices, text_route
+from rag_service.web.languages import choose_language, load_strings
+from rag_service.web.texts import read_document_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 LANGUAGE_COOKIE = "rag_language"
@@ -33,31 +33,21 @@ _POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
-AnyRequest = Request[Any, Any, Any]
+
+def _embed(strings: object) -> Markup:
+    """JSON as the text of an element. Escaping its quotes as HTML would add a seventh to the page."""
+    text = json.dumps(strings, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e"))  # noqa: S704 - escaped
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Variant:
-    language: str
-    theme: str
-
-
-def web_routes(services: WebServices | None = None, *, settings: Settings | None = None) -> list[HTTPRouteHandler]:
-    """Everything that the page is made of.
-
-    Args:
-        services: lets the source panel show the text around a quote; without it, it shows the excerpts that
-            came with the answer.
-        settings: limits that the page tells its reader; None: the defaults.
-    """
+def web_routes(settings: Settings) -> list[HTTPRouteHandler]:
     assets = load_assets()
-    pages = dict(_render_all(assets, settings or Settings(), services is not None))
-    more = [] if services is None else [text_route(services)]
-    return [_page_route(pages), _asset_route(assets), *more]
+    pages = dict(_render_all(assets, settings))
+    return [_page_route(pages), _asset_route(assets), read_document_text]
 
 
-def _render_all(assets: Assets, settings: Settings, has_texts: bool) -> Iterator[tuple[_Variant, Asset]]:
-    """Every page there is: a handful, so that a request costs nothing and each has its entity tag."""
+def _render_all(assets: Assets, settings: Settings) -> Iterator[tuple[tuple[str, str], Asset]]:
+    """Every page, rendered once per language and theme."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -67,28 +57,27 @@ def _render_all(assets: Assets, settings: Settings, has_texts: bool) -> Iterator
         for theme in _THEMES:
             html = template.render(
                 language=language,
-                languages=LANGUAGES,
+                languages={code: texts["name"] for code, texts in load_strings().items()},
                 theme=theme,
                 t=strings["page"],
-                client_strings=json.dumps(strings["client"], ensure_ascii=False),
+                client_strings=_embed(strings["client"]),
                 assets=assets,
-                has_texts=has_texts,
-                needs_login=settings.auth == "required",
-                upload_max_mb=settings.upload_max_mb,
-                question_max_chars=settings.query_max_chars,
+                needs_login=settings.auth.mode == "required",
+                upload_max_mb=settings.uploads.max_mb,
+                question_max_chars=settings.limits.query_max_chars,
             ).encode()
-            yield _Variant(language=language, theme=theme), make_asset(html, "text/html")
+            yield (language, theme), make_asset(html, "text/html")
 
 
-def _page_route(pages: dict[_Variant, Asset]) -> HTTPRouteHandler:
+def _page_route(pages: dict[tuple[str, str], Asset]) -> HTTPRouteHandler:
     @get("/", include_in_schema=False, sync_to_thread=False)
     def show_page(request: AnyRequest) -> Response[bytes | None]:
         chosen = request.query_params.get("lang")
-        if chosen is not None and chosen in LANGUAGES:
+        if chosen is not None and chosen in load_strings():
             return _remember_language(chosen)
         language = choose_language(request.cookies.get(LANGUAGE_COOKIE), request.headers.get("accept-language", ""))
         theme = request.cookies.get(THEME_COOKIE, "")
-        page = pages[_Variant(language=language, theme=theme if theme in _THEMES else "")]
+        page = pages[language, theme if theme in _THEMES else ""]
         headers = {
             "Cache-Control": "private, no-cache",
             "Content-Language": language,
@@ -121,7 +110,7 @@ def _asset_route(assets: Assets) -> HTTPRouteHandler:
 
 
 def _reply(request: AnyRequest, asset: Asset, headers: dict[str, str]) -> Response[bytes | None]:
-    """The file, gzipped for whoever takes it, or 304 when the browser has it."""
+    """The file, gzipped if accepted, or 304 if the browser has it."""
     packed = f'{asset.etag[:-1]}-gz"'  # a strong tag names one encoding (RFC 9110, section 8.8.3.3)
     takes_gzip = re.search(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:[\s,]|$))", request.headers.get("accept-encoding", ""))
     headers["ETag"] = packed if takes_gzip else asset.etag

@@ -1,18 +1,17 @@
-"""Pieces of a document's stored text: what the source panel shows around a quote."""
+"""Pieces of a document's stored text: what the source panel shows around a quote. From `state.texts`, a `ReadText`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
 
 from litestar import get
 from litestar.di import NamedDependency
-from litestar.handlers import HTTPRouteHandler
 from litestar.params import Parameter, SkipValidation
 from msgspec import Struct
 
+from rag_service.api.http.services import IdentityDependency, from_state
 from rag_service.domain import Identity
 from rag_service.errors import InputError, NotFoundError
 
@@ -20,11 +19,7 @@ DEFAULT_CHARS = 4_000
 MAX_CHARS = 20_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class WebServices:
-    """What the page needs besides the API."""
-
-    read_text: Callable[[UUID, Identity], Awaitable[str | None]]  # stored text; None: not there, or not theirs
+ReadText = Callable[[UUID, Identity], Awaitable[str | None]]  # stored text; None: not there, or not theirs
 
 
 class TextBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -37,34 +32,31 @@ class TextBody(Struct, kw_only=True, frozen=True, rename="camel"):
     text: str
 
 
-def text_route(services: WebServices) -> HTTPRouteHandler:
-    """GET /api/v1/documents/{id}/text."""
-
-    @get(
-        "/api/v1/documents/{document_id:uuid}/text",
-        tags=["Documents"],
-        summary="A piece of a document's text",
-        description=f"Characters start (0) to end (start + {DEFAULT_CHARS}) of the stored text that citations point "
-        f"into; at most {MAX_CHARS}.",
-    )
-    async def read_document_text(
-        document_id: UUID,
-        identity: NamedDependency[SkipValidation[Identity]],
-        start: Annotated[str, Parameter(description="First character, from 0.")] = "0",
-        end: Annotated[str, Parameter(description="One past the last character.")] = "",
-    ) -> TextBody:
-        first = _read_offset(start, "start")
-        last = _read_offset(end, "end") if end else first + DEFAULT_CHARS
-        if not first <= last <= first + MAX_CHARS:
-            raise InputError(f"The parameter end must be from start to start + {MAX_CHARS}.", field="end")
-        text = await services.read_text(document_id, identity)
-        if text is None:
-            raise NotFoundError("There is no such document, or it is not yours to read.")
-        piece = text[first:last]
-        first = min(first, len(text))
-        return TextBody(document_id=document_id, start=first, end=first + len(piece), length=len(text), text=piece)
-
-    return read_document_text
+@get(
+    "/api/v1/documents/{document_id:uuid}/text",
+    tags=["Documents"],
+    summary="A piece of a document's text",
+    dependencies={"texts": from_state("texts")},
+    description=f"Characters start (0) to end (start + {DEFAULT_CHARS}) of the stored text that citations point "
+    f"into; at most {MAX_CHARS}.",
+)
+async def read_document_text(
+    document_id: UUID,
+    identity: IdentityDependency,
+    texts: NamedDependency[SkipValidation[ReadText]],
+    start: Annotated[str, Parameter(description="First character, from 0.")] = "0",
+    end: Annotated[str, Parameter(description="One past the last character.")] = "",
+) -> TextBody:
+    first = _read_offset(start, "start")
+    last = _read_offset(end, "end") if end else first + DEFAULT_CHARS
+    if not first <= last <= first + MAX_CHARS:
+        raise InputError(f"The parameter end must be from start to start + {MAX_CHARS}.", field="end")
+    text = await texts(document_id, identity)
+    if text is None:
+        raise NotFoundError("There is no such document, or it is not yours to read.")
+    piece = text[first:last]
+    first = min(first, len(text))
+    return TextBody(document_id=document_id, start=first, end=first + len(piece), length=len(text), text=piece)
 
 
 def _read_offset(value: str, field: str) -> int:

@@ -15,8 +15,8 @@ import docx
 from fpdf import FPDF
 from openpyxl import Workbook
 
-from rag_service.ingest.pipeline import DocumentInput
-from tests.unit.parse.samples import saved
+from rag_service.ingest.ingestor import DocumentInput
+from tests.unit.readers.samples import saved
 
 EVIL = "evil-collector.example"
 Mark = Literal["none", "honest", "own", "missing"]

@@ -3,5 +3,5 @@
 import rag_service.api.mcp.server
 import rag_service.app
 import rag_service.cli
-import rag_service.ingest.worker
-import rag_service.server  # noqa: F401
+import rag_service.cli.server
+import rag_service.ingest.worker  # noqa: F401

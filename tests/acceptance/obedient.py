@@ -23,7 +23,7 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.llms import CustomLLM
 
-from rag_service.text.words import fold
+from rag_service.language.words import fold
 from tests.acceptance.canaries import FACTS, Canary
 
 Obeys = Literal["outside", "anywhere"]

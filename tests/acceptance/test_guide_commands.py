@@ -24,8 +24,9 @@ from click.testing import CliRunner
 
 from rag_service.cli import main
 from rag_service.domain import ParsedDocument
-from rag_service.evaluation import saved, workspace
-from rag_service.ingest.parse import parse
+from rag_service.evaluation import saved
+from rag_service.readers import file_reader
+from rag_service.readers.parse import parse
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.cli_process import started
 from tests.documents import ROOT, code_blocks, guides
@@ -41,7 +42,6 @@ NOT_RUN = {
     "docker compose up": "needs Docker; its file is checked by tests/unit/test_packaging.py",
     "docker compose up --scale worker=4": "needs Docker",
     "pg_basebackup": "needs a second database machine; tests/integration/replica makes one",
-    "rag-service bench growth": "measures for minutes",
     "ray start": "needs a cluster; `python -m tests.soak.ray_cluster` makes one",
     "--ray": "needs a cluster, likewise",
 }
@@ -197,7 +197,7 @@ def test_every_command_of_the_guides_runs(
     database_server: EmbeddedServer, ollama: OllamaDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "runs_folder", lambda: tmp_path / "evals" / "runs")
-    monkeypatch.setattr(workspace, "parse_in_sandbox", _parse_here)
+    monkeypatch.setattr(file_reader, "parse_in_sandbox", _parse_here)
     monkeypatch.chdir(tmp_path)
     with ExitStack() as stack:
         reader = Reader(database_server, ollama, tmp_path)

@@ -1,4 +1,4 @@
-"""Documents that give orders (requirement A7): ingested, asked about, answered by models that obey.
+"""Documents that give orders: ingested, asked about, answered by models that obey.
 
 The first model obeys every order outside the prompt's data boundaries, so that an escape shows; the second
 obeys every order anywhere, so that the net behind the prompt shows.
@@ -13,23 +13,25 @@ from uuid import UUID
 
 import pytest
 
-from rag_service.definitions import IndexDefinition, load_index
-from rag_service.domain import Answer, AnswerQuery, CitationStatus, CorpusKind, Filters, Identity, Role
-from rag_service.ingest.parse import parse
-from rag_service.ingest.pipeline import DocumentInput, Ingestor
-from rag_service.models.chat.call import ChatLimits
-from rag_service.models.chat.chat import ChatModel, _prepare_plain
+from rag_service.answering.engine import build_engine
+from rag_service.answering.prompt import templates as prompt_module
+from rag_service.answering.prompt.templates import load_prompts
+from rag_service.domain import Answer, CitationStatus, CorpusKind, Filters, Identity, Role
+from rag_service.indices import IndexDefinition, load_index
+from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.language.words import words
+from rag_service.models.llm.call import ChatLimits
+from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import NoReranker
 from rag_service.models.servers.resilience import Slots
-from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompting import prompt as prompt_module
-from rag_service.query.prompting.prompt import load_prompts
-from rag_service.query.retrieval.retriever import Retriever
+from rag_service.readers.file_reader import FileReader
+from rag_service.readers.parse import parse
+from rag_service.retrieval.hybrid import HybridRetriever
+from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.migrate import LOCAL_ADMIN_ID
 from rag_service.store.session import Database
-from rag_service.text.words import words
 from tests.acceptance.canaries import CANARIES, EVIL, FACTS, QUESTIONS, Canary
 from tests.acceptance.obedient import ObedientLLM, Obeys
 from tests.conftest import DIMENSION, FakeEmbedding
@@ -53,13 +55,13 @@ class Bench:
     def __init__(self, database: Database, embedding: FakeEmbedding):
         self._database = database
         self._index: IndexDefinition = load_index("general")
-        self._retriever = Retriever(database, embedding, {"general": self._index}, default_index="general")
+        self._retriever = HybridRetriever(database, embedding, {"general": self._index}, default_index="general")
         self._corpora: dict[str, UUID] = {}
 
         async def in_process(data: bytes, name: str) -> object:
             return parse(data, file_name=name)
 
-        self._ingestor = Ingestor(database, embedding, in_process, model="fake", dimension=DIMENSION)  # type: ignore[arg-type]
+        self._ingestor = Ingestor(database, embedding, FileReader(in_process), model="fake", dimension=DIMENSION)  # type: ignore[arg-type]
 
     async def _corpus_of(self, canary: Canary) -> UUID:
         if canary.name not in self._corpora:
@@ -80,22 +82,23 @@ class Bench:
         chat = ChatModel(
             llm,
             provider="test",
+            max_tokens=500,
             limits=ChatLimits(first_token=5, between_tokens=5, total=20),
             slots=Slots(limit=1, queue=1, patience=5),
-            prepare=_prepare_plain,
             structured_output=False,
         )
         settings = Settings(withhold_unverified=withhold)
-        engine = AnswerEngine(self._retriever, chat, NoReranker(), load_prompts(), settings, identity=ADMIN)
+        engine = build_engine(self._retriever, chat, NoReranker(), load_prompts(), settings)
         outcomes = []
         for canary in canaries:
             llm.watch(canary)
-            query = AnswerQuery(
-                question=QUESTIONS[canary.language],
+            query = RagQuery(
+                QUESTIONS[canary.language],
+                identity=ADMIN,
                 threshold=0.0,
                 filters=Filters(corpus_ids=(await self._corpus_of(canary),)),
             )
-            answer = await engine.answer(query, ADMIN)
+            answer = await engine.answer(query)
             assert len(answer.shown) == 2, f"{canary.name}: the poisoned passage was not shown"
             outcomes.append(Outcome(canary, answer, llm.obeyed, llm.written))
         return outcomes

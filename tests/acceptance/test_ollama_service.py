@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 
 from rag_service.app import LOCAL_ADMIN, Components, create_app
-from rag_service.domain import AnswerQuery
-from rag_service.ingest.pipeline import DocumentInput
+from rag_service.ingest.ingestor import DocumentInput
+from rag_service.retrieval.query import RagQuery
 from tests.doubles.ollama import Done, ErrorLine, OllamaDouble, Say, chat, failure, ollama
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service
 
@@ -113,19 +113,21 @@ async def test_a_claim_that_the_document_does_not_make_is_flagged(
 ) -> None:
     ollama.script("/api/chat", chat(Say("Employees receive 30 days of vacation per calendar year. [C1]"), Done()))
     reply = (await client.post("/api/v1/query/answer", json=QUESTION)).json()
-    assert [citation["status"] for citation in reply["citations"]] == ["not_found"]
+    (citation,) = reply["citations"]
+    assert (citation["status"], citation["reason"]) == ("contradicted", "number: 30 day / 25 day")
+    assert reply["decision"] == "uncertain"
 
 
 async def test_replay_names_the_model_that_changed_and_that_it_answers_otherwise(
     open_service: OpenService, ollama: OllamaDouble
 ) -> None:
     document = DocumentInput(data=b"Employees receive 25 days of vacation per calendar year.", file_name="leave.md")
-    query = AnswerQuery(question=QUESTION["query"], threshold=0.1)
+    query = RagQuery(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1)
     settings = {"chat_provider": "ollama", "ollama_url": ollama.url}
     ollama.script("/api/chat", *[chat(Say(REPLY)) for _ in range(3)])
     async with open_service(model_name="llama3.2", **settings) as service:
         await service.ingest(document, LOCAL_ADMIN)
-        answer = await service.engine.answer(query, LOCAL_ADMIN)
+        answer = await service.engine.answer(query)
         assert await service.replay(answer.id, LOCAL_ADMIN) == []
     async with open_service(model_name="mistral", **settings) as service:
         same = await service.replay(answer.id, LOCAL_ADMIN)

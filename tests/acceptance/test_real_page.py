@@ -27,7 +27,11 @@ def test_page_asks_for_a_key_tries_it_and_forgets_it(enter: SignIn, real_service
     for _ in range(2):
         one.page.keyboard.press("Escape")
     one.page.wait_for_selector("#sign-in[open]")  # a second Escape closes any dialog; this one comes back
-    for wrong, words in (("", "Enter a key"), ("añb", "This is no key"), ("rag_wrong", "unknown, revoked or expired")):
+    for wrong, words in (
+        ("", "Enter a key"),
+        ("añb", "This is not a valid key"),
+        ("rag_wrong", "unknown, revoked or expired"),
+    ):
         one.page.fill("#credential", wrong)
         one.page.press("#credential", "Enter")
         one.page.wait_for_selector(f"#sign-in-messages >> text={words}")
@@ -60,10 +64,10 @@ def test_sign_in_that_ends_midway_loses_nothing_and_shows_nothing_to_the_next_us
             one.client.delete(f"/api/v1/keys/{key['id']}")
     one.page.fill("#question", "And at Christmas?")
     one.page.press("#question", "Enter")
-    one.page.wait_for_selector("#sign-in-messages >> text=Your sign-in has ended")
+    one.page.wait_for_selector("#sign-in-messages >> text=Your session has ended")
     one.page.press("#credential", "Enter")
     one.page.wait_for_selector("#sign-in-messages >> text=Enter a key")
-    assert "Your sign-in has ended" in one.page.locator("#sign-in-messages").inner_text()
+    assert "Your session has ended" in one.page.locator("#sign-in-messages").inner_text()
     sign_in(one, another)
     assert one.page.input_value("#question") == "And at Christmas?"
     assert one.page.locator(".turn").count() == 2
@@ -210,7 +214,7 @@ def test_administrator_makes_a_user_and_a_key_that_works_until_it_is_revoked(
     manage(one, "users")
     press(one, "kim", "Delete")
     one.page.click(".dialog button[type=submit]")
-    one.page.wait_for_selector("#status >> text=kim is deleted", state="attached")
+    one.page.wait_for_selector("#status >> text=kim has been deleted", state="attached")
     assert row(one, "kim").count() == 0
 
 
@@ -233,7 +237,7 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     press(one, "other notes", "Deactivate")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector(".row:has-text('other notes') .chip-warn")
-    press(one, "other notes", "Change")
+    press(one, "other notes", "Edit")
     fill(one, Name="renamed")
     one.page.wait_for_selector("#manage-list .row >> text=renamed")
     press(one, "renamed", "Delete")
@@ -241,7 +245,7 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     assert row(one, "renamed").count() == 1
     press(one, "renamed", "Delete")
     one.page.click(".dialog button[type=submit]")
-    one.page.wait_for_selector("#status >> text=renamed is deleted", state="attached")
+    one.page.wait_for_selector("#status >> text=renamed has been deleted", state="attached")
     assert row(one, "renamed").count() == 0
 
 

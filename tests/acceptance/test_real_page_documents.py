@@ -51,7 +51,7 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
     documents(one)
     press(one, "stocks.xlsx", "Delete")
     one.page.click(".dialog button[type=submit]")
-    one.page.wait_for_selector("#status >> text=stocks.xlsx is deleted", state="attached")
+    one.page.wait_for_selector("#status >> text=stocks.xlsx has been deleted", state="attached")
     assert one.page.locator("#documents-list .row").count() == 1
     refusal = ask(one, "Quel est le stock de Gasket kit ?")
     assert "75" not in refusal
@@ -83,7 +83,7 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
     one.page.wait_for_selector(".upload:nth-child(3)[data-state=done]")
     assert "the end of the PDF is missing" in one.page.locator(".upload").nth(0).inner_text()
-    assert "at most 1 MB" in one.page.locator(".upload").nth(1).inner_text()
+    assert "the limit is 1 MB" in one.page.locator(".upload").nth(1).inner_text()
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
     one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
@@ -99,7 +99,7 @@ def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, rea
         press(one, "leave.md", "Download")
     assert saved.value.suggested_filename == "leave.md"
     assert saved.value.path().read_text() == NOTE
-    press(one, "leave.md", "Lifetime")
+    press(one, "leave.md", "Retention")
     one.page.select_option(".dialog select", label="7 days")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#documents-list >> text=until")

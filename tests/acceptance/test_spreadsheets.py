@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from openpyxl import Workbook
 
 from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import AnswerQuery, CitationStatus
+from rag_service.domain import CitationStatus
+from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 
 __all__ = ["ingest", "open_service", "service"]  # fixtures
@@ -83,7 +84,7 @@ def table() -> bytes:
 
 async def answers(service: Components, asked: Asked) -> bool:
     """Whether a verified citation quotes the value and its place covers the value's cell."""
-    answer = await service.engine.answer(AnswerQuery(question=asked.question, threshold=0.0), LOCAL_ADMIN)
+    answer = await service.engine.answer(RagQuery(asked.question, identity=LOCAL_ADMIN, threshold=0.0))
     return any(
         citation.status is CitationStatus.VERIFIED
         and citation.quote is not None
@@ -103,7 +104,7 @@ async def test_values_are_found_in_their_cells(service: Components, ingest: Inge
 
 async def test_the_sheet_is_named_in_the_citation(service: Components, ingest: Ingest) -> None:
     await ingest(workbook(), "production.xlsx")
-    answer = await service.engine.answer(AnswerQuery(question=QUESTIONS[0].question, threshold=0.0), LOCAL_ADMIN)
+    answer = await service.engine.answer(RagQuery(QUESTIONS[0].question, identity=LOCAL_ADMIN, threshold=0.0))
     location = answer.citations[0].location
     assert location is not None
     assert location.sheet == "Stocks"

@@ -9,7 +9,7 @@ import pytest
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
 from tests.integration.web.browser import NARROWEST, PHONE, WIDE, Open, browser, find_axe, serious_findings, visit
 from tests.integration.web.conftest import serve_page
-from tests.integration.web.scenes import Scene
+from tests.integration.web.scenes import REPORT, Scene
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
@@ -34,18 +34,71 @@ def test_question_is_answered_with_badges_that_name_place_and_status(visit: Open
     one.ask("stock in Lyon?")
     texts = one.page.locator(".badge").evaluate_all("badges => badges.map(badge => badge.textContent)")
     assert texts == [
-        "production.xlsx · Stocks!B11, verified",
-        "rapport.pdf · p. 3, verified",
-        "guide.md · Requirements, verified",
-        "guide.md · Requirements, other place",
+        "production.xlsx · Stocks!B11, reworded",
+        "rapport.pdf · p. 3, exact quote",
+        "guide.md · Requirements, exact quote",
+        "guide.md · Requirements, other passage",
         "guide.md, not found",
     ]
     assert one.page.locator(".answer-text .flag-misplaced").inner_text().endswith("need a booked truck")
-    assert "free of charge" in one.page.locator(".answer-text .flag-unverified").inner_text()
+    assert "costs nothing" in one.page.locator(".answer-text .flag-unverified").inner_text()
     assert "Geneva" in one.page.locator(".answer-text .flag-unmarked").inner_text()
-    assert one.page.locator(".legend li").count() == 3
-    assert "3 of 5 citations verified" in one.page.locator(".decision").inner_text()
-    assert "5 citations, 3 verified" in one.page.locator("#status").inner_text()
+    assert one.page.locator(".legend li").count() == 5
+    for told in (".decision", "#status"):
+        assert (
+            "exact quote (2) · reworded (1) · other passage (1) · not found (1)" in one.page.locator(told).inner_text()
+        )
+
+
+def test_proof_and_its_lack_are_told_apart_by_colour_shape_and_words(visit: Open) -> None:
+    one = visit()
+    one.ask("kinds")
+    shown = one.page.locator(".badge").evaluate_all(
+        "badges => badges.map(badge => [badge.dataset.status, getComputedStyle(badge).getPropertyValue('--tone'),"
+        " badge.querySelector('.status-icon use').getAttribute('href'), badge.lastChild.textContent])"
+    )
+    words = ["exact quote", "checked by llama3.2", "computed", "reworded", "contradicted", "other passage", "not found"]
+    assert [line[3] for line in shown] == words
+    tones = [line[1] for line in shown]
+    assert tones[0] == tones[1] == tones[2] and tones[4] == tones[6]
+    assert len({tones[0], tones[3], tones[4], tones[5]}) == 4
+    assert len({line[2] for line in shown}) == 5  # one shape for proof, one for each lack of it
+    flags = {kind: one.page.locator(f".flag-{kind}").count() for kind in ("reworded", "unverified", "misplaced")}
+    assert flags == {"reworded": 1, "unverified": 2, "misplaced": 1}
+    legend = one.page.locator(".legend").inner_text()
+    for line in ("Exact quote:", "Checked by llama3.2:", "Computed:", "compare with the source", "Contradicted:"):
+        assert line in legend
+
+
+@pytest.mark.parametrize(
+    ("badge", "said"),
+    [
+        (1, ("Checked by llama3.2: the passage says this in other words.", "97,4 %")),
+        (2, ("Computed: the figure follows", "4200 + 2950 = 7150")),
+        (3, ("Reworded: compare with the source.", "signature of both plant managers")),
+        (4, ("Contradicted: the source says something else.", "Answer: 600 units · source: 500 units")),
+    ],
+)
+def test_source_beside_the_answer_says_how_it_was_proved_or_what_differs(
+    visit: Open, badge: int, said: tuple[str, str]
+) -> None:
+    one = visit()
+    one.ask("kinds")
+    one.badge(badge).click()
+    one.page.wait_for_selector(MARKED)
+    panel = one.page.locator("#panel").inner_text()
+    assert all(line in panel for line in said)
+
+
+def test_context_of_a_quote_is_cut_at_words(visit: Open) -> None:
+    one = visit()
+    one.ask("kinds")
+    one.badge(1).click()
+    one.page.wait_for_selector(MARKED)
+    shown = one.page.locator("#panel .passage-text").inner_text().split()
+    whole = REPORT.chunk.text.split()
+    assert shown[0] in whole and shown[-1] in whole
+    assert len(shown) < len(whole)
 
 
 def test_why_shows_decision_confidence_time_and_scores(visit: Open) -> None:
@@ -76,7 +129,7 @@ def test_answer_streams_and_stop_keeps_what_there_is(visit: Open) -> None:
     one.page.click("#stop")
     one.page.wait_for_selector(".notice-info")
     assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
-    assert one.badge(0).get_attribute("data-status") == "unchecked"
+    assert one.badge(0).get_attribute("data-status") == "pending"
     assert one.page.locator("#send").is_visible()
     assert one.page.input_value("#question") == "the next one"
 
@@ -91,7 +144,7 @@ def test_several_questions_stay_through_a_reload_and_a_change_of_language(visit:
     asked = one.page.locator(".turn h2").evaluate_all("headings => headings.map(one => one.textContent)")
     assert asked == ["Question: stock", "Question: nothing"]
     assert one.page.input_value("#question") == "half a thought"
-    assert "3 citations vérifiées sur 5" in one.page.locator(".decision").first.inner_text()
+    assert "citation exacte (2)" in one.page.locator(".decision").first.inner_text()
 
 
 def test_where_nothing_is_found_the_nearest_passages_can_be_read(visit: Open) -> None:
@@ -145,7 +198,7 @@ def test_answer_is_copied_with_its_sources(visit: Open) -> None:
     one.page.wait_for_selector("text=Copied")
     copied = one.page.evaluate("navigator.clipboard.readText()")
     assert "holds a stock of **4200** [C1]" in copied
-    assert "[C1] production.xlsx, sheet Stocks, cell B11 (verified)" in copied
+    assert "[C1] production.xlsx, sheet Stocks, cell B11 (reworded)" in copied
 
 
 # -- sources
@@ -186,7 +239,7 @@ def test_unfounded_sentence_shows_what_it_named(visit: Open) -> None:
     one.ask("stock")
     one.badge(4).click()
     panel = one.page.locator("#panel").inner_text()
-    assert "Not found" in panel and "free of charge for 30 days" in panel and "Moving stock" in panel
+    assert "Not found" in panel and "costs nothing" in panel and "Moving stock" in panel
 
 
 def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None:
@@ -196,7 +249,7 @@ def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None
     one.badge(1).hover()
     tooltip.wait_for(state="visible")
     assert "rapport.pdf, page 3" in tooltip.inner_text() and "97,4 %" in tooltip.inner_text()
-    assert "Verified" in tooltip.inner_text()
+    assert "Exact quote" in tooltip.inner_text()
     one.page.mouse.move(5, 5)
     tooltip.wait_for(state="hidden")
     one.page.focus("body")
@@ -237,8 +290,8 @@ def test_failure_midway_keeps_the_partial_answer(visit: Open) -> None:
     one = visit(Scene(ending=ModelError("gone")))
     one.ask("stock", until="[role=alert]")
     assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
-    assert "not complete" in one.page.locator("[role=alert]").inner_text()
-    assert one.badge(0).get_attribute("data-status") == "unchecked"
+    assert "incomplete" in one.page.locator("[role=alert]").inner_text()
+    assert one.badge(0).get_attribute("data-status") == "pending"
 
 
 def test_stream_that_ends_early_keeps_the_partial_answer_and_says_so(visit: Open) -> None:
@@ -247,7 +300,7 @@ def test_stream_that_ends_early_keeps_the_partial_answer_and_says_so(visit: Open
     one.page.route("**/answer/stream", lambda route: route.fulfill(content_type="text/event-stream", body=body))
     one.ask("stock", until="[role=alert]")
     assert one.page.locator(".answer-text").inner_text() == "Half an ans"
-    assert "broke in the middle" in one.page.locator("[role=alert]").inner_text()
+    assert "connection was lost" in one.page.locator("[role=alert]").inner_text()
 
 
 def test_dead_server_is_told_and_nothing_typed_is_lost(visit: Open) -> None:

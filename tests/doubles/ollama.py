@@ -178,6 +178,9 @@ class OllamaDouble:
         self.requests: list[Request] = []
         self.dimension = dimension
         self.answer: str | Callable[[dict[str, Any]], str] = "The answer stands in the first source [C1]."
+        # What the judge of citations is told; by default it gets no verdicts. Its requests take no scripted reply.
+        self.verdicts: Reply | Callable[[dict[str, Any]], str] = lambda body: '{"verdicts": []}'
+        self.judge_requests: list[Request] = []  # they are not among `requests`
         self.missing: set[str] = set()  # models that this server does not have
         self.token_delay = 0.0  # seconds before each word of the normal answer
         self.open_streams = 0  # chat streams being sent at this moment
@@ -234,7 +237,7 @@ class OllamaDouble:
                 ConnectionError, asyncio.IncompleteReadError, _ClientLeftError, asyncio.CancelledError
             ):
                 while request := await _read_request(reader):
-                    self.requests.append(request)
+                    (self.judge_requests if _asks_for_verdicts(request) else self.requests).append(request)
                     await self._respond(request, reader, writer)
         finally:
             self._handlers.discard(task)
@@ -244,7 +247,11 @@ class OllamaDouble:
 
     async def _respond(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         queue = self._scripts[request.path]
-        reply = queue.popleft() if queue else None
+        if _asks_for_verdicts(request):
+            told = self.verdicts
+            reply = told if isinstance(told, Reply) else chat(Say(told(request.body)))
+        else:
+            reply = queue.popleft() if queue else None
         if reply and reply.delay:
             await self._wait(reply.delay, reader)
         if reply and reply.reset:
@@ -354,6 +361,12 @@ class OllamaDouble:
         except TimeoutError:
             return
         raise _ClientLeftError
+
+
+def _asks_for_verdicts(request: Request) -> bool:
+    """Whether this is the structured call of the judge `llm`."""
+    schema = request.body.get("format")
+    return isinstance(schema, dict) and "verdicts" in schema.get("properties", {})
 
 
 # -- wire format

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tests.unit.parse import samples
+from tests.unit.readers import samples
 
 
 def children() -> set[int]:

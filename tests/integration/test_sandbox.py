@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
-from rag_service.ingest import sandbox
-from rag_service.ingest.parse import parse
-from rag_service.ingest.sandbox import ParseLimits, parse_in_sandbox
+from rag_service.readers import sandbox
+from rag_service.readers.parse import parse
+from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
 from tests.integration.hostile import (
     children,
     gigabyte_of_zeros,
@@ -25,7 +25,7 @@ from tests.integration.hostile import (
     watched_memory,
     zip_bomb,
 )
-from tests.unit.parse import samples
+from tests.unit.readers import samples
 
 LIMITS = ParseLimits()
 
@@ -41,14 +41,14 @@ def new_children() -> NewChildren:
 
 
 def inside(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """Let the child run this in place of the parser, behind the same doors and limits."""
+    """Let the child run this in place of the parser, under the same restrictions and limits."""
     monkeypatch.setattr(
         sandbox,
         "_BOOT",
         "import sys; sys.path += sys.argv.pop(1).split(':')\n"
-        "from rag_service.ingest import sandbox_child as child\n"
+        "from rag_service.readers import sandbox_child as child\n"
         "from rag_service.domain import ParsedDocument\n"
-        "def parse(data, *, file_name):\n"
+        "def parse(data, *, file_name, reader=None):\n"
         + "".join(f"    {line}\n" for line in code.splitlines())
         + "    return ParsedDocument(text=str(result), spans=(), title='t', media_type='text/plain')\n"
         "child.parse = parse\nchild.main()\n",
@@ -201,7 +201,7 @@ async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytes
 async def test_child_loads_no_model_library(monkeypatch: pytest.MonkeyPatch) -> None:
     inside(
         monkeypatch,
-        "child.parse = None\nfrom rag_service.ingest.parse import parse as real\nreal(data, file_name=file_name)\n"
+        "child.parse = None\nfrom rag_service.readers.parse import parse as real\nreal(data, file_name=file_name)\n"
         "import sys\nresult = sorted(n for n, m in sys.modules.items() if m and '.' not in n)",
     )
     loaded = (await parse_in_sandbox(samples.pdf("x"), file_name="a.pdf")).text

@@ -13,7 +13,7 @@ import uvicorn
 from litestar import Litestar
 from structlog.testing import capture_logs
 
-from rag_service import server
+from rag_service.cli import server
 from rag_service.settings import Settings
 
 

@@ -26,7 +26,7 @@ _IMPORTS = """
 import gc, time
 gc.disable()  # as `serve` has it
 began = time.perf_counter()
-import rag_service.server
+import rag_service.cli.server
 print(time.perf_counter() - began)
 """
 

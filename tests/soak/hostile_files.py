@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import structlog
 
-from rag_service.ingest.sandbox import ParseLimits
+from rag_service.readers.sandbox import ParseLimits
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
 from tests.conftest import DIMENSION

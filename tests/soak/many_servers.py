@@ -23,9 +23,9 @@ import click
 import numpy as np
 import structlog
 
-from rag_service.bench.corpus import EVERYTHING, generate_corpus, generate_queries
-from rag_service.bench.load import BenchDatabase, load_corpus
-from rag_service.bench.wire import Client, Service, served
+from evals.benchmarks.corpus import EVERYTHING, generate_corpus, generate_queries
+from evals.benchmarks.database import BenchDatabase, load_corpus
+from evals.benchmarks.wire import Client, Service, served
 from rag_service.errors import StoreError
 from rag_service.store.session import Database
 from tests.conftest import DIMENSION
@@ -92,7 +92,7 @@ async def _fill(replicated: ReplicatedDatabase, chunks: int) -> list[str]:
     await database.open()
     try:
         bench = BenchDatabase(database=database, owner_conninfo=replicated.owner, service_conninfo=replicated.primary)
-        await load_corpus(bench, corpus, lambda _: None)
+        await load_corpus(bench, corpus)
     finally:
         await database.close()
     return [query.text for query in generate_queries(corpus, _QUESTIONS, words=8, selectivity=EVERYTHING)]

@@ -25,9 +25,9 @@ import structlog
 
 from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.errors import ClusterError, DocumentError
-from rag_service.ingest.bulk import BulkIngestor
-from rag_service.ingest.pipeline import DocumentInput, Ingestor, Outcome
-from rag_service.ingest.ray_cluster import RayCluster, connected
+from rag_service.ingest.bulk.bulk import BulkIngestor
+from rag_service.ingest.bulk.ray_cluster import RayCluster, connected
+from rag_service.ingest.ingestor import DocumentInput, Ingestor, Outcome
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
 from tests.integration.answers.conftest import SAMPLES

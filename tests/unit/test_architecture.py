@@ -1,11 +1,14 @@
-"""Imports run one way through the house (CONTRIBUTING.md, "The house")."""
+"""Imports point down only, between packages and between their sub-packages, and packages stay small."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,55 +16,132 @@ import pytest
 import rag_service
 
 PACKAGE = Path(rag_service.__file__).parent
+MAX_MODULES = 12  # in a package, besides __init__
 
-# A module may import from layers below its own, and from its own package.
-LAYERS: list[set[str]] = [
-    {"__init__", "errors", "domain", "text"},
-    {"settings"},
-    {"definitions", "telemetry", "tracing", "metrics"},
-    {"store", "models"},
-    {"ingest", "query"},
-    {"bearer_tokens"},
-    {"identity", "components"},
-    {"api", "web", "evaluation", "bench"},
-    {"keyword_app"},
-    {"app"},
-    {"server"},
-    {"notebook", "quickstart", "checks"},
-    {"cli"},
-]
-LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
-MAY_OPEN_THE_SERVICE = {"evaluation", "bench"}  # they run the product as a user would
+# A module may import from its own package and from the packages in lines above its own.
+LAYERS = """
+errors domain
+language
+setting_groups
+settings indices
+store
+store.search
+store.documents store.accounts store.replication
+observability models
+models.servers
+models.embedding models.llm
+models.extractive models.reranking models.judge
+readers.common
+readers.office readers.pdf readers.text
+readers
+ingest
+ingest.bulk
+retrieval
+answering.proof
+answering.guards
+answering.prompt
+answering
+agents advisor
+components auth
+api.http
+api.corpora api.openai api.advisor api.mcp
+api.agents
+api web
+app
+evaluation client
+cli
+"""
+LEVELS = {name: level for level, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
+
+Sources = Mapping[str, str]  # module name without "rag_service." → its source; a package ends with ".__init__"
 
 
-def rooms(path: Path) -> str:
-    relative = path.relative_to(PACKAGE)
-    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+@functools.cache
+def read_sources() -> dict[str, str]:
+    paths = [path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.parts and "migrations" not in path.parts]
+    return {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path.read_text("utf-8") for path in paths}
 
 
-def imported(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("rag_service"):
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("rag_service.")}
-    return {name for name in found if not name.startswith("__")}
+def package_of(module: str) -> str:
+    """`store.search` for `store.search.dense`; a top-level module is a package of its own."""
+    return module.rpartition(".")[0] or module
 
 
-FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if "_shipped" not in path.parts]
+@functools.cache
+def imported_names(source: str) -> list[tuple[str, str]]:
+    """(module, name) of all imports, including lazy ones and those for type checking."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(node.module, alias.name) for alias in node.names]
+    return [(module.removeprefix("rag_service."), name) for module, name in found if module.startswith("rag_service.")]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_imports_point_down_the_house(path: Path) -> None:
-    room = rooms(path)
-    assert room in LAYER_OF, f"{room} has no place in the house; give it one in LAYERS"
-    for name in imported(path) - {room}:
-        if room in MAY_OPEN_THE_SERVICE and name == "app":
-            continue
-        assert name in LAYER_OF, f"{path.name} imports {name}, which has no place in the house"
-        assert LAYER_OF[name] < LAYER_OF[room], f"{room} must not import {name}"
+def imports(sources: Sources) -> Iterator[tuple[str, str, str]]:
+    """(module, imported module, imported name) of all imports inside the package."""
+    for module, source in sources.items():
+        for base, name in imported_names(source):
+            candidates = (f"{base}.{name}", f"{base}.{name}.__init__", base)
+            yield module, next((known for known in candidates if known in sources), f"{base}.__init__"), name
+
+
+def edges(sources: Sources) -> set[tuple[str, str]]:
+    """(package, package that it imports from); the root package only re-exports, lazily."""
+    found = {(package_of(module), package_of(target)) for module, target, _ in imports(sources) if module != "__init__"}
+    return {(package, target) for package, target in found if package != target}
+
+
+def find_violations(sources: Sources) -> list[str]:
+    """What is wrong, one line each."""
+    unplaced = sorted({package_of(module) for module in sources} - {"__init__", *LEVELS})
+    found = [f"unplaced: {package} is in no layer" for package in unplaced]
+    for package, target in sorted(edges(sources)):
+        if LEVELS.get(package, -1) <= LEVELS.get(target, -1):
+            found.append(f"upward: {package} imports {target}")
+    for module, target, name in sorted(imports(sources)):
+        if name.startswith("_") and not name.startswith("__") and module != target:
+            found.append(f"private: {module} imports {name} of {target}")
+    counts: dict[str, int] = {}
+    for module in sources:
+        if "." in module and not module.endswith("__init__"):
+            counts[package_of(module)] = counts.get(package_of(module), 0) + 1
+    found += [f"crowded: {package} has {count} modules" for package, count in counts.items() if count > MAX_MODULES]
+    graph: dict[str, set[str]] = {}
+    for package, target in edges(sources):
+        graph.setdefault(package, set()).add(target)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        found.append(f"circle: {' -> '.join(error.args[1])}")
+    return found
+
+
+def test_imports_point_down_without_circles_and_packages_stay_small() -> None:
+    assert find_violations(read_sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "source"),
+    [
+        ("upward", "store.search.seeded", "from rag_service.api.application import create_litestar"),
+        ("upward", "answering.seeded", "def f():\n    from rag_service.agents.chat import AgentChat"),
+        ("upward", "domain", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import rag_service.settings"),
+        ("circle", "store.seeded", "def f():\n    from rag_service.store.search import dense"),
+        ("circle", "api.http.seeded", "if TYPE_CHECKING:\n    from rag_service.api.corpora import schemas"),
+        ("private", "api.seeded", "from rag_service.store.session import _anything"),
+        ("unplaced", "utilities.seeded", ""),
+    ],
+)
+def test_a_seeded_violation_is_found(kind: str, module: str, source: str) -> None:
+    violations = find_violations(read_sources() | {module: source})
+    assert any(line.startswith(f"{kind}: ") for line in violations), violations
+
+
+def test_a_package_with_too_many_modules_is_found() -> None:
+    seeded = {f"auth.seeded_{number}": "" for number in range(MAX_MODULES + 1)}
+    assert any(line.startswith("crowded: auth ") for line in find_violations(read_sources() | seeded))
 
 
 def run_python(code: str) -> str:

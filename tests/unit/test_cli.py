@@ -66,7 +66,7 @@ def test_settings_shows_what_differs_and_no_secret() -> None:
     assert said.splitlines() == ["RAG_OPENAI_API_KEY=(set)", "RAG_TOPK_DEFAULT=7"]
 
 
-@pytest.mark.parametrize("command", ["quickstart", "ingest", "eval run", "eval calibrate", "bench retrieval", "replay"])
+@pytest.mark.parametrize("command", ["quickstart", "ingest", "eval run", "eval calibrate", "replay"])
 def test_every_command_explains_itself(command: str) -> None:
     code, said = invoke(*command.split(), "--help")
     assert code == 0

@@ -11,9 +11,10 @@ import pytest
 from prometheus_client import Counter, Gauge, Histogram
 
 import rag_service
-from rag_service.metrics import DOCUMENTED, Metrics
+from rag_service.observability.metrics import DOCUMENTED, Metrics
 
-DASHBOARD = json.loads((Path(rag_service.__file__).parent / "dashboards" / "grafana.json").read_text(encoding="utf-8"))
+FILE = Path(rag_service.__file__).parent / "observability" / "dashboards" / "grafana.json"
+DASHBOARD = json.loads(FILE.read_text(encoding="utf-8"))
 PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]]
 PARTS_OF_HISTOGRAMS = ("_bucket", "_sum", "_count")

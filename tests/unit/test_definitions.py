@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_service.definitions import IndexDefinition, list_indices, load_index
 from rag_service.errors import DefinitionError
+from rag_service.indices import IndexDefinition, list_indices, load_index
 
 VALID = "name: small\ningest:\n  language: es\nquery:\n  alpha: 0.4\n"
 

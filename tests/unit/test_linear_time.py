@@ -14,25 +14,22 @@ from dataclasses import replace
 
 import pytest
 
+from rag_service.answering.checked_answer import AnswerChecker
+from rag_service.answering.guards.guardrails import check_rules, read_rules
+from rag_service.answering.guards.injection import find_injections, neutralise
+from rag_service.answering.guards.links import LinkFilter, find_urls
+from rag_service.answering.guards.output_guard import LeakFilter
+from rag_service.answering.proof.analysis import analyse
+from rag_service.answering.proof.claims import strip_marks
+from rag_service.answering.proof.quotations import split_elisions
+from rag_service.answering.proof.verify import verify_answer
 from rag_service.evaluation.metrics import holds_answer
-from rag_service.models.extractive.grounded_message import Evidence
-from rag_service.models.extractive.sentence_choice import select_sentences
-from rag_service.query.checked_answer import AnswerChecker
-from rag_service.query.guards.guardrails import check_rules, read_rules
-from rag_service.query.guards.leaks import LeakFilter
-from rag_service.query.guards.links import LinkFilter, find_urls
-from rag_service.query.guards.orders import find_orders
-from rag_service.query.guards.untrusted import neutralise
-from rag_service.query.prompting.whole_tables import needs_whole_table
-from rag_service.query.retrieval.numbered import find_absent_numbered
-from rag_service.query.verification.marks import strip_marks
-from rag_service.query.verification.quotations import split_elisions
-from rag_service.query.verification.statement import take_apart
-from rag_service.query.verification.verify import verify_answer
-from rag_service.text.normalise import normalise
-from rag_service.text.sentences import SentenceStream, split_sentences
-from rag_service.text.words import detect_language, terms
-from tests.unit.query.verification.answers import make_hit
+from rag_service.language.detection import detect_language
+from rag_service.language.normalise import normalise
+from rag_service.language.sentences import SentenceStream, split_sentences
+from rag_service.language.words import terms
+from rag_service.models.extractive.extractive import Evidence, select_sentences
+from tests.unit.answering.proof.answers import make_hit
 
 LENGTH = 50_000  # characters
 BOUND = 1.0  # seconds of processor time
@@ -51,7 +48,7 @@ def filter_links(text: str) -> None:
 
 
 def filter_leaks(text: str) -> None:
-    leaks = LeakFilter([PROMPT], notice="")
+    leaks = LeakFilter(PROMPT, notice="")
     leaks.feed(PROMPT[:34])  # one letter more, and it is a leak
     for start in range(0, len(text), 1000):
         leaks.feed(text[start : start + 1000])
@@ -85,15 +82,6 @@ def answer_by_quotation(question: str) -> None:
     asyncio.run(select_sentences(evidence, None))
 
 
-def find_numbered(text: str) -> None:
-    find_absent_numbered(text, [text])
-
-
-def ask_of_rows(text: str) -> None:
-    for language in ("en", "es", "fr"):
-        needs_whole_table(text, language, [f"a: b | c: d\na: b | c: d\n{text}"])
-
-
 def find_gold(text: str) -> None:
     holds_answer(text, ["40 euros"])
 
@@ -114,17 +102,13 @@ def cases() -> Iterable[object]:
     yield from ((filter_leaks, text) for text in (long(" "), long("\n"), long("- ")))
     roles = (long(" ", before="system"), long("\t", before="user"))
     yield from ((neutralise, text) for text in (long("~"), long("～"), *roles))
-    yield from ((find_orders, text) for text in (long("\n", after="prompt"), long("~", after="prompt")))
+    yield from ((find_injections, text) for text in (long("\n", after="prompt"), long("~", after="prompt")))
     yield from ((split_elisions, text) for text in (long(" "), long("\n")))
     yield from ((strip_marks, text) for text in (long(" "), long("\t"), long("\u00a0")))
-    numbered = [long(bit) for bit in ("a", " ", "line ", "line 5 ", "1", "a1")] + [long(" ", before="line")]
-    yield from ((find_numbered, text) for text in numbered)
-    tables = [long(bit) for bit in ("the ", "que ", "a: b | ", "a: ", "a", "how many ", "the most a")]
-    yield from ((ask_of_rows, text) for text in tables)
     yield from ((find_gold, text) for text in (long(" "), long("\n")))
     yield from ((split_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n[")))
     yield from ((stream_sentences, text) for text in (long(" ", before="End.", after="[x"), long("\n[")))
-    yield from ((take_apart, text) for text in (long("1 "), long("S1 "), long("1 000 "), long("$1 "), long("1/1/1 ")))
+    yield from ((analyse, text) for text in (long("1 "), long("S1 "), long("1 000 "), long("$1 "), long("1/1/1 ")))
     yield from ((check_guardrails, text) for text in (long("Fee. "), long("take "), long("1 ")))
     yield from ((check_answer, text) for text in (long("**", after=".\n\nA word."), long("<a. B ")))
     yield from ((check_claims, text) for text in (long("1 a "),))

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_service.definitions import list_indices, load_index
-from rag_service.query.prompting.prompt import load_prompts
-from rag_service.settings import Settings, load_settings, setting_name
+from rag_service.answering.prompt.templates import load_prompts
+from rag_service.indices import list_indices, load_index
+from rag_service.settings import load_settings, setting_fields, setting_name
 
 LAYOUT = {
-    "rag_service", "indices", "prompts", "evals", "tests", "pyproject.toml", "compose.yaml", "README.md", "Makefile",
-    "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "SECURITY.md",
+    "rag_service", "indices", "prompts", "evals", "tests", "docs", "pyproject.toml", "compose.yaml", "README.md",
+    "Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "SECURITY.md",
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def test_the_compose_file_follows_the_compose_schema(checkout: Path) -> None:
 
 def test_the_compose_file_sets_only_settings_that_exist(checkout: Path) -> None:
     services = yaml.safe_load((checkout / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    known = {setting_name(field) for field in Settings.model_fields}
+    known = {setting_name(key) for key in setting_fields()}
     used = {name for service in services.values() for name in service.get("environment", {}) if name.startswith("RAG_")}
     assert used
     assert used <= known
@@ -51,7 +51,7 @@ def test_the_compose_file_starts_with_nothing_set_but_what_it_demands(
                 filled = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", re.sub(r"\$\{\w+:\?[^}]*\}", "secret", str(value)))
                 assert "$" not in filled
                 patch.setenv(setting, filled)
-            assert load_settings().auth == "required"
+            assert load_settings().auth.mode == "required"
 
 
 def test_compose_commands_exist(checkout: Path) -> None:
@@ -71,3 +71,11 @@ def test_torch_is_pinned_where_it_is_asked_for(checkout: Path) -> None:
     project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "torch==2.13.0" in project["optional-dependencies"]["local"]
     assert not any(requirement.startswith("torch") for requirement in project["dependencies"])
+
+
+def test_every_eval_set_is_in_the_wheel_and_the_benchmarks_are_not(checkout: Path) -> None:
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
+    shipped = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"])
+    sets = {f"evals/{path.name}" for path in (checkout / "evals").iterdir() if path.suffix in (".json", ".jsonl")}
+    assert sets | {"evals/runs"} <= shipped
+    assert not {"evals", "evals/benchmarks"} & shipped

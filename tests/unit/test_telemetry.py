@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import structlog
 
+from rag_service.observability.logs import configure_logging, correlation, current_correlation_id
 from rag_service.settings import Settings
-from rag_service.telemetry import configure_logging, correlation, current_correlation_id
 
 Capture = Callable[..., io.StringIO]
 

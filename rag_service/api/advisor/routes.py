@@ -1,36 +1,64 @@
-"""Structured answers over a governed knowledge base: requirements B1 and B2."""
+"""Structured answers over a governed knowledge base."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterator
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from litestar import Controller, Router, post
-from litestar.di import Provide
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 
-from rag_service.api.advisor.presenters import present_required_data, present_response
+from rag_service.advisor.schema import AdvisorResponse, Component, Inquiry, RequiredData, ResponseRequest, Section
 from rag_service.api.advisor.schemas import (
+    AdvisorMetadataBody,
+    ArticleBody,
     GenerateResponseBody,
     GenerateResponseRequest,
     RequiredDataBody,
     RequiredDataRequest,
+    RequiredFieldsBody,
+    ResponseSectionsBody,
+    SectionBody,
+    StatementBody,
+    StatementCitationBody,
 )
-from rag_service.api.advisor.services import AdvisorDependency, AdvisorServices
-from rag_service.api.services import READING, IdentityDependency
-from rag_service.api.wire.bodies import AnyRequest, read_json
-from rag_service.api.wire.documentation import accepts, problems
-from rag_service.api.wire.presenters import find_nul, is_blank
-from rag_service.api.wire.problems import FieldError, InvalidRequestError
-from rag_service.api.wire.streaming import unless_gone
-from rag_service.errors import ContextOverflowError, InputError
-from rag_service.query.advisor.schema import Inquiry, ResponseRequest
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.presenters import (
+    documents_of,
+    find_nul,
+    find_question_errors,
+    present,
+    present_citation,
+    present_context,
+    present_guardrails,
+)
+from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.services import READING, IdentityDependency, from_state
+from rag_service.api.http.streaming import unless_gone
+from rag_service.domain import Identity
+from rag_service.errors import ContextOverflowError, InputError, RagError
 from rag_service.settings import Settings
 
-LEAST_TOKENS = 200  # of a response; less holds neither a chunk nor a sentence
+MIN_TOKENS = 200  # of a response; less holds neither a chunk nor a sentence
 _WIRE_NAMES = {"record_keeper": "recordKeeper", "plan_type": "planType", "topic": "topic"}
 
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvisorServices:
+    """The two questions that the advisor answers."""
+
+    settings: Settings
+    required_data: Callable[[Inquiry, Identity], Awaitable[RequiredData]]
+    generate_response: Callable[[ResponseRequest, Identity], Awaitable[AdvisorResponse]]
+
+
+AdvisorDependency = NamedDependency[SkipValidation[AdvisorServices]]
 
 
 class AdvisorController(Controller):
@@ -53,9 +81,9 @@ class AdvisorController(Controller):
         """The fields that the governing article asks for, from its required data, eligibility and business rules."""
         body = await read_json(request, RequiredDataRequest)
         inquiry = _read_inquiry(body, advisor.settings)
-        started = time.perf_counter()
-        outcome = await unless_gone(request.receive, _answered(advisor.required_data(inquiry, identity), body))
-        return present_required_data(outcome, latency_ms=_since(started))
+        work = _timed(advisor.required_data(inquiry, identity), body)
+        outcome, latency_ms = await unless_gone(request.receive, work)
+        return _present_required_data(outcome, latency_ms=latency_ms)
 
     @post(
         "/generate-response",
@@ -72,18 +100,14 @@ class AdvisorController(Controller):
         asked = ResponseRequest(
             inquiry=_read_inquiry(body, advisor.settings), collected=body.collected_data, max_tokens=body.max_tokens
         )
-        started = time.perf_counter()
-        outcome = await unless_gone(request.receive, _answered(advisor.generate_response(asked, identity), body))
-        return present_response(outcome, latency_ms=_since(started))
+        work = _timed(advisor.generate_response(asked, identity), body)
+        outcome, latency_ms = await unless_gone(request.receive, work)
+        return _present_response(outcome, latency_ms=latency_ms)
 
 
-def advisor_router(services: AdvisorServices) -> Router:
-    """The advisor's routes over given services."""
-    return Router(
-        path="/",
-        route_handlers=[AdvisorController],
-        dependencies={"advisor": Provide(lambda: services, sync_to_thread=False)},
-    )
+def advisor_router() -> Router:
+    """The advisor's routes; they use `state.advisor`."""
+    return Router(path="/", route_handlers=[AdvisorController], dependencies={"advisor": from_state("advisor")})
 
 
 def _read_inquiry(body: RequiredDataRequest, settings: Settings) -> Inquiry:
@@ -103,37 +127,90 @@ def _read_inquiry(body: RequiredDataRequest, settings: Settings) -> Inquiry:
 
 
 def _find_errors(body: RequiredDataRequest, settings: Settings) -> Iterator[FieldError]:
-    if is_blank(body.inquiry):
-        yield FieldError("inquiry", "must not be empty")
-    elif len(body.inquiry) > settings.query_max_chars:
-        yield FieldError("inquiry", f"must have at most {settings.query_max_chars} characters, has {len(body.inquiry)}")
+    yield from find_question_errors("inquiry", body.inquiry, settings)
     if isinstance(body, GenerateResponseRequest) and body.max_tokens is not None:
-        most = settings.context_window
-        if not LEAST_TOKENS <= body.max_tokens <= most:
-            yield FieldError("maxTokens", f"must be from {LEAST_TOKENS} to {most}")
+        maximum = settings.chat.context_window
+        if not MIN_TOKENS <= body.max_tokens <= maximum:
+            yield FieldError("maxTokens", f"must be from {MIN_TOKENS} to {maximum}")
     texts = {wire: [getattr(body, name) or ""] for name, wire in _WIRE_NAMES.items()}
     texts |= {"inquiry": [body.inquiry], "index": [body.index or ""], "fields": [*body.fields, *body.fields.values()]}
     yield from find_nul(texts)
 
 
-async def _answered(work: Awaitable[_Result], body: RequiredDataRequest) -> _Result:
-    """Await the advisor; what the caller can mend is reported under its name on the wire."""
+async def _timed(work: Awaitable[_Result], body: RequiredDataRequest) -> tuple[_Result, float]:
+    """What the advisor says, and after how many milliseconds; wrong fields are reported by their name in the API."""
+    started = time.perf_counter()
     try:
-        return await work
+        return await work, round((time.perf_counter() - started) * 1000, 1)
     except ContextOverflowError as error:
         if error.field == "maxTokens":
-            raise InvalidRequestError([FieldError("maxTokens", _as_predicate(error.message))]) from error
+            raise _cannot_be_used("maxTokens", error) from error
         raise
     except InputError as error:
         if error.field is None or isinstance(error, InvalidRequestError):
             raise
         name = error.field if error.field not in body.fields else f"fields.{error.field}"
-        raise InvalidRequestError([FieldError(_WIRE_NAMES.get(name, name), _as_predicate(error.message))]) from error
+        raise _cannot_be_used(_WIRE_NAMES.get(name, name), error) from error
 
 
-def _as_predicate(message: str) -> str:
-    return f"cannot be used: {message}"
+def _cannot_be_used(name: str, error: RagError) -> InvalidRequestError:
+    return InvalidRequestError([FieldError(name, f"cannot be used: {error.message}")])
 
 
-def _since(started: float) -> float:
-    return round((time.perf_counter() - started) * 1000, 1)
+def _present_required_data(outcome: RequiredData, *, latency_ms: float) -> RequiredDataBody:
+    groups = {name: [field for field in outcome.fields if field.group == name] for name in ("participant", "plan")}
+    fields = present(RequiredFieldsBody, outcome, participant_data=groups["participant"], plan_data=groups["plan"])
+    return present(RequiredDataBody, outcome, required_fields=fields, **_shared(outcome, 0, latency_ms))
+
+
+def _present_response(outcome: AdvisorResponse, *, latency_ms: float) -> GenerateResponseBody:
+    documents = documents_of(outcome.shown)
+    statements = list(_statements(outcome.sections))
+    return present(
+        GenerateResponseBody,
+        outcome,
+        confidence=outcome.confidence.value,
+        response=ResponseSectionsBody(sections=[_present_section(section) for section in outcome.sections]),
+        missing_fields=[field.field for field in outcome.missing],
+        citations=[
+            StatementCitationBody(statement=place, citation=present_citation(citation, documents))
+            for place, component in statements
+            for citation in component.citations
+        ],
+        flagged=[place for place, component in statements if component.flagged],
+        withheld_statements=outcome.withheld,
+        context_used=present_context(outcome.shown),
+        guardrails=present_guardrails(outcome.guardrails),
+        **_shared(outcome, outcome.answer_tokens, latency_ms),
+    )
+
+
+def _shared(outcome: RequiredData | AdvisorResponse, answer_tokens: int, latency_ms: float) -> dict[str, Any]:
+    """The fields of both replies."""
+    metadata = present(
+        AdvisorMetadataBody,
+        outcome,
+        token_count=outcome.context_tokens + answer_tokens,
+        answer_tokens=answer_tokens,
+        chunks_used=len(outcome.shown),
+        chunks_left_out=len(outcome.left_out),
+        latency_ms=latency_ms,
+    )
+    article = ArticleBody(article_id=outcome.article_id, confidence=outcome.confidence.value)
+    return {"article_reference": article, "confidence_parts": outcome.confidence, "metadata": metadata}
+
+
+def _present_section(section: Section) -> SectionBody:
+    return SectionBody(
+        topic=section.topic,
+        answer_components=[component.text for component in section.answer_components],
+        steps=[component.text for component in section.steps],
+        warnings=[component.text for component in section.warnings],
+    )
+
+
+def _statements(sections: tuple[Section, ...]) -> Iterator[tuple[StatementBody, Component]]:
+    for number, section in enumerate(sections):
+        for part, components in section.parts():
+            for item, component in enumerate(components):
+                yield StatementBody(section=number, part=part, item=item), component

@@ -1,12 +1,12 @@
-"""The advisor's shapes on the wire: requirements B1 and B2. Names are camelCase there."""
+"""Bodies of the advisor's requests and replies. Names are camelCase in JSON."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
-from rag_service.api.wire.schemas import CitationBody, ConfidenceBody, ContextBody, Fields, GuardrailsBody, Ids, Text
+from rag_service.api.http.schemas import CitationBody, ConfidenceBody, ContextBody, Fields, GuardrailsBody, Ids, Text
 
 MAX_COLLECTED = 200  # top-level entries of the collected data
 
@@ -18,11 +18,9 @@ class RequiredDataRequest(Struct, kw_only=True, frozen=True, rename="camel", for
     record_keeper: Annotated[Text | None, Meta(description="Filter field record_keeper.")] = None
     plan_type: Annotated[Text | None, Meta(description="Filter field plan_type.")] = None
     topic: Annotated[Text | None, Meta(description="Filter field topic.")] = None
-    fields: Annotated[Fields, Meta(description="Other filter fields that the index declares, by their names.")] = field(
-        default_factory=dict
-    )
+    fields: Annotated[Fields, Meta(description="Other filter fields that the index declares, by their names.")] = {}
     index: Annotated[Text | None, Meta(description="Index definition; needed when several can advise.")] = None
-    corpus_ids: Annotated[Ids, Meta(description="Only these corpora; all must exist.")] = field(default_factory=list)
+    corpus_ids: Annotated[Ids, Meta(description="Only these corpora; all must exist.")] = []
 
 
 class GenerateResponseRequest(
@@ -33,7 +31,7 @@ class GenerateResponseRequest(
     collected_data: Annotated[
         dict[str, Any],
         Meta(description="Values by field name; groups such as participantData may nest.", max_length=MAX_COLLECTED),
-    ] = field(default_factory=dict)
+    ] = {}
     max_tokens: Annotated[
         int | None, Meta(description="Budget in tokens: 70 % for the context, 30 % for the answer.")
     ] = None

@@ -1,7 +1,6 @@
 """Errors in the shape of the OpenAI API: `{"error": {message, type, param, code}}`.
 
-https://platform.openai.com/docs/guides/error-codes; the official clients turn the status into an
-exception and read message, param and code from the body.
+See https://platform.openai.com/docs/guides/error-codes.
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from litestar import Request, Response
-from litestar.exceptions import HTTPException
 from litestar.openapi import ResponseSpec
 
+from rag_service.api.http.problems import Problem, allowed_methods, problem_response, report
 from rag_service.api.openai.schemas import ErrorBody, ErrorDetail
-from rag_service.api.wire.problems import Problem, report
 from rag_service.errors import NotFoundError
 
 _TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -59,7 +56,7 @@ def errors(*statuses: int) -> dict[int, ResponseSpec]:
 
 
 def present_error(problem: Problem) -> ErrorBody:
-    """A problem in that API's shape. The message holds what to do as well: clients show nothing else."""
+    """A problem as an OpenAI error. The message includes the help, because clients show nothing else."""
     server_side = "server_error" if problem.status >= 500 else "invalid_request_error"
     return ErrorBody(
         error=ErrorDetail(
@@ -73,22 +70,9 @@ def present_error(problem: Problem) -> ErrorBody:
 
 def error_response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> Response[ErrorBody]:
     """The reply that carries an error. The clients try again by themselves, as `Retry-After` says."""
-    extra = dict(headers or {})
-    if problem.retry_after is not None:
-        extra["Retry-After"] = str(problem.retry_after)
-    if problem.status == 401:
-        extra["WWW-Authenticate"] = "Bearer"
-    return Response(present_error(problem), status_code=problem.status, media_type="application/json", headers=extra)
-
-
-def error_event(problem: Problem) -> bytes:
-    """The event that ends a stream which fails midway."""
-    return b"data: " + msgspec.json.encode(present_error(problem)) + b"\n\n"
+    return problem_response(problem, headers=headers, body=present_error(problem), media_type="application/json")
 
 
 def handle_openai_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
     """Litestar exception handler for everything below /v1."""
-    headers = {}
-    if isinstance(error, HTTPException) and "allow" in (error.headers or {}):
-        headers["Allow"] = (error.headers or {})["allow"]
-    return error_response(report(error), headers=headers)
+    return error_response(report(error), headers=allowed_methods(error))

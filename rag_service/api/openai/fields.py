@@ -1,24 +1,26 @@
-"""Which requests the OpenAI-compatible API can do justice to.
+"""Which requests the OpenAI-compatible API accepts.
 
-The rule: a field is accepted when the answer it asks for is the one that the service gives. Whatever
-would have to change the answer and cannot is refused, named, and never passed over in silence.
+A field is accepted if the answer it asks for is the one that the service gives; all else is refused by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rag_service.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
+from rag_service.api.http.presenters import read_query
+from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage
-from rag_service.api.wire.presenters import read_query
-from rag_service.api.wire.problems import FieldError, InvalidRequestError
-from rag_service.api.wire.schemas import SearchRequest
-from rag_service.domain import AnswerQuery
-from rag_service.query.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
-from rag_service.query.prompting.prompt import FALLBACK_LANGUAGE
+from rag_service.domain import Identity
+from rag_service.language.detection import guess_language
+from rag_service.language.languages import FALLBACK_LANGUAGE
 from rag_service.settings import Settings
-from rag_service.text.guessed_language import guess_language
+
+if TYPE_CHECKING:  # loads LlamaIndex
+    from rag_service.retrieval.query import RagQuery
 
 _ROLES = ("user", "assistant")
 
@@ -56,22 +58,22 @@ _SAMPLING = frozenset({"temperature", "top_p", "seed", "frequency_penalty", "pre
 class Conversation:
     """What a request asks, and what was said before."""
 
-    query: AnswerQuery  # its question is the last message, as it was asked
+    query: RagQuery  # its question is the last message, as it was asked
     history: tuple[Turn, ...]  # oldest first
 
-    def as_one_question(self) -> AnswerQuery:
+    def as_one_question(self) -> RagQuery:
         """The query for an engine that answers single questions: a short question leans on the one before it."""
         if not self.history:
             return self.query
         language = guess_language(self.query.question) or FALLBACK_LANGUAGE
         return replace(
             self.query,
-            question=lean_on_history(self.query.question, self.history, language),
-            history=render_history(cut_history(self.history, most_tokens=HISTORY_TOKENS)),
+            query_str=lean_on_history(self.query.question, self.history, language),
+            history=render_history(cut_history(self.history, max_tokens=HISTORY_TOKENS)),
         )
 
 
-def read_conversation(request: ChatCompletionRequest, settings: Settings) -> Conversation:
+def read_conversation(request: ChatCompletionRequest, settings: Settings, identity: Identity) -> Conversation:
     """The question of a request and its history.
 
     Raises:
@@ -82,7 +84,7 @@ def read_conversation(request: ChatCompletionRequest, settings: Settings) -> Con
         raise InvalidRequestError(errors)
     last = len(request.messages) - 1
     try:
-        query = read_query(SearchRequest(query=_text_of(request.messages[last])), settings)
+        query = read_query(SearchRequest(query=_text_of(request.messages[last])), settings, identity)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
@@ -99,7 +101,7 @@ def _read_turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
 
 def find_unsupported(request: ChatCompletionRequest, settings: Settings) -> Iterator[FieldError]:
     """An error for each field that asks for something that the service does not do."""
-    sampled = settings.chat_provider != "extractive"
+    sampled = settings.chat.provider != "extractive"
     for name, neutral in _NEUTRAL.items():
         value = getattr(request, name)
         if value is None or _is_one_of(value, neutral) or (name in _SAMPLING and not sampled and _is_number(value)):
@@ -107,12 +109,12 @@ def find_unsupported(request: ChatCompletionRequest, settings: Settings) -> Iter
         allowed = " or ".join(repr(option) for option in neutral)
         only = f", except for the value {allowed}" if neutral else ""
         yield FieldError(name, f"is not supported{only}; leave it out")
-    if sampled and request.temperature not in (None, settings.temperature):
-        yield FieldError("temperature", f"is not supported; the service answers with {settings.temperature}")
+    if sampled and request.temperature not in (None, settings.chat.temperature):
+        yield FieldError("temperature", f"is not supported; the service answers with {settings.chat.temperature}")
     for name in ("max_tokens", "max_completion_tokens"):
         limit = getattr(request, name)
-        if limit is not None and limit < settings.max_tokens:
-            yield FieldError(name, f"must be {settings.max_tokens} or more: a cut answer would lose its proof")
+        if limit is not None and limit < settings.chat.max_tokens:
+            yield FieldError(name, f"must be {settings.chat.max_tokens} or more: a cut answer would lose its proof")
 
 
 def _is_one_of(value: Any, options: Sequence[Any]) -> bool:

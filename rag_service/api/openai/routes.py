@@ -1,12 +1,11 @@
-"""The OpenAI-compatible API: requirement F4.
+"""The OpenAI-compatible API.
 
-Programs written for that API talk to the documents by changing their base URL to `…/v1`. The
-citations, which it has no place for, stand in fields of our own (`openai_schemas`).
+Programs written for that API use the documents once their base URL is `…/v1`. Citations are in fields of our own.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -15,6 +14,14 @@ from litestar import HttpMethod, Response, Router, get, post, route
 from litestar.enums import MediaType
 from litestar.types import ControllerRouterHandler
 
+from rag_service.answering.events import AnswerEvent
+from rag_service.api.http.access import TenancyServices
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts
+from rag_service.api.http.events import WireEvent, collect, wire_events
+from rag_service.api.http.problems import ClientGoneError, Problem, handle_client_gone
+from rag_service.api.http.services import IdentityDependency, Services, ServicesDependency
+from rag_service.api.http.streaming import EventStreamResponse, check_streaming, unless_gone
 from rag_service.api.openai.errors import (
     UnknownAddressError,
     UnknownModelError,
@@ -25,20 +32,14 @@ from rag_service.api.openai.errors import (
 from rag_service.api.openai.fields import Conversation, read_conversation
 from rag_service.api.openai.schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
 from rag_service.api.openai.stream import ChunkEncoder, present_completion
-from rag_service.api.services import IdentityDependency, Services, ServicesDependency
-from rag_service.api.wire.bodies import AnyRequest, read_json
-from rag_service.api.wire.documentation import accepts
-from rag_service.api.wire.events import collect, wire_events
-from rag_service.api.wire.problems import ClientGoneError, Problem, StreamingDisabledError, handle_client_gone
-from rag_service.api.wire.schemas import AnswerBody
-from rag_service.api.wire.streaming import EventStreamResponse, unless_gone
 from rag_service.domain import Identity
-from rag_service.query.events import AnswerEvent
+from rag_service.store.accounts.agents import Agent, list_agents
+from rag_service.store.rows import LIMIT_MAX, Slice
 
 DEFAULT_MODEL = "rag-service"
 _CREATED = 1_735_689_600  # of the default model: 2025-01-01, when this API began
 
-Answer = Callable[[Conversation, Identity], AsyncIterator[AnswerEvent]]  # an async generator function
+Answer = Callable[[Conversation, Identity], AsyncGenerator[AnswerEvent]]  # an async generator function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,26 +52,26 @@ class KnowledgeModel:
     owned_by: str = "rag-service"
 
 
-ListModels = Callable[[Identity], Awaitable[Sequence[KnowledgeModel]]]
+ListModels = Callable[[AnyRequest, Identity], Awaitable[Sequence[KnowledgeModel]]]
 
 
-def openai_routes(services: Services, *, list_models: ListModels | None = None) -> list[ControllerRouterHandler]:
+def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRouterHandler]:
     """Everything below /v1, with errors in that API's shape.
 
-    Args:
-        services: what answers as the model `rag-service`.
-        list_models: further models, such as agents, that an identity may use; it is asked at each request.
+    `list_models` gives further models, such as agents, that an identity may use; it is called for each request.
     """
 
-    def answer(conversation: Conversation, identity: Identity) -> AsyncIterator[AnswerEvent]:
-        return services.answer(conversation.as_one_question(), identity)
+    async def all_models(request: AnyRequest, identity: Identity) -> dict[str, KnowledgeModel]:
+        services: Services = request.app.state.services
 
-    async def all_models(identity: Identity) -> dict[str, KnowledgeModel]:
-        more = [] if list_models is None else await list_models(identity)
+        def answer(conversation: Conversation, identity: Identity) -> AsyncGenerator[AnswerEvent]:
+            return services.answer(conversation.as_one_question(), "openai")
+
+        more = [] if list_models is None else await list_models(request, identity)
         return {model.id: model for model in (KnowledgeModel(id=DEFAULT_MODEL, answer=answer), *more)}
 
-    async def find_model(model_id: str, identity: Identity) -> KnowledgeModel:
-        found = (await all_models(identity)).get(model_id)
+    async def find_model(request: AnyRequest, model_id: str, identity: Identity) -> KnowledgeModel:
+        found = (await all_models(request, identity)).get(model_id)
         if found is None:
             raise UnknownModelError(model_id)
         return found
@@ -90,20 +91,17 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
         request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> Response[ChatCompletion]:
         body = await read_json(request, ChatCompletionRequest)
-        conversation = read_conversation(body, services.settings)
-        model = await find_model(body.model, identity)
-        if body.stream:
-            return _stream(body, conversation, model, identity, services)
-        outcome = await unless_gone(request.receive, collect(wire_events(model.answer(conversation, identity))))
-        return _plain(outcome, body.model)
+        conversation = read_conversation(body, services.settings, identity)
+        model = await find_model(request, body.model, identity)
+        return await _reply(body, request, services, wire_events(model.answer(conversation, identity)))
 
     @get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
-    async def models(identity: IdentityDependency) -> ModelList:
-        return ModelList(data=[_present_model(model) for model in (await all_models(identity)).values()])
+    async def models(request: AnyRequest, identity: IdentityDependency) -> ModelList:
+        return ModelList(data=[_present_model(model) for model in (await all_models(request, identity)).values()])
 
     @get("/models/{model_id:path}", summary="One model (OpenAI-compatible)", responses=errors(401, 404, 500))
-    async def model(model_id: str, identity: IdentityDependency) -> ModelBody:
-        return _present_model(await find_model(model_id.removeprefix("/"), identity))
+    async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
+        return _present_model(await find_model(request, model_id.removeprefix("/"), identity))
 
     return [
         Router(
@@ -115,29 +113,52 @@ def openai_routes(services: Services, *, list_models: ListModels | None = None) 
     ]
 
 
-def _plain(outcome: AnswerBody | Problem, model: str) -> Response[Any]:
+async def _reply(
+    body: ChatCompletionRequest, request: AnyRequest, services: Services, events: AsyncGenerator[WireEvent, None]
+) -> Response[Any]:
+    if body.stream:
+        check_streaming(services.settings)
+        usage = body.stream_options is not None and body.stream_options.include_usage
+        return EventStreamResponse(
+            events,
+            encoder=ChunkEncoder(key=uuid4(), model=body.model, include_usage=usage),
+            heartbeat_seconds=services.settings.http.heartbeat_seconds,
+            refuse=error_response,
+        )
+    outcome = await unless_gone(request.receive, collect(events))
     if isinstance(outcome, Problem):
         return error_response(outcome)
-    return Response(present_completion(outcome, model=model))
+    return Response(present_completion(outcome, model=body.model))
 
 
-def _stream(
-    body: ChatCompletionRequest,
-    conversation: Conversation,
-    model: KnowledgeModel,
-    identity: Identity,
-    services: Services,
-) -> Response[Any]:
-    if not services.settings.stream_enabled:
-        raise StreamingDisabledError("Streamed answers are turned off here.", field="stream")
-    options = body.stream_options
-    usage = options is not None and options.include_usage
-    return EventStreamResponse(
-        wire_events(model.answer(conversation, identity)),
-        encoder=ChunkEncoder(key=uuid4(), model=body.model, include_usage=usage),
-        heartbeat_seconds=services.settings.heartbeat_seconds,
-        refuse=error_response,
-    )
+async def list_agent_models(request: AnyRequest, identity: Identity) -> Sequence[KnowledgeModel]:
+    """The active agents, as models of their names. Nothing is stored: the client keeps its own conversations."""
+    services: TenancyServices = request.app.state.tenancy
+    async with services.transaction(identity) as connection:
+        page = await list_agents(connection, Slice(limit=LIMIT_MAX))
+    return [_as_model(agent, services) for agent in page.items if agent.spec.active]
+
+
+def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
+    def answer(conversation: Conversation, identity: Identity) -> AsyncGenerator[AnswerEvent]:
+        from rag_service.agents.chat import ChatQuery  # loads LlamaIndex
+
+        question = conversation.query
+        _, events = services.chat(
+            ChatQuery(
+                agent=agent,
+                history=conversation.history,
+                question=question.question,
+                top_k=question.top_k,
+                threshold=question.threshold,
+            ),
+            identity,
+        )
+        return events
+
+    # An agent cannot take the place of the model that stands for all documents.
+    name = agent.spec.name if agent.spec.name != DEFAULT_MODEL else str(agent.id)
+    return KnowledgeModel(id=name, answer=answer, created=int(agent.created_at.timestamp()))
 
 
 def _present_model(model: KnowledgeModel) -> ModelBody:

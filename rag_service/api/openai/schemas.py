@@ -1,8 +1,7 @@
-"""The shapes of the OpenAI-compatible API: requirement F4.
+"""Bodies of the OpenAI-compatible API.
 
-They follow https://platform.openai.com/docs/api-reference/chat (snake_case). What we add stands in
-fields of its own, `citations` and `rag`, in the camelCase of the rest of our API; the official
-clients hand such fields through.
+They follow https://platform.openai.com/docs/api-reference/chat (snake_case). What we add is in the fields `citations`
+and `rag`, in the camelCase of the rest of our API; the official clients hand such fields through.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from rag_service.api.wire.schemas import CitationBody
+from rag_service.api.http.schemas import CitationBody
 
 # -- requests
 

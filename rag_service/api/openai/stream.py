@@ -1,8 +1,4 @@
-"""A streamed answer as `chat.completion.chunk` events.
-
-The same wire events as everywhere else, written differently. A failure before the first of them is
-an error reply with its own status; a later one is an `error` event, and `[DONE]` does not follow.
-"""
+"""A streamed answer as `chat.completion.chunk` events; a late failure is an `error` event without `[DONE]`."""
 
 from __future__ import annotations
 
@@ -11,7 +7,11 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.api.openai.errors import error_event
+from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
+from rag_service.api.http.presenters import present
+from rag_service.api.http.problems import Problem
+from rag_service.api.http.schemas import AnswerBody, DeltaData
+from rag_service.api.openai.errors import present_error
 from rag_service.api.openai.schemas import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -22,9 +22,6 @@ from rag_service.api.openai.schemas import (
     RagBody,
     Usage,
 )
-from rag_service.api.wire.events import SSE, SSE_HEARTBEAT, WireEvent
-from rag_service.api.wire.problems import Problem
-from rag_service.api.wire.schemas import AnswerBody, DeltaData
 
 _DONE = b"data: [DONE]\n\n"
 
@@ -37,7 +34,7 @@ def present_completion(answer: AnswerBody, *, model: str) -> ChatCompletion:
         model=model,
         choices=[Choice(message=CompletionMessage(content=answer.answer, citations=answer.citations))],
         usage=_usage(answer),
-        rag=_rag(answer),
+        rag=present(RagBody, answer),
     )
 
 
@@ -53,15 +50,6 @@ def _usage(answer: AnswerBody) -> Usage:
     )
 
 
-def _rag(answer: AnswerBody) -> RagBody:
-    return RagBody(
-        answer_id=answer.answer_id,
-        decision=answer.decision,
-        confidence=answer.confidence,
-        language=answer.language,
-    )
-
-
 class ChunkEncoder:
     """Writes the events of one answer as chunks, which all carry the same id and time."""
 
@@ -69,12 +57,6 @@ class ChunkEncoder:
     heartbeat = SSE_HEARTBEAT
 
     def __init__(self, *, key: UUID, model: str, include_usage: bool):
-        """
-        Args:
-            key: makes the id of the completion; the answer's own is not known before its end.
-            model: as the request names it.
-            include_usage: a chunk with the token counts follows the answer.
-        """
         self._id = completion_id(key)
         self._created = int(time.time())
         self._model = model
@@ -89,7 +71,7 @@ class ChunkEncoder:
             case AnswerBody() as answer:
                 return self._finish(answer)
             case Problem() as problem:
-                return error_event(problem)
+                return b"data: " + msgspec.json.encode(present_error(problem)) + b"\n\n"
             case _:
                 return b""
 
@@ -107,6 +89,6 @@ class ChunkEncoder:
             choices=choices,
             usage=usage,
             citations=None if answer is None else answer.citations,
-            rag=None if answer is None else _rag(answer),
+            rag=None if answer is None else present(RagBody, answer),
         )
         return b"data: " + msgspec.json.encode(chunk) + b"\n\n"

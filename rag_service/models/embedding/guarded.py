@@ -1,59 +1,202 @@
-"""A breaker and a meter around an embedding."""
+"""Limits, retries, checks, a circuit breaker and a meter around any LlamaIndex embedding.
+
+LlamaIndex's classes wait for ever or retry on their own, start every batch of a pipeline at once, and hand on
+whatever they got. Here each call is bounded, and each vector is checked.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
-from rag_service.errors import EmbeddingError
-from rag_service.models.embedding.wrapper import WrappedEmbedding
+from rag_service.errors import ConfigurationError, EmbeddingError, RagError
+from rag_service.models.embedding.wrapper import WrappedEmbedding, is_awaited
 from rag_service.models.servers.breaker import CircuitBreaker
+from rag_service.models.servers.resilience import (
+    BUSY_STATUSES,
+    SERVER_STATUSES,
+    ProviderError,
+    RetryPolicy,
+    in_own_thread,
+    is_connection_error,
+    is_timeout,
+    isolated,
+    retry_after_of,
+    status_of,
+)
 from rag_service.settings import Settings
 
-# Told of each call that went well: role, number of texts, seconds.
+Vectors = list[list[float]]
+# Called after each successful call: role, number of texts, seconds.
 ObserveEmbedding = Callable[[Literal["query", "passage"], int, float], None]
+
+# Servers refuse a blank text or return nothing for it. Every text must have a vector of some length,
+# because a cosine with a zero vector is not a number.
+BLANK = "."
 
 
 class GuardedEmbedding(WrappedEmbedding):
-    """Fails at once while its server is known to be down."""
+    """Every failure is an EmbeddingError, its cause chained; fails at once while its server is known to be down."""
 
     _breaker: CircuitBreaker = PrivateAttr()
-    _observe: ObserveEmbedding | None = PrivateAttr()
+    _dimension: int = PrivateAttr()
+    _slots: dict[bool, asyncio.Semaphore] = PrivateAttr()
+    _seconds: dict[bool, float | None] = PrivateAttr()
+    _retries: RetryPolicy = PrivateAttr()
+    _blocking: bool = PrivateAttr()
+    observe: ObserveEmbedding | None = None
 
-    def __init__(self, inner: BaseEmbedding, breaker: CircuitBreaker, *, observe: ObserveEmbedding | None = None):
+    def __init__(
+        self,
+        inner: BaseEmbedding,
+        settings: Settings,
+        *,
+        in_process: bool = False,
+        blocking: bool = False,
+        retries: RetryPolicy | None = None,
+    ):
+        """`in_process`: no limits and no breaker, because no server can be down. `blocking`: its methods are called in
+        threads.
+        """
         super().__init__(inner)
-        self._breaker = breaker
-        self._observe = observe
+        failures = 0 if in_process else settings.servers.breaker_failures
+        self._breaker = CircuitBreaker(
+            "embedding service", failures=failures, seconds=settings.servers.breaker_seconds, error=EmbeddingError
+        )
+        self._dimension = settings.embedding.dimension
+        concurrency = 1_000_000 if in_process else settings.chat.concurrency
+        # By whether somebody waits: a question is not queued behind a folder of documents.
+        self._slots = {awaited: asyncio.Semaphore(concurrency) for awaited in (True, False)}
+        self._seconds = {True: None, False: None}
+        if not in_process:
+            self._seconds = {True: settings.servers.first_token_timeout, False: settings.servers.answer_timeout}
+        self._retries = retries or RetryPolicy()
+        self._blocking = blocking
 
     @property
     def breaker(self) -> CircuitBreaker:
         return self._breaker
 
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors, as set; every vector is checked against it."""
+        return self._dimension
+
+    async def warm_up(self) -> None:
+        """Load or reach the model, and check the dimension before anything is stored."""
+        await super().warm_up()
+        await self.aget_query_embedding("warm up")
+
     async def aget_text_embedding_batch(
         self, texts: list[str], show_progress: bool = False, **kwargs: Any
     ) -> list[list[float]]:
-        with self._breaker.guard(), self._timed("passage", len(texts)):
-            return await self._inner.aget_text_embedding_batch(texts, show_progress=show_progress, **kwargs)
+        size = self.embed_batch_size
+        if 0 < len(texts) <= size:
+            return await self._call("passage", texts)
+        batches = [texts[start : start + size] for start in range(0, len(texts), size)]
+        tasks = [asyncio.create_task(self._call("passage", batch)) for batch in batches]
+        try:
+            return [vector for vectors in await asyncio.gather(*tasks) for vector in vectors]
+        finally:
+            for task in tasks:
+                task.cancel()
 
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        with self._breaker.guard(), self._timed("query", 1):
-            return await self._inner.aget_query_embedding(query)
+    async def aget_query_embedding(self, query: str) -> list[float]:
+        return (await self._call("query", [query]))[0]
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        with self._breaker.guard(), self._timed("passage", 1):
-            return await self._inner.aget_text_embedding(text)
+        return (await self._call("passage", [text]))[0]
 
-    @contextmanager
-    def _timed(self, role: Literal["query", "passage"], count: int) -> Iterator[None]:
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await self._call("passage", texts) if texts else []
+
+    async def _call(self, role: Literal["query", "passage"], texts: list[str]) -> Vectors:
         started = time.perf_counter()
-        yield
-        if self._observe is not None:
-            self._observe(role, count, time.perf_counter() - started)
+        with self._breaker.guard():
+            async with self._slots[role == "query" or is_awaited()]:
+                try:
+                    async for attempt in self._retries.tries(SERVER_STATUSES):
+                        with attempt:
+                            async with asyncio.timeout(self._seconds[role == "query"]):
+                                vectors = await isolated(self._ask(role, texts))
+                except RagError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - whatever a class raises, the caller sees one error
+                    raise _embedding_error(error) from ProviderError(error, texts)
+            checked = self._checked(vectors, len(texts))
+        if self.observe is not None:
+            self.observe(role, len(texts), time.perf_counter() - started)
+        return checked
+
+    async def _ask(self, role: Literal["query", "passage"], texts: list[str]) -> Vectors:
+        inner, filled = self._inner, [text if text.strip() else BLANK for text in texts]
+        if role == "query":
+            if self._blocking:
+                return [await in_own_thread(partial(inner.get_query_embedding, filled[0]))]
+            return [await inner.aget_query_embedding(filled[0])]
+        if self._blocking:
+            return await in_own_thread(partial(inner.get_text_embedding_batch, filled))
+        return await inner.aget_text_embedding_batch(filled)
+
+    def _checked(self, vectors: Vectors, count: int) -> Vectors:
+        """The vectors, if they are as many and as long as they must be.
+
+        Raises EmbeddingError if the count is wrong or a value is not finite, ConfigurationError if the dimension
+        differs.
+        """
+        if not isinstance(vectors, list) or len(vectors) != count:
+            raise EmbeddingError("The embedding model returned the wrong number of vectors.")
+        for vector in vectors:
+            try:
+                finite = all(map(math.isfinite, vector))
+            except TypeError:
+                finite = False
+            if not finite:
+                raise EmbeddingError("The embedding model returned a vector that is not made of numbers.")
+            if len(vector) != self._dimension:
+                raise ConfigurationError(
+                    f"The embedding model {self.model_name} returns {len(vector)} dimensions, but "
+                    f"RAG_EMBEDDING_DIMENSION is {self._dimension}: set it to {len(vector)} and index again.",
+                    field="RAG_EMBEDDING_DIMENSION",
+                )
+        return vectors
+
+    # LlamaIndex code that is not async (a notebook) ends here: no limits and no retries, the same checks.
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._now([query], lambda texts: [self._inner.get_query_embedding(texts[0])])[0]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._now(texts, self._inner.get_text_embedding_batch)
+
+    def _now(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> Vectors:
+        try:
+            vectors = embed([text if text.strip() else BLANK for text in texts])
+        except RagError:
+            raise
+        except Exception as error:
+            raise _embedding_error(error) from error
+        return self._checked(vectors, len(texts))
+
+
+def guard_embedding(
+    embedding: BaseEmbedding, settings: Settings, *, observe: ObserveEmbedding | None = None
+) -> GuardedEmbedding:
+    """The embedding with its limits, and with `observe` as its meter."""
+    if not isinstance(embedding, GuardedEmbedding):
+        embedding = GuardedEmbedding(embedding, settings, in_process=settings.embedding.provider == "local")
+    embedding.observe = observe
+    return embedding
 
 
 def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:
@@ -65,12 +208,18 @@ def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:
     return CircuitBreaker("embedding service", failures=0, seconds=1)
 
 
-def guard_embedding(
-    embedding: BaseEmbedding, settings: Settings, *, observe: ObserveEmbedding | None = None
-) -> GuardedEmbedding:
-    """The embedding behind a breaker as the settings say; the local model needs none, but is timed."""
-    failures = 0 if settings.embedding_provider == "local" else settings.breaker_failures
-    breaker = CircuitBreaker(
-        "embedding service", failures=failures, seconds=settings.breaker_seconds, error=EmbeddingError
-    )
-    return GuardedEmbedding(embedding, breaker, observe=observe)
+def _embedding_error(error: Exception) -> EmbeddingError:
+    """What a caller may know of a client package's error."""
+    status = status_of(error)
+    if status in BUSY_STATUSES:
+        wait = retry_after_of(error)
+        return EmbeddingError(
+            "The embedding service is busy.", retry_after=5 if wait is None else max(1, math.ceil(wait))
+        )
+    if status == 404:
+        return EmbeddingError("The embedding model is not available on its server.")
+    if is_connection_error(error):
+        return EmbeddingError("The embedding service cannot be reached.", retry_after=5)
+    if is_timeout(error):
+        return EmbeddingError("The embedding service did not answer in time.")
+    return EmbeddingError("The embedding service failed.")

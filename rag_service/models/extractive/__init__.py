@@ -1,1 +1,1 @@
-"""The answerer without a model: the sentences of the passages that answer best."""
+"""Answers without a language model: quotes from the passages."""

@@ -1,16 +1,26 @@
-"""The answerer without a model: quotes the sentences that answer best, each with its mark.
+"""Answers without a language model: quotes the sentences that answer best, each with its citation mark.
 
-It is a LlamaIndex LLM like any other, so that every path (streaming, citations, records) runs the
-same code with it. What it needs beyond the prompt's text, the passages themselves, comes with the
-last message, which must be a `GroundedMessage`; other LLMs read that as a plain message. See
-`rag_service.models.extractive.sentence_choice` for which sentences those are.
+It is a LlamaIndex LLM like any other, so streaming, citations and records run the same code. The passages come with
+the last message, which must be a `GroundedMessage`; other LLMs read that as a plain message.
+
+Which sentences answer best is learnt: a linear model over what words and vectors tell of each (`WORD_FEATURES`,
+`VECTOR_FEATURES`), one for each language of questions, its weights in weights.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import json
+import math
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -21,29 +31,73 @@ from llama_index.core.base.llms.types import (
     LLMMetadata,
     MessageRole,
 )
-from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.callbacks import llm_chat_callback
 
-from rag_service.errors import ModelOutputError
-from rag_service.models.extractive.grounded_message import Evidence, GroundedMessage
-from rag_service.models.extractive.sentence_choice import Sentence, select_sentences
+from rag_service.domain import Hit
+from rag_service.errors import EmbeddingError, ModelOutputError
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import fold, word_forms
+from rag_service.models.embedding.wrapper import somebody_waits
+from rag_service.models.extractive.sentences import Sentence, read_sentences
+
+log = structlog.get_logger(__name__)
 
 MODEL_NAME = "extractive"
+MAX_SENTENCES = 3
+COMPARED = 16  # sentences compared by vectors: the best by words
+_ENOUGH = 0.5  # further sentences are quoted until the answer is among them with this probability
+_ENOUGH_FOR_ALL = 0.8  # the same for a sentence with words of the question that no quote holds yet
+_WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-service eval sentences`
+
+# All are shares (0..1) but the length.
+WORD_FEATURES = (
+    "share",  # of the question's idf weight that the sentence holds
+    "relative_share",  # its share over the greatest one
+    "share_before",  # of the sentence before it, which often names what "it" is
+    "share_after",
+    "standing",  # score of its passage over that of the best one
+    "relevance",  # of its passage
+    "price",  # whether a price was asked for and it holds one
+    "number",
+    "length",  # logarithm of its number of words
+    "first",  # of its passage
+)
+VECTOR_FEATURES = ("cosine", "relative_cosine")  # to the question; less that of the most similar one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What the extractive LLM answers from."""
+
+    question: str
+    language: str
+    hits: tuple[Hit, ...]  # [C1] first
+    # Index term → idf in the searched corpora, and → the word of the question that it stands for.
+    weights: Mapping[str, float] = field(default_factory=dict)
+    equivalents: Mapping[str, int] = field(default_factory=dict)
+    refusal: str = ""  # the reply when nothing fits
+    warning: str = ""  # stands before an answer
+
+
+class GroundedMessage(ChatMessage):
+    """A chat message that also carries the evidence its text was rendered from."""
+
+    evidence: Any = Field(default=None, exclude=True, repr=False)  # an `Evidence`, which pydantic need not check
 
 
 class ExtractiveLLM(CustomLLM):
     """Answers by quotation; needs no model server."""
 
     _embedding: BaseEmbedding | None = PrivateAttr(default=None)
-    _context_window: int = PrivateAttr(default=32_000)
+    _metadata: LLMMetadata = PrivateAttr()
 
     def __init__(self, embedding: BaseEmbedding | None = None):
-        """
-        Args:
-            embedding: compares sentences with the question; None scores by words alone.
-        """
+        """`embedding` compares sentences with the question; None scores by words alone."""
         super().__init__()
         self._embedding = embedding
+        self._metadata = LLMMetadata(context_window=32_000, num_output=1000, model_name=MODEL_NAME, is_chat_model=True)
 
     @classmethod
     def class_name(cls) -> str:
@@ -51,31 +105,24 @@ class ExtractiveLLM(CustomLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        return LLMMetadata(
-            context_window=self._context_window, num_output=1000, model_name=MODEL_NAME, is_chat_model=True
-        )
+        return self._metadata
 
+    @llm_chat_callback()  # LlamaIndex's events
     async def astream_chat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponseAsyncGen:
-        """Stream the answer sentence by sentence.
-
-        Raises:
-            ModelOutputError: the last message carries no evidence.
-        """
-        evidence = _evidence_of(messages)
-        sentences = await select_sentences(evidence, self._embedding)
+        """Stream the answer sentence by sentence. Raises ModelOutputError if the last message carries no evidence."""
+        pieces = await self._answer(messages)
 
         async def stream() -> AsyncGenerator[ChatResponse]:
             text = ""
-            for delta in compose(sentences, evidence.refusal, warning=evidence.warning):
+            for delta in pieces:
                 text += delta
                 yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text), delta=delta)
 
         return stream()
 
+    @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
-        evidence = _evidence_of(messages)
-        sentences = await select_sentences(evidence, self._embedding)
-        text = "".join(compose(sentences, evidence.refusal, warning=evidence.warning))
+        text = "".join(await self._answer(messages))
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
 
     def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
@@ -84,27 +131,172 @@ class ExtractiveLLM(CustomLLM):
     def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
         raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
 
-
-def _evidence_of(messages: Sequence[ChatMessage]) -> Evidence:
-    last = messages[-1] if messages else None
-    if not isinstance(last, GroundedMessage) or last.evidence is None:
-        raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
-    return last.evidence
+    async def _answer(self, messages: Sequence[ChatMessage]) -> list[str]:
+        last = messages[-1] if messages else None
+        if not isinstance(last, GroundedMessage) or last.evidence is None:
+            raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+        sentences = await select_sentences(last.evidence, self._embedding)
+        return compose(sentences, last.evidence.refusal, warning=last.evidence.warning)
 
 
 def compose(sentences: Sequence[Sentence], refusal: str, *, warning: str = "") -> list[str]:
-    """The answer in pieces as they are streamed; one paragraph a sentence, each with its mark."""
+    """The answer in pieces as they are streamed: one paragraph per sentence, each with its citation mark."""
     if not sentences:
         return [refusal]
     pieces: list[str] = [f"{warning}\n\n"] if warning else []
     previous: Sentence | None = None
     for sentence in sentences:
-        if previous is not None and sentence.unit.header and sentence.table == previous.table:
+        if previous is not None and sentence.header and sentence.header == previous.header:
             pieces.append("\n" + sentence.text)  # one more row below the same header
         else:
-            pieces.append(("\n\n" if previous else "") + sentence.unit.with_header)
+            quote = f"{sentence.header}\n{sentence.text}" if sentence.header else sentence.text
+            pieces.append(f"\n\n{quote}" if previous else quote)
         pieces.append(f" [C{sentence.mark}]")
-        if sentence.unit.short_answer:
-            pieces.append(f" {sentence.unit.short_answer}")
         previous = sentence
     return pieces
+
+
+async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) -> list[Sentence]:
+    """The sentences of the shown passages that answer best, at most `MAX_SENTENCES`, best first; empty without any.
+
+    Further ones are added until it is probable enough that the answer is among them.
+    """
+    candidates, features = rate_by_words(evidence)
+    if not candidates:
+        return []
+    weights = load_weights(evidence.language)
+    scores = features @ weights.words
+    if embedding is not None:
+        kept = np.argsort(-scores, kind="stable")[:COMPARED]
+        candidates = [candidates[number] for number in kept]
+        scores = scores[kept]
+        try:
+            similar = await rate_by_vectors(evidence.question, candidates, embedding)
+            scores = np.hstack([features[kept], similar]) @ weights.vectors
+        except EmbeddingError as error:  # words alone choose well enough
+            log.warning("answer_degraded", without="cosine", exc_info=error)
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    chosen: list[Sentence] = []
+    said, covered = "", 0.0
+    answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
+    for number in np.argsort(-scores, kind="stable"):
+        candidate = candidates[number]
+        if len(chosen) == MAX_SENTENCES or covered >= (_ENOUGH if candidate.holds <= answered else _ENOUGH_FOR_ALL):
+            break
+        covered += shares[number]
+        if candidate.folded not in said:
+            chosen.append(candidate)
+            said += candidate.folded + "\0"
+            answered |= candidate.holds
+    return chosen
+
+
+def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
+    """All sentences of the passages, and what words tell of each: one row of `WORD_FEATURES` a sentence.
+
+    A word of the question that no chunk holds in any form cannot tell sentences apart and is left out.
+    """
+    weights, equivalents = evidence.weights, evidence.equivalents
+    asked: dict[int | str, set[str]] = {}  # word of the question → its forms in the corpora
+    for term in (word_forms(evidence.question) | equivalents.keys()) & weights.keys():
+        asked.setdefault(equivalents.get(term, term), set()).add(term)
+    weight_of = {word: max(map(weights.__getitem__, forms)) for word, forms in asked.items()}
+    total = sum(weight_of.values()) or 1.0
+    wanted = answer_type(evidence.question)
+    standings = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in evidence.hits]
+    best = max(standings, default=0.0) or 1.0
+    sentences: list[Sentence] = []
+    rows: list[list[float]] = []
+    for mark, (hit, standing) in enumerate(zip(evidence.hits, standings, strict=True), start=1):
+        for first, sentence in enumerate(read_sentences(hit.chunk.text, evidence.language, hit.chunk.spans)):
+            holds = frozenset(word for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
+            held = sum(map(weight_of.__getitem__, holds))
+            fits = wanted if wanted and wanted.pattern.search(sentence.folded) else None
+            about_it = [
+                float(fits is not None and fits.is_price),
+                float(fits is not None and not fits.is_price),
+                math.log1p(len(sentence.text.split())),
+                float(first == 0),
+            ]
+            rows.append([held / total, 0.0, 0.0, 0.0, max(0.0, standing) / best, hit.scores.relevance, *about_it])
+            sentences.append(replace(sentence, mark=mark, holds=holds))
+    features = np.array(rows).reshape(-1, len(WORD_FEATURES))
+    # Relative share, and the shares of neighbours, which are known now.
+    features[:, 1] = features[:, 0] / (features[:, 0].max(initial=0.0) or 1.0)
+    for number, (left, right) in enumerate(pairwise(sentences)):
+        if left.mark == right.mark and right.position - left.position == 1 and not (left.is_row or right.is_row):
+            features[number, 3], features[number + 1, 2] = features[number + 1, 0], features[number, 0]
+    return sentences, features
+
+
+async def rate_by_vectors(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> np.ndarray:
+    """What vectors tell of each candidate: one row of `VECTOR_FEATURES` a sentence."""
+    query = np.asarray(await embedding.aget_query_embedding(question))
+    with somebody_waits():
+        vectors = np.asarray(await embedding.aget_text_embedding_batch([candidate.text for candidate in candidates]))
+    norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+    cosines = (vectors @ query) / np.where(norms > 0, norms, 1.0)
+    return np.column_stack([cosines, cosines - cosines.max()])
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The linear model that chooses sentences, for questions in one language."""
+
+    words: np.ndarray  # one weight for each of WORD_FEATURES
+    vectors: np.ndarray  # one for each of WORD_FEATURES, then of VECTOR_FEATURES
+
+
+@cache
+def load_weights(language: str) -> Weights:
+    """The weights for a language; for one that none were learnt for, those learnt from all languages together."""
+    learnt = json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8"))["languages"]
+    entry = learnt.get(language, learnt["*"])
+    words = [entry["words"][name] for name in WORD_FEATURES]
+    vectors = [entry["vectors"][name] for name in (*WORD_FEATURES, *VECTOR_FEATURES)]
+    return Weights(np.array(words), np.array(vectors))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerType:
+    """A type of answer that questions ask for."""
+
+    asked_by: re.Pattern[str]  # in a folded question
+    pattern: re.Pattern[str]  # in a folded sentence that holds such an answer
+    is_price: bool
+
+
+def answer_type(question: str) -> AnswerType | None:
+    """The type of answer that a question asks for; None where it does not say."""
+    folded = fold(question)
+    for found in _answer_types():
+        if found.asked_by.search(folded):
+            return found
+    return None
+
+
+@cache
+def _answer_types() -> tuple[AnswerType, ...]:
+    """The types in the words of all languages: a question may be answered by a document in another language.
+
+    Persons, places, dates and reasons were tried as well: one more of a hundred English questions, and none of others.
+    """
+    every = [load_language(code) for code in language_codes()]
+    units = [data.proof.units for data in every]
+    numbers = {word for data in every for words in data.proof.numbers.values() for word in words}
+    numbers |= {word for data in every for word in data.proof.fractions}
+    numbers |= {word for table in units for unit in ("thousand", "million", "billion") for word in table.get(unit, ())}
+    money = {word for table in units for sign in "€$£" for word in table.get(sign, ())}
+    return (
+        AnswerType(
+            asked_by=re.compile("|".join(data.questions.asks_price for data in every), re.MULTILINE),
+            pattern=re.compile(rf"[€$£]|\b(?:{'|'.join(sorted(money))})\b"),
+            is_price=True,
+        ),
+        AnswerType(
+            asked_by=re.compile("|".join(data.questions.asks_number for data in every)),
+            pattern=re.compile(rf"\d|\b(?:{'|'.join(sorted(numbers))})\b"),
+            is_price=False,
+        ),
+    )

@@ -11,7 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.domain import Hit
 from rag_service.errors import ModelError, ModelOutputError, RerankError
-from rag_service.models.chat.chat import ChatModel
+from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import by_score
 
 log = structlog.get_logger(__name__)
@@ -45,12 +45,12 @@ class LLMReranker:
     async def warm_up(self) -> None:
         return
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, query_terms: Sequence[str]) -> list[Hit]:
+    async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         if not hits:
             return []
         try:
             reply = await self._chat.complete_json(
-                self._messages(query, hits), _schema(len(hits)), max_tokens=64 + TOKENS_PER_RATING * len(hits)
+                self._messages(question, hits), _schema(len(hits)), max_tokens=64 + TOKENS_PER_RATING * len(hits)
             )
             ratings = parse_ratings(reply, len(hits))
         except ModelOutputError as error:
@@ -90,9 +90,7 @@ def _schema(count: int) -> dict[str, Any]:
 def parse_ratings(reply: str, count: int) -> list[float]:
     """Ratings 0..10 of passages 1..count, in their order.
 
-    Raises:
-        ModelOutputError: not JSON, an id missing, unknown or named twice, or a rating out of range.
-            The message holds none of the reply's text.
+    Raises ModelOutputError, without any of the reply's text, unless there is one valid rating for each passage.
     """
     try:
         entries = json.loads(reply)["ratings"]

@@ -1,55 +1,55 @@
-"""Rerankers that are LlamaIndex postprocessors: the local cross-encoder, and Cohere's service.
+"""Rerankers that are LlamaIndex postprocessors: a cross-encoder, or any class that sets scores.
 
-Traps of these packages, each seen in its source:
+What these classes do, and what is done about it:
 
-- they keep two nodes unless told otherwise: `top_n` is set to the number of hits;
-- they change the nodes that they are given, and write the old score into the metadata, which the
-  next call would then read as text: each call gets nodes of its own that hold the passage alone;
-- whether scores are probabilities or logits depends on a model's own configuration: the activation
-  is set to a sigmoid, and scores that are still outside 0..1 go through one;
+- they keep two or three nodes by default: `top_n` is set to the number of passages;
+- they change the nodes that they are given, and write the old score into the metadata, which the next call would
+  read as text: each call gets nodes of its own that hold the passage alone;
+- scores are probabilities or logits, depending on the model's configuration: those outside 0..1 go through a sigmoid;
 - they block: each runs in a thread of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag_service.domain import Hit
 from rag_service.errors import RerankError
+from rag_service.models.local_runtime import ModelThreads, import_torch
+from rag_service.models.plugins import instantiate
 from rag_service.models.reranking.rerankers import by_score
-from rag_service.models.torch_runtime import import_torch
-from rag_service.models.worker import ModelThreads
+
+SECONDS = 60.0  # time limit of one call
 
 
 class PostprocessorReranker:
     """Runs a LlamaIndex postprocessor that rates nodes. It is made at the first use or `warm_up`."""
 
-    def __init__(self, name: str, make: Callable[[], Any]):
+    def __init__(self, name: str, make: Callable[[], BaseNodePostprocessor]):
         self.name = name
         self._make = make  # makes the postprocessor; may import and load for seconds
-        self._postprocessor: Any = None
+        self._postprocessor: BaseNodePostprocessor | None = None
         self._threads = ModelThreads(f"rerank-{name}")
 
     async def warm_up(self) -> None:
-        """Load the model.
-
-        Raises:
-            RerankError: it cannot be loaded.
-        """
+        """Load the model; RerankError if that fails."""
         try:
             await self._threads.run(self._loaded)
         except Exception as error:
             raise RerankError("The reranking model cannot be loaded.") from error
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, query_terms: Sequence[str]) -> list[Hit]:
+    async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         if not hits:
             return []
         try:
-            scores = await self._threads.run(lambda: self._rate(query, hits))
+            async with asyncio.timeout(SECONDS):
+                scores = await self._threads.run(lambda: self._rate(question, hits))
         except Exception as error:
             raise RerankError("The reranker failed.") from error
         return by_score(hits, to_unit_range(scores))
@@ -58,7 +58,7 @@ class PostprocessorReranker:
         """End its thread after the work that is queued."""
         self._threads.stop()
 
-    def _loaded(self) -> Any:
+    def _loaded(self) -> BaseNodePostprocessor:
         if self._postprocessor is None:
             self._postprocessor = self._make()
         return self._postprocessor
@@ -70,9 +70,10 @@ class PostprocessorReranker:
             for i, hit in enumerate(hits)
         ]
         postprocessor = self._loaded()
-        postprocessor.top_n = len(nodes)
+        if "top_n" in type(postprocessor).model_fields:
+            postprocessor = postprocessor.model_copy(update={"top_n": len(nodes)})
         rated = postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(query))
-        scores = {int(node.node.node_id): float(node.score) for node in rated}
+        scores = {int(node.node.node_id): float(node.get_score(raise_error=True)) for node in rated}
         if len(scores) != len(hits) or not all(map(math.isfinite, scores.values())):
             raise ValueError(f"{len(scores)} scores for {len(hits)} hits, or a score that is no number")
         return [scores[i] for i in range(len(hits))]
@@ -85,32 +86,22 @@ def to_unit_range(scores: Sequence[float]) -> list[float]:
     return [1 / (1 + math.exp(-max(-700.0, min(700.0, score)))) for score in scores]
 
 
-def cross_encoder(model: str) -> PostprocessorReranker:
+def cross_encoder(model: str, options: Mapping[str, Any]) -> PostprocessorReranker:
     """A cross-encoder by its Hugging Face name or its folder.
 
     It reads 512 tokens of question and passage together. A name that is not in the local cache is
     downloaded at `warm_up`; a folder never needs the network.
     """
 
-    def make() -> Any:
+    def make() -> BaseNodePostprocessor:
         torch = import_torch()
         from llama_index.postprocessor.sbert_rerank import SentenceTransformerRerank
 
-        return SentenceTransformerRerank(
-            model=model,
-            keep_retrieval_score=True,
-            cross_encoder_kwargs={"activation_fn": torch.nn.Sigmoid()},
-        )
+        defaults = {
+            "model": model,
+            "keep_retrieval_score": True,
+            "cross_encoder_kwargs": {"activation_fn": torch.nn.Sigmoid()},
+        }
+        return instantiate(SentenceTransformerRerank, defaults | dict(options), setting="RAG_RERANK_OPTIONS")
 
     return PostprocessorReranker("sbert", make)
-
-
-def cohere(model: str) -> PostprocessorReranker:
-    """Cohere's rerank service. The key comes from COHERE_API_KEY, as its package reads it."""
-
-    def make() -> Any:
-        from llama_index.postprocessor.cohere_rerank import CohereRerank
-
-        return CohereRerank(model=model)
-
-    return PostprocessorReranker("cohere", make)

@@ -5,7 +5,7 @@
       └──────── it succeeds ───────────┼─────────────────────────────┤
                                        └───────── it fails ──────────┘
 
-While it is open, callers are told at once instead of waiting for a timeout each, and the server is
+While it is open, calls fail at once instead of waiting for a timeout each, and the server is
 spared. After Nygard, "Release It!" (2007), chapter 5.
 """
 
@@ -39,14 +39,7 @@ class CircuitBreaker:
         error: type[ModelError] = ModelError,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """
-        Args:
-            name: of the provider, for logs and people.
-            failures: in a row, after which the circuit opens; 0 never opens it.
-            seconds: that it stays open.
-            error: class of what `check` raises.
-            clock: seconds that only grow.
-        """
+        """Opens for `seconds` after `failures` in a row (0: never); `check` then raises an `error`."""
         self.name = name
         self._limit = failures
         self._seconds = seconds
@@ -63,11 +56,7 @@ class CircuitBreaker:
         return "half_open" if self._clock() >= self._opened_at + self._seconds else "open"
 
     def check(self) -> None:
-        """Let a call pass, or not.
-
-        Raises:
-            ModelError: of the class given; the circuit is open, or its one trial call is under way.
-        """
+        """Raise the given error while the circuit is open or its one trial call is running."""
         state = self.state
         if state == "closed" or (state == "half_open" and not self._trying):
             return
@@ -81,8 +70,7 @@ class CircuitBreaker:
     def guard(self) -> Iterator[None]:
         """Around one call. What says nothing about the server (a caller who left, a refusal) does not count.
 
-        Raises:
-            ModelError: as `check`.
+        Raises like `check`.
         """
         self.check()
         trial = self.state == "half_open"
@@ -94,15 +82,12 @@ class CircuitBreaker:
                 self._note_failure()
             raise
         else:
-            self._note_success()
+            if self._opened_at is not None:
+                log.info("circuit_closed", provider=self.name)
+            self._failures, self._opened_at = 0, None
         finally:
             if trial:
                 self._trying = False
-
-    def _note_success(self) -> None:
-        if self._opened_at is not None:
-            log.info("circuit_closed", provider=self.name)
-        self._failures, self._opened_at = 0, None
 
     def _note_failure(self) -> None:
         self._failures += 1

@@ -1,15 +1,17 @@
 """What every call to a model server shares: slots, retries, and what an error means.
 
-Retries follow requirement E3: three tries, exponential backoff with jitter, a server's own
-`Retry-After` honoured when it is short enough to wait for. Nothing here knows a provider; errors
-are read by what they carry (a `status_code`, an httpx cause), so that any client package fits.
+Three tries with exponential backoff and jitter; a short `Retry-After` is honoured. Nothing here knows a provider:
+errors are read by what they carry (a `status_code`, an httpx cause), so that any client package fits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,8 +28,8 @@ T = TypeVar("T")
 BUSY_STATUSES = frozenset({429, 503})
 SERVER_STATUSES = frozenset({429, 500, 502, 503, 504})
 
-# Longest Retry-After that is waited for; above it the caller is told instead.
-LONGEST_WAIT = 10.0
+# Longest Retry-After that is waited for; above it the call fails.
+MAX_WAIT = 10.0
 
 _background: set[asyncio.Task[Any]] = set()
 
@@ -65,7 +67,7 @@ def _wait_before_retry(error: Exception, statuses: frozenset[int]) -> bool | flo
     wait = retry_after_of(error)
     if wait is None:
         return True
-    return wait if wait <= LONGEST_WAIT else False
+    return wait if wait <= MAX_WAIT else False
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -156,11 +158,9 @@ class Slots:
     def admit(self) -> Iterator[None]:
         """Count as one of those who will want a slot, for the length of the block; needs no slot yet.
 
-        Whoever would only be turned away later is turned away here, before it costs a search: under load
-        the searches of hundreds would keep each other waiting for the database until they fail.
-
-        Raises:
-            ModelBusyError: as many are admitted as there are slots and places in the queue.
+        Whoever would only be turned away later is turned away here, before it costs a search: under load the searches
+        of hundreds would keep each other waiting for the database until they fail. Raises ModelBusyError if as many are
+        admitted as there are slots and places in the queue.
         """
         if self._admitted >= self._limit + self._queue:
             raise self._busy()
@@ -174,19 +174,8 @@ class Slots:
     async def take(self) -> AsyncIterator[None]:
         """Hold a slot for the length of the block.
 
-        Raises:
-            ModelBusyError: the queue is full or patience ran out; `retry_after` is an estimate in
-                whole seconds, from how long slots are held and how many wait.
+        Raises ModelBusyError if the queue is full or patience runs out; `retry_after` is estimated from recent calls.
         """
-        await self._acquire()
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._mean_hold += 0.2 * (time.monotonic() - began - self._mean_hold)
-            self._semaphore.release()
-
-    async def _acquire(self) -> None:
         if self._semaphore.locked() and self._waiting >= self._queue:
             raise self._busy()
         self._waiting += 1
@@ -197,6 +186,12 @@ class Slots:
             raise self._busy() from None
         finally:
             self._waiting -= 1
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._mean_hold += 0.2 * (time.monotonic() - began - self._mean_hold)
+            self._semaphore.release()
 
     def _busy(self) -> ModelBusyError:
         wait = self._mean_hold * (self._waiting + 1) / self._limit
@@ -216,13 +211,13 @@ async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return await asyncio.shield(task)
 
 
-async def isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def isolated(work: Coroutine[Any, Any, T]) -> T:
     """Run work in a task of its own, which is cancelled once when the caller is.
 
     For HTTP calls: a second cancellation, which a web framework sends at every await, would stop
     httpx in the middle of closing the connection and leave it open.
     """
-    task = asyncio.create_task(work())
+    task = asyncio.create_task(work)
     _background.add(task)
     task.add_done_callback(_background.discard)
     try:
@@ -230,3 +225,59 @@ async def isolated(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except asyncio.CancelledError:
         task.cancel()
         raise
+
+
+async def in_own_thread(work: Callable[[], T]) -> T:
+    """Run blocking code that is not ours in a thread of its own.
+
+    A caller who gives up does not wait for it. In the event loop's executor a few calls that hang would take the
+    threads of everybody; this one is a daemon, which does not even keep the process from ending.
+    """
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from here on the caller cannot cancel it
+
+    def run() -> None:
+        try:
+            result = work()
+        except StopIteration:  # cannot be raised in a coroutine
+            future.set_exception(RuntimeError("A blocking call raised StopIteration."))
+        except BaseException as error:  # noqa: BLE001 - raised to the caller
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    context = contextvars.copy_context()  # the spans of LlamaIndex's instrumentation
+    threading.Thread(target=context.run, args=(run,), name="blocking-plugin", daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
+MIN_ECHO = 12  # characters; shorter runs in common are words of any error message
+MAX_TEXT = 500  # characters of a server's message that are kept
+_HIDDEN = "[…]"
+
+
+class ProviderError(Exception):
+    """A client package's error as it goes to the log: its kind, its status, its text without echoes."""
+
+    def __init__(self, error: BaseException, sent: Sequence[str]):
+        super().__init__(f"{type(error).__name__}: {hide_echoes(str(error)[:MAX_TEXT], sent)}")
+        self.status_code = status_of(error)
+        self.__traceback__ = error.__traceback__
+
+
+def hide_echoes(text: str, sent: Sequence[str]) -> str:
+    """The text with every run of `MIN_ECHO` or more characters that stands in what was sent replaced."""
+    whole = "\0".join(sent)
+    kept: list[str] = []
+    start = 0
+    while start < len(text):
+        end = start + MIN_ECHO
+        if end > len(text) or text[start:end] not in whole:
+            kept.append(text[start])
+            start += 1
+            continue
+        while end < len(text) and text[start : end + 1] in whole:
+            end += 1
+        kept.append(_HIDDEN)
+        start = end
+    return "".join(kept)

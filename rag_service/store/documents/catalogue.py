@@ -1,26 +1,26 @@
-"""Documents as their readers see them: listed, opened, taken apart. Expired ones are not there."""
+"""Documents as users see them: listed, opened, with their chunks. Expired ones are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from rag_service.domain import Span
-from rag_service.errors import NotFoundError, PermissionDeniedError
+from rag_service.domain import Span, read_span
+from rag_service.errors import PermissionDeniedError
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.paging import Page, Slice, read_page
-from rag_service.store.search.hits import read_span
+from rag_service.store.rows import Page, Slice, Table, fetch_page
 from rag_service.store.session import Connection
 
 LIVE = "(d.expires_at IS NULL OR d.expires_at > now())"  # of `documents d`
 
 _COLUMNS = """d.id, d.corpus_id, d.name, d.title, d.file_name, d.source, d.tags, d.language, d.media_type,
     d.content_hash, d.chunk_count, d.size_bytes, d.expires_at, d.created_at, d.updated_at, d.fields,
-    d.fingerprint, u.id, u.status, u.code, u.reason, u.done, u.total"""
+    d.fingerprint, u.id AS upload_id, u.code, u.reason, coalesce(u.done, 0) AS done, u.total,
+    coalesce(u.status, CASE d.fingerprint WHEN '' THEN 'pending' ELSE 'indexed' END) AS status"""
 _FROM = """documents d LEFT JOIN LATERAL (
     SELECT * FROM uploads n WHERE n.document_id = d.id ORDER BY n.created_at DESC, n.id LIMIT 1) u ON true"""
 
@@ -46,12 +46,15 @@ class StoredDocument:
     created_at: datetime
     updated_at: datetime
     fields: Mapping[str, str] = field(default_factory=dict)
-    upload_id: UUID | None = None  # None: stored directly, or not the reader's business
+    upload_id: UUID | None = None  # None: stored directly, or not visible to the reader
     status: UploadStatus = UploadStatus.INDEXED
     code: str | None = None
     reason: str | None = None
     done: int = 0
     total: int | None = None
+
+
+_DOCUMENTS = Table(_FROM, StoredDocument, columns=_COLUMNS, missing="There is no such document.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,51 +72,37 @@ class StoredChunk:
 
 async def list_documents(connection: Connection, corpus_id: UUID, part: Slice) -> Page[StoredDocument]:
     """Documents of a corpus, newest first; a corpus that the identity cannot see has none."""
-    return await read_page(
-        connection,
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE d.corpus_id = %(corpus)s AND {LIVE} ORDER BY d.created_at DESC, d.id",  # noqa: S608 - fixed text
-        part,
-        _to_document,
-        {"corpus": corpus_id},
-        counted=f"SELECT d.id FROM documents d WHERE d.corpus_id = %(corpus)s AND {LIVE}",  # noqa: S608 - fixed text
-    )
+    where = f"WHERE d.corpus_id = %(corpus)s AND {LIVE}"
+    counted = f"SELECT d.id FROM documents d {where}"  # noqa: S608 - fixed text
+    rest = f"{where} ORDER BY d.created_at DESC, d.id"
+    return await _DOCUMENTS.page(connection, part, rest, {"corpus": corpus_id}, counted=counted)
 
 
 async def read_document(connection: Connection, document_id: UUID) -> StoredDocument:
-    """A document by id.
-
-    Raises:
-        NotFoundError: there is none, it has expired, or the identity may not see it.
-    """
-    cursor = await connection.execute(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE d.id = %s AND {LIVE}",  # noqa: S608 - fixed text
-        [document_id],
-    )
-    row = await cursor.fetchone()
-    if row is None:
-        raise _not_found()
-    return _to_document(row)
+    """A document by id. Raises NotFoundError if there is none, it has expired, or the identity may not see it."""
+    return await _DOCUMENTS.get(connection, f"WHERE d.id = %s AND {LIVE}", [document_id])
 
 
 async def list_chunks(connection: Connection, document_id: UUID, part: Slice) -> Page[StoredChunk]:
     """Chunks of a document in order; a document that the identity cannot see has none."""
-    return await read_page(
+    page = await fetch_page(
         connection,
-        "SELECT c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type, c.spans"  # noqa: S608 - fixed text
+        dict[str, Any],
+        "SELECT c.node_id AS id, c.chunk_index AS index, c.text, c.char_start AS start, c.char_end AS end,"  # noqa: S608 - fixed text
+        " c.chunk_type AS type, coalesce(c.spans, '[]'::jsonb) AS spans"
         f" FROM data_chunks c JOIN documents d ON d.id = c.document_id"
         f" WHERE c.document_id = %(document)s AND {LIVE} ORDER BY c.chunk_index",
         part,
-        _to_chunk,
         {"document": document_id},
     )
+    chunks = (StoredChunk(**{**row, "spans": tuple(map(read_span, row["spans"]))}) for row in page.items)
+    return Page(items=tuple(chunks), total=page.total)
 
 
 async def remove_document(connection: Connection, document_id: UUID) -> None:
     """Delete a document with everything of it; what waits to be indexed becomes void.
 
-    Raises:
-        NotFoundError: as `read_document`.
-        PermissionDeniedError: its corpus is read-only for the identity.
+    Raises NotFoundError like `read_document`, PermissionDeniedError if its corpus is read-only for the identity.
     """
     await read_document(connection, document_id)
     if not await delete_document(connection, document_id):
@@ -121,11 +110,9 @@ async def remove_document(connection: Connection, document_id: UUID) -> None:
 
 
 async def set_expiry(connection: Connection, document_id: UUID, expires_at: datetime | None) -> None:
-    """Set when a document expires; None keeps it for ever. From that second on no search finds it.
+    """Set when a document expires; None keeps it without limit. After that moment no search finds it.
 
-    Raises:
-        NotFoundError: as `read_document`.
-        PermissionDeniedError: its corpus is read-only for the identity.
+    Raises NotFoundError like `read_document`, PermissionDeniedError if its corpus is read-only for the identity.
     """
     await read_document(connection, document_id)
     cursor = await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, document_id])
@@ -135,37 +122,3 @@ async def set_expiry(connection: Connection, document_id: UUID, expires_at: date
         "UPDATE uploads SET expires_at = %s WHERE document_id = %s AND status NOT IN ('indexed', 'failed')",
         [expires_at, document_id],
     )
-
-
-def _not_found() -> NotFoundError:
-    return NotFoundError("There is no such document.")
-
-
-def _to_document(row: Sequence[Any]) -> StoredDocument:
-    *shared, fields, fingerprint, upload_id, status, code, reason, done, total = row
-    names = (
-        "id", "corpus_id", "name", "title", "file_name", "source", "tags", "language", "media_type", "content_hash",
-        "chunk_count", "size_bytes", "expires_at", "created_at", "updated_at",
-    )  # fmt: skip
-    values = dict(zip(names, shared, strict=True)) | {"tags": tuple(shared[6])}
-    if status is None:  # no upload that the reader may see: judge by what is stored
-        status = UploadStatus.INDEXED if fingerprint else UploadStatus.PENDING
-    return StoredDocument(
-        **values,
-        fingerprint=fingerprint,
-        fields=fields,
-        upload_id=upload_id,
-        status=UploadStatus(status),
-        code=code,
-        reason=reason,
-        done=done or 0,
-        total=total,
-    )
-
-
-def _to_chunk(row: Sequence[Any]) -> StoredChunk:
-    id, index, text, start, end, chunk_type, spans = row
-    return StoredChunk(
-        id=id, index=index, text=text, start=start, end=end, type=chunk_type,
-        spans=tuple(read_span(span) for span in spans or ()),
-    )  # fmt: skip

@@ -1,44 +1,92 @@
 """The vector store: LlamaIndex's PGVectorStore on our schema, under row-level security.
 
-What is kept of the parent is its table, its node serialisation and its place in LlamaIndex
-(`IngestionPipeline(vector_store=...)`, `VectorStoreIndex.from_vector_store(...)`). What is
-replaced, because it was seen to fail (the record is in CONTRIBUTING.md): filters pasted into SQL,
-one INSERT per node, DDL at first use, session-wide settings, and connections without an identity.
+The parent contributes its table, its node serialisation and its place in LlamaIndex. What it does in the database is
+replaced, so that every value is bound and every transaction has an identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 from uuid import UUID
 
+import psycopg
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
-from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQuery, VectorStoreQueryResult
-from llama_index.core.vector_stores.utils import metadata_dict_to_node
+from llama_index.core.vector_stores.types import (
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
 from llama_index.vector_stores.postgres import PGVectorStore
 
 from rag_service.domain import Filters, Identity
-from rag_service.errors import InputError
-from rag_service.store.documents.chunks import CORPUS_ID, delete_chunks, write_chunks
+from rag_service.errors import ConflictError, InputError
+from rag_service.indices import IndexDefinition
+from rag_service.store.corpora import find_default_corpus
+from rag_service.store.documents.chunks import delete_chunks, read_nodes, write_chunks
+from rag_service.store.documents.documents import delete_document
+from rag_service.store.documents.foreign import store_nodes
+from rag_service.store.search.conditions import tree_sql
 from rag_service.store.search.dense import search_dense
-from rag_service.store.session import Connection, Database
+from rag_service.store.search.metadata_filters import read_metadata_filters
+from rag_service.store.session import Connection, Database, HalfVector
 
 TABLE = "chunks"  # PGVectorStore stores it as data_chunks
 SCHEMA = "rag"
 
+NodeWriter = Callable[[Connection, Sequence[BaseNode]], Awaitable[None]]
+_Result = TypeVar("_Result")
+_Parameters = ParamSpec("_Parameters")
+_Method = Callable[_Parameters, Coroutine[Any, Any, _Result]]
+
+# What a caller may search: nothing expired, nothing deactivated. Row-level security does the rest.
+_READABLE = (
+    "data_chunks c JOIN documents d ON d.id = c.document_id JOIN corpora r ON r.id = d.corpus_id"
+    " WHERE r.active AND (d.expires_at IS NULL OR d.expires_at > now())"
+)
+
+
+def _on_database_loop(method: _Method[_Parameters, _Result]) -> _Method[_Parameters, _Result]:
+    """Run a method of the store on the event loop that opened the database, which its connections belong to."""
+
+    @wraps(method)
+    async def run(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        loop = cast("ChunkStore", arguments[0])._database.loop
+        work = method(*arguments, **options)
+        if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+    return run
+
 
 class ChunkStore(PGVectorStore):
-    """PGVectorStore bound to an identity; async only.
+    """PGVectorStore bound to an identity and, where wanted, to a corpus.
 
-    `async_add` writes chunks and lexical index in one transaction and needs the metadata keys in
-    `REQUIRED_KEYS`, which the ingestion pipeline sets.
+    Nodes of any pipeline are stored with their document, lexical index and statistics in one transaction. They are
+    grouped by `ref_doc_id`: a document of this name in the corpus is replaced, else created. LlamaIndex's
+    `VectorStoreIndex` sends 2,048 nodes at a time; a batch whose first node names a stored one as its predecessor is
+    appended to its document.
+
+    The asynchronous methods run on any event loop. The synchronous ones wait for the loop that opened the
+    database, so they must be called from another thread than that loop's.
     """
 
     _database: Database = PrivateAttr()
     _identity: Identity = PrivateAttr()
+    _index: IndexDefinition = PrivateAttr()
+    _fingerprint: str = PrivateAttr()
+    _corpus_id: UUID | None = PrivateAttr(default=None)
+    _writer: NodeWriter | None = PrivateAttr(default=None)
 
-    def __init__(self, database: Database, identity: Identity, *, dimension: int):
+    def __init__(
+        self, database: Database, identity: Identity, *, dimension: int, index: IndexDefinition, fingerprint: str
+    ):
+        """`index` and `fingerprint` (of the ingest settings) are stored with what is written to the default corpus."""
         super().__init__(
             table_name=TABLE,
             schema_name=SCHEMA,
@@ -49,11 +97,19 @@ class ChunkStore(PGVectorStore):
         )
         self._database = database
         self._identity = identity
+        self._index = index
+        self._fingerprint = fingerprint
 
-    def bound_to(self, identity: Identity) -> ChunkStore:
-        """The same store for another identity; cheap enough for every request."""
+    def bound_to(
+        self, identity: Identity, *, corpus_id: UUID | None = None, writer: NodeWriter | None = None
+    ) -> ChunkStore:
+        """The same store for another identity; cheap enough for every request.
+
+        With a corpus, only that one is read and written; without, all readable ones are read and nodes go to the
+        default one. `writer` stores nodes instead, inside the transaction.
+        """
         bound: ChunkStore = self.model_copy()
-        bound._identity = identity
+        bound._identity, bound._corpus_id, bound._writer = identity, corpus_id, writer
         return bound
 
     @classmethod
@@ -65,40 +121,86 @@ class ChunkStore(PGVectorStore):
         """The database; part of LlamaIndex's interface."""
         return self._database
 
+    @_on_database_loop
     async def async_add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
-        """Store embedded nodes with their lexical index in one transaction; returns their ids."""
-        async with self._database.transaction(self._identity) as connection:
-            return await write_chunks(connection, nodes)
+        """Store embedded nodes with their documents in one transaction; returns their ids.
 
+        Raises InputError if an embedding is missing or has another dimension, ConflictError if a node id is taken,
+        PermissionDeniedError if the identity may not write to the corpus.
+        """
+        if wrong := [node for node in nodes if len(node.embedding or ()) != self.embed_dim]:
+            raise InputError(
+                f"Node {wrong[0].node_id} needs an embedding of {self.embed_dim} numbers; it has"
+                f" {len(wrong[0].embedding or ())}."
+            )
+        try:
+            async with self._database.transaction(self._identity) as connection:
+                if self._writer is not None:
+                    await self._writer(connection, nodes)
+                else:
+                    await store_nodes(
+                        connection, self._identity, nodes, self._index, self._fingerprint, corpus_id=self._corpus_id
+                    )
+        except psycopg.errors.UniqueViolation as error:
+            raise ConflictError("A node of this id is stored already.") from error
+        except psycopg.DataError as error:
+            raise InputError("A node holds values that cannot be stored.") from error
+        return [node.node_id for node in nodes]
+
+    @_on_database_loop
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
-        """Delete the chunks of a document by its id."""
+        """Delete a document with everything that belongs to it, by its name in the corpus or its id."""
         async with self._database.transaction(self._identity) as connection:
-            await delete_chunks(connection, UUID(ref_doc_id))
+            corpus_id = self._corpus_id
+            if corpus_id is None:
+                corpus = await find_default_corpus(connection, self._identity)
+                corpus_id = None if corpus is None else corpus.id
+            cursor = await connection.execute(
+                "SELECT id FROM documents WHERE id::text = %(ref)s OR (corpus_id = %(corpus)s AND name = %(ref)s)",
+                {"ref": ref_doc_id.replace("\0", ""), "corpus": corpus_id},
+            )
+            for (document_id,) in await cursor.fetchall():
+                await delete_document(connection, document_id)
 
+    @_on_database_loop
     async def adelete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any
     ) -> None:
-        """Refused: the lexical index is kept per document."""
-        raise InputError("Chunks are deleted with their document; delete the document instead.")
+        """Delete nodes by id, by filter, or those that satisfy both; a document without nodes is deleted, too.
 
-    async def aquery(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
-        """Dense search by cosine over everything the identity may read.
-
-        Hybrid search is the retriever's; this serves LlamaIndex components that talk to a store.
-
-        Raises:
-            InputError: the query holds no embedding, or a filter other than equality.
+        Raises InputError if neither is given.
         """
-        if query.query_embedding is None:
-            raise InputError("The store needs a query embedding; hybrid search is the retriever's.")
+        if node_ids is None and filters is None:
+            raise InputError("Name the nodes to delete, or a filter.")
         async with self._database.transaction(self._identity) as connection:
-            hits = await search_dense(
-                connection,
-                query.query_embedding,
-                filters=_equality_filters(query.filters, query.doc_ids),
-                limit=query.similarity_top_k,
+            where, parameters = self._conditions(node_ids, filters)
+            cursor = await connection.execute(
+                f"SELECT c.document_id, array_agg(c.node_id) FROM {_READABLE} AND {where} GROUP BY c.document_id",  # noqa: S608 - fixed text
+                parameters,
             )
-            rows = await _read_nodes(connection, [chunk_id for chunk_id, _ in hits])
+            for document_id, gone in await cursor.fetchall():
+                await _rewrite_without(connection, document_id, gone)
+
+    @_on_database_loop
+    async def aquery(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
+        """Dense search by cosine over everything that the identity may read.
+
+        A query with filters or document ids compares all chunks that satisfy them, without the vector index: exact, but
+        slow where they leave tens of thousands.
+
+        Raises InputError if the query has no embedding, another mode, or an unsupported filter.
+        """
+        if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT or query.node_ids:
+            raise InputError("The store searches by vector alone; hybrid search is the retriever's.")
+        async with self._database.transaction(self._identity) as connection:
+            if query.filters is None and query.doc_ids is None:
+                scope = Filters(corpus_ids=(self._corpus_id,) if self._corpus_id else ())
+                hits = await search_dense(
+                    connection, query.query_embedding, filters=scope, limit=query.similarity_top_k
+                )
+            else:
+                hits = await self._search_filtered(connection, query)
+            rows = await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": [chunk_id for chunk_id, _ in hits]})
         found = [(rows[chunk_id], cosine) for chunk_id, cosine in hits if chunk_id in rows]
         return VectorStoreQueryResult(
             nodes=[node for node, _ in found],
@@ -106,39 +208,51 @@ class ChunkStore(PGVectorStore):
             ids=[node.node_id for node, _ in found],
         )
 
+    async def _search_filtered(self, connection: Connection, query: VectorStoreQuery) -> list[tuple[int, float]]:
+        where, parameters = self._conditions(None, query.filters)
+        if query.doc_ids is not None:
+            where += " AND (d.name = ANY(%(documents)s) OR d.id::text = ANY(%(documents)s))"
+            parameters["documents"] = query.doc_ids
+        cursor = await connection.execute(
+            f"""WITH found AS MATERIALIZED (SELECT c.id, c.embedding FROM {_READABLE} AND {where})
+                SELECT id, 1 - (embedding <=> %(vector)s::halfvec) FROM found
+                ORDER BY embedding <=> %(vector)s::halfvec, id LIMIT %(limit)s""",  # noqa: S608 - fixed text
+            parameters | {"vector": HalfVector(query.query_embedding or ()), "limit": query.similarity_top_k},
+        )
+        return await cursor.fetchall()
+
+    @_on_database_loop
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Nodes by id, as far as the identity may read them."""
-        if filters is not None or node_ids is None:
-            raise InputError("Nodes are read by id.")
+        """Nodes by id and filter, as far as the identity may read them."""
+        if node_ids is None and filters is None:
+            raise InputError("Name the nodes to read, or a filter.")
         async with self._database.transaction(self._identity) as connection:
-            cursor = await connection.execute(
-                "SELECT text, metadata_ FROM data_chunks WHERE node_id = ANY(%s)", [node_ids]
-            )
-            return [_to_node(text, metadata) for text, metadata in await cursor.fetchall()]
+            where, parameters = self._conditions(node_ids, filters)
+            cursor = await connection.execute(f"SELECT c.id FROM {_READABLE} AND {where}", parameters)  # noqa: S608 - fixed text
+            ids = [row[0] for row in await cursor.fetchall()]
+            return list((await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": ids})).values())
 
     async def close(self) -> None:
-        """Nothing to do: the database belongs to who opened it."""
-
-    async def aclear(self) -> None:
-        self._refuse()
-
-    # The parent's synchronous methods would open connections of their own, without an identity.
+        """Nothing to do: whoever opened the database closes it."""
 
     def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
-        self._refuse()
+        return self._wait(self.async_add(nodes))
 
     def delete(self, ref_doc_id: str, **_: Any) -> None:
-        self._refuse()
+        self._wait(self.adelete(ref_doc_id))
 
-    def delete_nodes(self, node_ids: Any = None, filters: Any = None, **_: Any) -> None:
-        self._refuse()
+    def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
+        self._wait(self.adelete_nodes(node_ids, filters))
 
     def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
-        self._refuse()
+        return self._wait(self.aquery(query))
 
-    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
+    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+        return self._wait(self.aget_nodes(node_ids, filters))
+
+    async def aclear(self) -> None:
         self._refuse()
 
     def clear(self) -> None:
@@ -148,32 +262,41 @@ class ChunkStore(PGVectorStore):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise InputError("This store is asynchronous and scoped to an identity; use its async methods.")
+        raise InputError("This store cannot be set up or cleared through LlamaIndex; delete documents or the corpus.")
+
+    def _wait(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        loop = self._database.loop
+        if loop is None or not loop.is_running() or loop is asyncio._get_running_loop():
+            work.close()
+            raise InputError("Inside the database's own event loop, use the asynchronous methods of the store.")
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    def _conditions(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> tuple[str, dict[str, Any]]:
+        """Conditions on nodes `c` and documents `d`, every value bound."""
+        conditions, parameters = ["true"], dict[str, Any]()
+        if self._corpus_id is not None:
+            conditions.append("d.corpus_id = %(corpus)s")
+            parameters["corpus"] = self._corpus_id
+        if node_ids is not None:
+            conditions.append("c.node_id = ANY(%(nodes)s)")
+            parameters["nodes"] = [node_id.replace("\0", "") for node_id in node_ids]
+        tree = None if filters is None else read_metadata_filters(filters)
+        if tree is not None:
+            conditions.append(tree_sql(tree, parameters, nodes="c"))
+        return " AND ".join(conditions), parameters
 
 
-async def _read_nodes(connection: Connection, chunk_ids: list[int]) -> dict[int, BaseNode]:
-    cursor = await connection.execute("SELECT id, text, metadata_ FROM data_chunks WHERE id = ANY(%s)", [chunk_ids])
-    return {chunk_id: _to_node(text, metadata) for chunk_id, text, metadata in await cursor.fetchall()}
-
-
-def _to_node(text: str, metadata: dict[str, Any]) -> BaseNode:
-    node: BaseNode = metadata_dict_to_node(metadata)
-    node.set_content(text)
-    return node
-
-
-def _equality_filters(filters: MetadataFilters | None, document_ids: list[str] | None) -> Filters:
-    """LlamaIndex filters as ours. Only equality, joined by AND, is understood; the rest is refused."""
-    fields: dict[str, Any] = {}
-    for item in filters.filters if filters is not None else ():
-        if isinstance(item, MetadataFilters) or item.operator.value != "==":
-            raise InputError("Filters on the store are equalities joined by AND.")
-        fields[item.key] = str(item.value)
-    corpus_id = fields.pop(CORPUS_ID, None)
-    return Filters(
-        corpus_ids=(UUID(corpus_id),) if corpus_id else (),
-        document_ids=tuple(UUID(value) for value in document_ids or ()),
-        file_name=fields.pop("file_name", None),
-        source=fields.pop("source", None),
-        fields=fields,
+async def _rewrite_without(connection: Connection, document_id: UUID, gone: Sequence[str]) -> None:
+    """Write a document's other chunks anew: postings are packed per document."""
+    kept = await read_nodes(
+        connection,
+        "document_id = %(document)s AND node_id <> ALL(%(gone)s)",
+        {"document": document_id, "gone": list(gone)},
+        with_vectors=True,
     )
+    if not kept:
+        await delete_document(connection, document_id)
+        return
+    await delete_chunks(connection, document_id)
+    await write_chunks(connection, list(kept.values()))
+    await connection.execute("UPDATE documents SET chunk_count = %s WHERE id = %s", [len(kept), document_id])

@@ -5,18 +5,20 @@ The metadata keys are those of LlamaIndex nodes; PGVectorStore's place in this i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import msgspec
 from llama_index.core.schema import BaseNode, MetadataMode
-from llama_index.core.vector_stores.utils import node_to_metadata_dict
+from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from rag_service.errors import InputError
+from rag_service.language.words import frequencies
+from rag_service.store.corpora import lock_corpora
+from rag_service.store.rows import fetch_value
 from rag_service.store.search.postings import insert_postings, pack
 from rag_service.store.session import Connection
-from rag_service.text.words import frequencies
 
 # Keys of a node's metadata that have a column of their own.
 CORPUS_ID = "corpus_id"
@@ -33,8 +35,7 @@ REQUIRED_KEYS = (CORPUS_ID, DOCUMENT_ID, CHUNK_INDEX, CHAR_START, CHAR_END)
 async def write_chunks(connection: Connection, nodes: Sequence[BaseNode]) -> list[str]:
     """Write nodes and their postings inside the caller's transaction; returns node ids.
 
-    Raises:
-        InputError: a node lacks one of `REQUIRED_KEYS` or its embedding.
+    Raises InputError if a node lacks one of `REQUIRED_KEYS` or its embedding.
     """
     if not nodes:
         return []
@@ -55,19 +56,34 @@ async def write_chunks(connection: Connection, nodes: Sequence[BaseNode]) -> lis
 
 async def delete_chunks(connection: Connection, document_id: UUID) -> None:
     """Delete the chunks and postings of a document inside the caller's transaction."""
-    cursor = await connection.execute("SELECT corpus_id FROM documents WHERE id = %s", [document_id])
-    row = await cursor.fetchone()
-    if row is None:
+    corpus_id = await fetch_value(connection, "SELECT corpus_id FROM documents WHERE id = %s", [document_id])
+    if corpus_id is None:
         return
-    await lock_corpora(connection, {str(row[0])})
+    await lock_corpora(connection, {str(corpus_id)})
     await connection.execute("DELETE FROM postings WHERE document_id = %s", [document_id])
     await connection.execute("DELETE FROM data_chunks WHERE document_id = %s", [document_id])
 
 
-async def lock_corpora(connection: Connection, corpus_ids: Iterable[str]) -> None:
-    """One writer per corpus at a time: the statistics' rows are shared by all its documents."""
-    for corpus_id in sorted(corpus_ids):
-        await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [corpus_id])
+async def read_nodes(
+    connection: Connection, where: str, parameters: dict[str, Any], *, with_vectors: bool = False
+) -> dict[int, BaseNode]:
+    """Nodes by chunk id, in the order of their documents; with vectors also their spans.
+
+    `where` is fixed text with named parameters.
+    """
+    vector = "embedding::vector::real[]" if with_vectors else "NULL"
+    cursor = await connection.execute(
+        f"SELECT id, text, metadata_, spans, {vector} FROM data_chunks WHERE {where} ORDER BY document_id, chunk_index",  # noqa: S608 - fixed text
+        parameters,
+    )
+    nodes = {}
+    for chunk_id, text, metadata, spans, embedding in await cursor.fetchall():
+        node = metadata_dict_to_node(metadata)
+        node.set_content(text)
+        if with_vectors:
+            node.metadata[SPANS], node.embedding = spans, embedding
+        nodes[chunk_id] = node
+    return nodes
 
 
 async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence[BaseNode], lengths: list[int]) -> None:

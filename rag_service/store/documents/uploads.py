@@ -1,26 +1,29 @@
-"""Uploads: what was accepted, and how far it has come."""
+"""Uploads: accepted documents and their progress.
+
+A worker processes an upload under a *claim*, a number that rises with each claimant. Every later write names its claim,
+so a worker that was considered dead and comes back changes nothing.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
 
 from rag_service.domain import Identity
-from rag_service.errors import ConflictError, NotFoundError
+from rag_service.errors import ConflictError, RagError
 from rag_service.store.corpora import require_writable
-from rag_service.store.documents.documents import delete_document
-from rag_service.store.documents.originals import OriginalKey, OriginalStore
+from rag_service.store.documents.documents import DocumentInput, NewDocument, delete_document, write_row
+from rag_service.store.documents.originals import Originals, forget_earlier_originals
+from rag_service.store.rows import Table, fetch_one, fetch_value, find_one
 from rag_service.store.session import Connection
 
 _SUPERSEDED = "A newer version of this file was uploaded."
-COLUMNS = """id, document_id, corpus_id, user_id, content_hash, file_name, title, source, tags, fields, metadata,
-    size_bytes, expires_at, status, code, reason, done, total, attempts, claim, created_at, updated_at"""
-_NAMES = tuple(name.strip() for name in COLUMNS.split(","))
+_MISSING = "There is no such upload."
 
 
 class UploadStatus(StrEnum):
@@ -39,20 +42,13 @@ class UploadStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class NewUpload:
-    """A document as it comes in, names already cleaned."""
+    """A document as it comes in."""
 
+    source: DocumentInput  # its file name cleaned, its expiry decided
     corpus_id: UUID
     name: str  # unique in the corpus; the same name replaces
-    file_name: str
-    data: bytes
-    content_hash: str  # SHA-256 of `data`, hex
+    content_hash: str  # SHA-256 of the bytes, hex
     fingerprint: str  # of the ingest settings in force
-    title: str | None = None  # None: the document's own
-    source: str | None = None
-    tags: tuple[str, ...] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +70,7 @@ class Upload:
     expires_at: datetime | None
     status: UploadStatus
     code: str | None  # of the error that failed or delays it
-    reason: str | None  # the same for people
+    reason: str | None  # the same as a sentence
     done: int  # chunks embedded
     total: int | None  # chunks in all; None until they are cut
     attempts: int
@@ -83,18 +79,23 @@ class Upload:
     updated_at: datetime
 
 
+_UPLOADS = Table("uploads", Upload, missing=_MISSING)
+
+
+class ClaimLostError(RagError):
+    """The upload was deleted, replaced, finished, or taken over by another worker: stop, write nothing."""
+
+    code = "claim_lost"
+
+
 async def accept_upload(
-    connection: Connection, identity: Identity, originals: OriginalStore, new: NewUpload
+    connection: Connection, identity: Identity, originals: Originals, new: NewUpload
 ) -> tuple[Upload, bool]:
     """Store document row, bytes and upload in the caller's transaction; whether there is work to do.
 
-    The same content twice is accepted once: an indexed or waiting one is returned as it stands, with
-    its lifetime renewed. A changed file supersedes what waits under its name; what is indexed under it
-    stays searchable until the new version is stored.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, ConflictError: as `require_writable`.
-        StoreError: the bytes cannot be kept.
+    The same content twice is accepted once: an indexed or waiting one is returned as it stands, with its lifetime
+    renewed. A changed file supersedes what waits under its name; what is indexed under it stays searchable until the
+    new version is stored. Raises like `require_writable`, and StoreError if the bytes cannot be kept.
     """
     await _clear_expired(connection, new)
     await require_writable(connection, new.corpus_id)
@@ -102,7 +103,9 @@ async def accept_upload(
     await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"upload:{new.corpus_id}"])
     found = await _find_same(connection, new)
     if found is not None:
-        await _renew(connection, found, new.expires_at)
+        expiry = new.source.expires_at
+        await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expiry, found.document_id])
+        await connection.execute("UPDATE uploads SET expires_at = %s WHERE id = %s", [expiry, found.id])
         return found, False
     document_id, indexed = await _prepare_document(connection, new)
     await connection.execute(
@@ -110,44 +113,33 @@ async def accept_upload(
         " WHERE document_id = %s AND status NOT IN ('indexed', 'failed')",
         [_SUPERSEDED, document_id],
     )
-    key = OriginalKey(document_id=document_id, content_hash=new.content_hash)
-    await originals.write(connection, key, corpus_id=new.corpus_id, data=new.data)
+    await originals.write(connection, document_id, new.content_hash, corpus_id=new.corpus_id, data=new.source.data)
     return await _insert_upload(connection, identity, new, document_id, indexed=indexed), not indexed
 
 
 async def _clear_expired(connection: Connection, new: NewUpload) -> None:
-    """What has expired under this name, but is not yet purged, must not stand in the way."""
-    cursor = await connection.execute(
-        "SELECT id FROM documents WHERE corpus_id = %s AND name = %s AND expires_at <= now()",
-        [new.corpus_id, new.name],
-    )
-    row = await cursor.fetchone()
-    if row is not None:
-        await delete_document(connection, row[0])
+    """Delete a document of this name that has expired but is not yet purged."""
+    query = "SELECT id FROM documents WHERE corpus_id = %s AND name = %s AND expires_at <= now()"
+    expired = await fetch_value(connection, query, [new.corpus_id, new.name])
+    if expired is not None:
+        await delete_document(connection, expired)
 
 
 async def _find_same(connection: Connection, new: NewUpload) -> Upload | None:
     """The newest upload of a document with the same content: waiting, or indexed by the same settings."""
-    cursor = await connection.execute(
-        f"""SELECT {", ".join("u." + name for name in _NAMES)}
-            FROM documents d CROSS JOIN LATERAL (
-                SELECT * FROM uploads n WHERE n.document_id = d.id ORDER BY n.created_at DESC, n.id LIMIT 1) u
-            WHERE d.corpus_id = %(corpus)s AND (d.name = %(name)s OR d.content_hash = %(hash)s)
-              AND (d.expires_at IS NULL OR d.expires_at > now()) AND u.content_hash = %(hash)s
-              AND (u.status NOT IN ('indexed', 'failed')
-                   OR (u.status = 'indexed' AND d.content_hash = %(hash)s AND d.fingerprint = %(fingerprint)s))
-            ORDER BY d.name <> %(name)s LIMIT 1 FOR KEY SHARE OF d""",  # noqa: S608 - fixed text
-        {
-            "corpus": new.corpus_id, "name": new.name, "hash": new.content_hash, "fingerprint": new.fingerprint,
-        },
-    )  # fmt: skip
-    row = await cursor.fetchone()
-    return None if row is None else to_upload(row)
-
-
-async def _renew(connection: Connection, upload: Upload, expires_at: datetime | None) -> None:
-    await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, upload.document_id])
-    await connection.execute("UPDATE uploads SET expires_at = %s WHERE id = %s", [expires_at, upload.id])
+    return await find_one(
+        connection,
+        Upload,
+        """SELECT u.*
+           FROM documents d CROSS JOIN LATERAL (
+               SELECT * FROM uploads n WHERE n.document_id = d.id ORDER BY n.created_at DESC, n.id LIMIT 1) u
+           WHERE d.corpus_id = %(corpus)s AND (d.name = %(name)s OR d.content_hash = %(hash)s)
+             AND (d.expires_at IS NULL OR d.expires_at > now()) AND u.content_hash = %(hash)s
+             AND (u.status NOT IN ('indexed', 'failed')
+                  OR (u.status = 'indexed' AND d.content_hash = %(hash)s AND d.fingerprint = %(fingerprint)s))
+           ORDER BY d.name <> %(name)s LIMIT 1 FOR KEY SHARE OF d""",
+        {"corpus": new.corpus_id, "name": new.name, "hash": new.content_hash, "fingerprint": new.fingerprint},
+    )
 
 
 async def _prepare_document(connection: Connection, new: NewUpload) -> tuple[UUID, bool]:
@@ -159,83 +151,172 @@ async def _prepare_document(connection: Connection, new: NewUpload) -> tuple[UUI
     row = await cursor.fetchone()
     if row is not None and row[2]:  # indexed: stays as it is until the new version is stored
         return row[0], (row[1], row[2]) == (new.content_hash, new.fingerprint)
-    document_id = uuid4() if row is None else row[0]
-    # An empty fingerprint marks a document that no version of was ever indexed.
-    await connection.execute(
-        """INSERT INTO documents (id, corpus_id, name, title, file_name, source, tags, content_hash, fingerprint,
-                                  fields, metadata, size_bytes, expires_at)
-           VALUES (%(id)s, %(corpus)s, %(name)s, %(title)s, %(file_name)s, %(source)s, %(tags)s, %(hash)s, '',
-                   %(fields)s, %(metadata)s, %(size)s, %(expires_at)s)
-           ON CONFLICT (id) DO UPDATE SET title = excluded.title, file_name = excluded.file_name,
-               source = excluded.source, tags = excluded.tags, content_hash = excluded.content_hash,
-               fields = excluded.fields, metadata = excluded.metadata, size_bytes = excluded.size_bytes,
-               expires_at = excluded.expires_at, updated_at = now()""",
-        {
-            "id": document_id, "corpus": new.corpus_id, "name": new.name, "title": new.title or new.file_name,
-            "file_name": new.file_name, "source": new.source, "tags": list(new.tags), "hash": new.content_hash,
-            "fields": json.dumps(dict(new.fields)), "metadata": json.dumps(dict(new.metadata), default=str),
-            "size": len(new.data), "expires_at": new.expires_at,
-        },
-    )  # fmt: skip
-    return document_id, False
+    source = new.source
+    document = NewDocument(
+        id=uuid4() if row is None else row[0],
+        corpus_id=new.corpus_id,
+        name=new.name,
+        title=source.title or source.file_name,
+        content_hash=new.content_hash,
+        fingerprint="",  # marks a document that no version of was ever indexed
+        text="",
+        file_name=source.file_name,
+        source=source.source,
+        tags=source.tags,
+        fields=source.fields,
+        metadata=source.metadata,
+        size_bytes=len(source.data),
+        expires_at=source.expires_at,
+    )
+    await write_row(connection, document, chunk_count=0)
+    return document.id, False
 
 
 async def _insert_upload(
     connection: Connection, identity: Identity, new: NewUpload, document_id: UUID, *, indexed: bool
 ) -> Upload:
-    cursor = await connection.execute(
+    source = new.source
+    return await fetch_one(
+        connection,
+        Upload,
         f"""INSERT INTO uploads (document_id, corpus_id, user_id, content_hash, file_name, title, source, tags, fields,
                                  metadata, size_bytes, expires_at, status, created_at)
             VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
-            RETURNING {COLUMNS}""",  # noqa: S608 - fixed text
+            RETURNING {_UPLOADS.columns}""",  # noqa: S608 - fixed text
         [
-            document_id, new.corpus_id, identity.user_id, new.content_hash, new.file_name, new.title, new.source,
-            list(new.tags), json.dumps(dict(new.fields)), json.dumps(dict(new.metadata), default=str), len(new.data),
-            new.expires_at, "indexed" if indexed else "pending",
+            document_id, new.corpus_id, identity.user_id, new.content_hash, source.file_name, source.title,
+            source.source, list(source.tags), json.dumps(dict(source.fields)),
+            json.dumps(dict(source.metadata), default=str), len(source.data), source.expires_at,
+            "indexed" if indexed else "pending",
         ],
+        missing=_MISSING,
     )  # fmt: skip
-    return to_upload(await cursor.fetchone())
 
 
 async def read_upload(connection: Connection, upload_id: UUID) -> Upload:
-    """An upload by id.
-
-    Raises:
-        NotFoundError: there is none, or its corpus is not the identity's to write to.
-    """
-    cursor = await connection.execute(f"SELECT {COLUMNS} FROM uploads WHERE id = %s", [upload_id])  # noqa: S608 - fixed text
-    return to_upload(await cursor.fetchone())
+    """An upload by id. Raises NotFoundError if there is none in a corpus that the identity may write to."""
+    return await _UPLOADS.read(connection, upload_id)
 
 
 async def retry_upload(connection: Connection, upload_id: UUID) -> Upload:
     """Put a failed upload back to pending, its attempts forgotten.
 
-    Raises:
-        NotFoundError: as `read_upload`.
-        PermissionDeniedError: as `require_writable`.
-        ConflictError: likewise, or it has not failed, or was superseded.
+    Raises like `read_upload` and `require_writable`, and ConflictError if it has not failed or was superseded.
     """
     upload = await read_upload(connection, upload_id)
     await require_writable(connection, upload.corpus_id)
-    cursor = await connection.execute(
-        f"""UPDATE uploads SET status = 'pending', attempts = 0, code = NULL, reason = NULL, claim = claim + 1,
-                   updated_at = now()
-            WHERE id = %s AND status = 'failed' AND code <> 'superseded' RETURNING {COLUMNS}""",  # noqa: S608 - fixed text
+    retried = await _UPLOADS.change(
+        connection,
+        """status = 'pending', attempts = 0, code = NULL, reason = NULL, claim = claim + 1, updated_at = now()
+           WHERE id = %s AND status = 'failed' AND code <> 'superseded'""",
         [upload_id],
+    )
+    if retried is None:
+        raise ConflictError("Only a failed upload that no newer one replaced can be tried again.")
+    return retried
+
+
+async def reopen_upload(connection: Connection, identity: Identity, document_id: UUID) -> Upload | None:
+    """A pending upload that ingests a stored document again from its original; the caller enqueues its job.
+
+    The newest upload of this version is reused, else one is made. The document stays searchable meanwhile. None if the
+    document is gone or another upload of it is waiting.
+    """
+    cursor = await connection.execute(
+        "SELECT FROM documents WHERE id = %s AND NOT EXISTS (SELECT FROM uploads u WHERE u.document_id = %s"
+        " AND u.status NOT IN ('indexed', 'failed')) FOR NO KEY UPDATE",
+        [document_id, document_id],
+    )
+    if await cursor.fetchone() is None:
+        return None
+    parameters = {"user": identity.user_id, "document": document_id}
+    reopened = await _UPLOADS.change(
+        connection,
+        """status = 'pending', attempts = 0, code = NULL, reason = NULL, done = 0, total = NULL, claim = claim + 1,
+           user_id = %(user)s, updated_at = now(),
+           expires_at = (SELECT d.expires_at FROM documents d WHERE d.id = uploads.document_id)
+           WHERE id = (SELECT n.id FROM uploads n JOIN documents d ON d.id = n.document_id
+                       WHERE n.document_id = %(document)s AND n.content_hash = d.content_hash
+                       ORDER BY n.created_at DESC, n.id LIMIT 1)""",
+        parameters,
+    )
+    return reopened or await find_one(
+        connection,
+        Upload,
+        f"""INSERT INTO uploads (document_id, corpus_id, user_id, content_hash, file_name, title, source, tags,
+                                 fields, metadata, size_bytes, expires_at)
+            SELECT d.id, d.corpus_id, %(user)s, d.content_hash, coalesce(d.file_name, d.name), d.title, d.source,
+                   d.tags, d.fields, d.metadata, d.size_bytes, d.expires_at
+            FROM documents d WHERE d.id = %(document)s
+            RETURNING {_UPLOADS.columns}""",  # noqa: S608 - fixed text
+        parameters,
+    )
+
+
+async def claim_upload(connection: Connection, upload_id: UUID) -> Upload | None:
+    """Take over an upload from whoever holds it; None if there is nothing left to do."""
+    return await _UPLOADS.change(
+        connection,
+        """status = 'parsing', claim = claim + 1, attempts = attempts + 1, code = NULL, reason = NULL, done = 0,
+           total = NULL, updated_at = now() WHERE id = %s AND status NOT IN ('indexed', 'failed')""",
+        [upload_id],
+    )
+
+
+async def hold_claim(connection: Connection, upload: Upload) -> datetime | None:
+    """Make sure that a claim holds until the transaction ends; ClaimLostError if it does not.
+
+    Returns when the document expires, which may have been changed since the claim.
+    """
+    # Locks are taken in one order everywhere: corpus, document, upload.
+    await connection.execute("SELECT FROM documents WHERE id = %s FOR NO KEY UPDATE", [upload.document_id])
+    cursor = await connection.execute(
+        "SELECT expires_at FROM uploads WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')"
+        " FOR NO KEY UPDATE",
+        [upload.id, upload.claim],
     )
     row = await cursor.fetchone()
     if row is None:
-        raise ConflictError("Only a failed upload that no newer one replaced can be tried again.")
-    return to_upload(row)
+        raise ClaimLostError("The upload is no longer this worker's.")
+    expires_at: datetime | None = row[0]
+    return expires_at
 
 
-def to_upload(row: Sequence[Any] | None) -> Upload:
-    """An upload from its `COLUMNS`.
+async def report_progress(
+    connection: Connection, upload: Upload, status: UploadStatus, *, done: int = 0, total: int | None = None
+) -> None:
+    """Write how far a claimed upload has come. Raises ClaimLostError if the claim no longer holds."""
+    await _write(connection, upload, "status = %s, done = %s, total = %s", [status.value, done, total])
 
-    Raises:
-        NotFoundError: there is no row.
+
+async def postpone_upload(connection: Connection, upload: Upload, error: RagError, *, count: bool = True) -> None:
+    """Back to pending with the reason of the delay; an attempt that is not counted was not the document's fault.
+
+    Raises ClaimLostError if the claim no longer holds.
     """
-    if row is None:
-        raise NotFoundError("There is no such upload.")
-    values = dict(zip(_NAMES, row, strict=True))
-    return Upload(**{**values, "status": UploadStatus(values["status"]), "tags": tuple(values["tags"])})
+    changes = "status = 'pending', code = %s, reason = %s, attempts = attempts - %s, claim = claim + 1"
+    await _write(connection, upload, changes, [error.code, error.message, 0 if count else 1])
+
+
+async def fail_upload(connection: Connection, upload: Upload, error: RagError) -> None:
+    """Give an upload up, with a reason for its uploader. Raises ClaimLostError if the claim no longer holds."""
+    await _write(connection, upload, "status = 'failed', code = %s, reason = %s", [error.code, error.message])
+
+
+async def finish_upload(connection: Connection, upload: Upload, *, chunk_count: int) -> None:
+    """Mark an upload as indexed and let go of the originals of earlier versions.
+
+    Raises ClaimLostError if the claim no longer holds.
+    """
+    await _write(connection, upload, "status = 'indexed', done = %s, total = %s", [chunk_count, chunk_count])
+    await forget_earlier_originals(connection, upload.document_id, upload.content_hash)
+
+
+async def _write(connection: Connection, upload: Upload, changes: str, values: list[Any]) -> None:
+    cursor = await connection.execute(
+        f"UPDATE uploads SET {changes}, updated_at = now()"  # noqa: S608 - fixed text
+        " WHERE id = %s AND claim = %s AND status NOT IN ('indexed', 'failed')",
+        [*values, upload.id, upload.claim],
+    )
+    if cursor.rowcount == 0:
+        raise ClaimLostError("The upload is no longer this worker's.")

@@ -1,8 +1,4 @@
-"""Awaiting a server that may stand still, without standing still oneself.
-
-A server that refuses or drops a connection says so; one that is frozen, or behind a network that swallows
-packets, says nothing, and psycopg waits with it even when cancelled.
-"""
+"""Waits for a database server that may hang: psycopg itself waits for a frozen server even when cancelled."""
 
 from __future__ import annotations
 
@@ -22,13 +18,8 @@ _abandoned: set[asyncio.Task[None]] = set()
 async def await_server(work: Coroutine[Any, Any, T], *, limit: float, waited: Callable[[], float] | None = None) -> T:
     """The result of work on a server.
 
-    Args:
-        work: is ended when it is given up, or the caller is cancelled.
-        limit: seconds.
-        waited: seconds that the server lets the work wait by now; None: counted from the start.
-
-    Raises:
-        StoreError: the wait exceeds the limit.
+    `work` is ended if it is given up or the caller is cancelled. `limit` is in seconds; `waited` gives the seconds
+    waited so far, None counts from the start. Raises StoreError if the wait exceeds the limit.
     """
     started = time.monotonic()
     task = asyncio.ensure_future(work)

@@ -1,15 +1,11 @@
-"""Where a database is, for what an identity may find in it: what a search on a replica must have reached.
+"""Position of a database: what a replica must show before a search may run on it.
 
-What somebody has been told is stored must be found by the next search, and what is deleted must not,
-whichever process wrote it and whichever searches. A replica lags, mostly by a millisecond, sometimes by
-minutes. So a search asks the primary for its position first, which takes one small statement.
+What was reported as stored must be found by the next search, and what was deleted must not, whichever process wrote and
+whichever searches. So a search asks the primary for its position first, which takes one small statement.
 
-A position lists the corpora that the identity may read, each with its own row's version (`xmin`, which a
-physical replica shares with its primary) and its count of changes (`corpus_statistics.version`), which
-triggers raise in every transaction that touches its documents or chunks. Permissions are in it, since they
-decide which corpora are listed. The usual measure, the primary's place in the write-ahead log, would cost a
-little less, but any write moves it: while one tenant's bulk load kept a replica minutes behind, it would be
-of no use to the others either. Counts can be compared: a replica that is further serves as well.
+A position lists the corpora that the identity may read, each with its row's version (`xmin`, the same on a physical
+replica) and its count of changes (`corpus_statistics.version`, raised by triggers). The place in the write-ahead log
+would not do: a bulk load of one tenant would make the replica useless to all others.
 """
 
 from __future__ import annotations
@@ -32,9 +28,7 @@ class Position:
 
     async def is_shown_on(self, connection: Connection) -> bool:
         """Whether a connection, under the same identity, shows all that there was at this position."""
-        return self._is_reached_by(await _read_state(connection, self.corpus_ids))
-
-    def _is_reached_by(self, state: State) -> bool:
+        state = await _read_state(connection, self.corpus_ids)
         return state.keys() == self.state.keys() and all(
             state[corpus_id][0] == row and state[corpus_id][1] >= changes
             for corpus_id, (row, changes) in self.state.items()

@@ -1,11 +1,8 @@
 """Search on a read replica: a hot standby that streams from the primary.
 
-Every transaction there must show the position (store/replication/position.py) at which the primary was when the search
-began; it is given some hundredths of a second to get there, and else the search goes to the primary. The
-position is compared on the connection that then searches: behind one address there may be several replicas.
-
-A replica that fails is left alone for a while, and one that is not what it should be until it is. Nothing but
-searches goes there; without the primary there is no position, and thus no search.
+Every transaction there must show the position (`position`) of the primary at the start of the search; after some
+hundredths of a second the search goes to the primary instead. The position is compared on the connection that then
+searches: behind one address there may be several replicas. A replica that fails is not used for a while.
 """
 
 from __future__ import annotations
@@ -26,19 +23,18 @@ from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
 from rag_service.store.replication.hanging import await_server, put_down
 from rag_service.store.replication.position import Position, read_position
-from rag_service.store.search.turns import Turns
-from rag_service.store.session import Connection, Database
+from rag_service.store.session import Connection, Database, Turns
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
 SETTING = "RAG_DATABASE_REPLICA_URL"
-CONNECT_SECONDS = 1.0  # for a connection to a replica, at most: there is another place to search
-PATIENCE = 0.05  # seconds that a search waits for the replica to get where the primary is
+CONNECT_SECONDS = 1.0  # at most, for a connection to a replica
+PATIENCE = 0.05  # seconds that a search waits for the replica to catch up
 _POLL = 0.004  # seconds between two looks
 _IMPATIENT = 1.0  # seconds after a wait in vain during which nobody waits again
-_LAG_PATIENCE = 0.2  # seconds in which a replica that does not lag gets where the primary was
+_LAG_PATIENCE = 0.2  # seconds in which a replica without lag catches up
 _CLOCKS_APART = 2.0  # seconds; expiry is judged by the clock of the server that searches
 
 # Without these the kernel keeps a connection to a machine that vanished for up to two hours.
@@ -69,8 +65,7 @@ class Lag:
 def replica_conninfo(url: str) -> str:
     """The connection string as given, with limits on how long a lost connection goes unnoticed.
 
-    Raises:
-        ConfigurationError: it is none.
+    Raises ConfigurationError if it is not a connection string.
     """
     try:
         given = conninfo_to_dict(url)
@@ -92,14 +87,13 @@ class Replica:
         patience: float = PATIENCE,
         turns: Turns | None = None,
     ):
-        """
+        """`standby` is opened and closed here.
+
         Args:
-            primary: open; asked for positions.
-            standby: of the replica; opened and closed here.
-            pause: seconds that a replica is left alone after a failure, and between two looks at a good one.
-            timeout: seconds after which a transaction on the replica that has not ended is given up.
+            pause: seconds between two checks, and after a failure.
+            timeout: seconds of a transaction.
             patience: seconds that a search waits for the replica to catch up.
-            turns: of searches at the primary, which requests for a position take, too; None: all at once.
+            turns: limits requests to the primary.
         """
         self._primary = primary
         self._standby = standby
@@ -119,7 +113,7 @@ class Replica:
         return self._up
 
     async def open(self) -> None:
-        """Open the pool and begin to watch; the replica is used from its first good look on."""
+        """Open the pool and begin to check; the replica is used once a check succeeds."""
         await self._standby.open()
         self._watcher = asyncio.create_task(self._watch())
 
@@ -132,8 +126,7 @@ class Replica:
     async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:
         """Where the primary is now, for what the identity may read in these corpora (none: in all).
 
-        Raises:
-            StoreError: the primary cannot be reached.
+        Raises StoreError if the primary cannot be reached.
         """
         turn = nullcontext() if self._turns is None else self._turns.take()
         async with turn, self._primary.transaction(identity) as connection:
@@ -144,11 +137,7 @@ class Replica:
         return ReplicaAt(self, self._standby, position)
 
     async def wait_for(self, position: Position, connection: Connection) -> None:
-        """Wait until a connection of the replica shows a position.
-
-        Raises:
-            ReplicaBehindError: it does not, and was given its time.
-        """
+        """Wait until a connection of the replica shows a position; ReplicaBehindError if it does not in time."""
         deadline = time.monotonic() + self._patience
         while not await position.is_shown_on(connection):
             now = time.monotonic()
@@ -160,18 +149,11 @@ class Replica:
             await asyncio.sleep(_POLL)
 
     async def run(self, search: Coroutine[Any, Any, T], view: ReplicaAt) -> T:
-        """Await a search on the replica, but no replica that stands still.
-
-        Raises:
-            StoreError: a transaction took longer than `timeout`.
-        """
+        """Await a search on the replica; StoreError if a transaction takes longer than `timeout`."""
         return await await_server(search, limit=self._timeout, waited=lambda: view.busy_seconds)
 
     def leave_alone(self, error: RagError) -> None:
-        """Have nobody try the replica for a while, after an error of a search on it.
-
-        A search that was in the way of replay, and therefore ended by the replica, is no reason.
-        """
+        """Stop using the replica for a while after an error of a search, unless it only was in the way of replay."""
         if _was_in_the_way(error):
             return
         self._give_up(error)
@@ -180,10 +162,8 @@ class Replica:
     async def check(self) -> None:
         """Make sure that it may serve searches.
 
-        Raises:
-            StoreError: it or the primary cannot be reached, or its schema is not current.
-            ConfigurationError: it is no replica of this primary, its clock is wrong, or row-level security
-                would not hold for the role.
+        Raises StoreError if it or the primary cannot be reached or its schema is not current, ConfigurationError if it
+        is no replica of this primary, its clock is wrong, or row-level security would not hold for the role.
         """
         try:
             await self._standby.check()
@@ -207,11 +187,7 @@ class Replica:
             )
 
     async def report(self) -> Lag | None:
-        """As `lag`, but at once where it is not used.
-
-        Raises:
-            StoreError, ConfigurationError: why it is not used.
-        """
+        """As `lag`, but raises at once if the replica is not used, with the reason."""
         if not self._up:
             raise self._error.with_traceback(None)
         return await await_server(self.lag(), limit=self._timeout)
@@ -219,8 +195,7 @@ class Replica:
     async def lag(self) -> Lag | None:
         """How far it is behind where the primary was a moment ago; None: it got there in no time.
 
-        Raises:
-            StoreError: one of the two cannot be reached.
+        Raises StoreError if one of the two cannot be reached.
         """
         async with self._primary.transaction(None) as connection:
             (place,) = await _read_row(connection, "SELECT pg_current_wal_flush_lsn()::text")
@@ -278,11 +253,7 @@ class ReplicaAt(Database):
 
     @asynccontextmanager
     async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
-        """As `Database.transaction`.
-
-        Raises:
-            ReplicaBehindError: the replica is not there yet.
-        """
+        """As `Database.transaction`; raises ReplicaBehindError if the replica is not there yet."""
         self._busy_since = time.monotonic()
         try:
             async with self._standby.transaction(identity) as connection:
@@ -293,7 +264,7 @@ class ReplicaAt(Database):
 
 
 def _was_in_the_way(error: RagError) -> bool:
-    """Whether a standby ended a transaction for being in the way of replay, which tells nothing against it."""
+    """Whether a standby ended a transaction because it was in the way of replay, which is no fault."""
     return isinstance(error.__cause__, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected)
 
 

@@ -1,1 +1,1 @@
-"""What a search reads: its scope, the lexical leg (BM25 over postings), the dense leg, and the hits."""
+"""What a search reads: its scope, lexical search (BM25 over postings), dense search, and the hits."""

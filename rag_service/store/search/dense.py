@@ -1,4 +1,4 @@
-"""The dense leg: nearest chunks by cosine over half-precision vectors, inside the caller's transaction."""
+"""Dense search: nearest chunks by cosine over half-precision vectors, inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.domain import Filters
-from rag_service.store.parameters import BigIntegers, HalfVector
 from rag_service.store.search.scope import SearchScope, chunk_conditions, resolve_scope
-from rag_service.store.session import SETTINGS, Connection
+from rag_service.store.session import SETTINGS, BigIntegers, Connection, HalfVector
 
-EXACT_SCAN_LIMIT = 20_000  # chunks; up to here an exact scan beats HNSW in time and recall (see `bench retrieval`)
+EXACT_SCAN_LIMIT = (
+    20_000  # chunks; up to here an exact scan beats HNSW in time and recall (`evals.benchmarks retrieval`)
+)
 
 # The graph misses more as it grows: recall at 10 with 200 neighbours in view is 1.00 at 100,000 chunks and 0.90 at
-# a million; there 800 give 0.97, for 3 ms more (`bench growth`).
+# a million; there 800 give 0.97, for 3 ms more (`evals.benchmarks growth`).
 CHUNKS_A_NEIGHBOUR = 1_250
 MOST_NEIGHBOURS = 1_000  # what pgvector allows
 
@@ -57,14 +58,14 @@ async def search_dense(
     """Nearest chunks by cosine: (chunk id, cosine), best first."""
     if scope is None:
         scope = await resolve_scope(connection, filters or Filters())
-    leg = DenseLeg(scope, vector, nearest=limit)
-    await leg.read(connection)
-    found = await leg.cosines(connection)
+    search = DenseSearch(scope, vector, nearest=limit)
+    await search.read(connection)
+    found = await search.cosines(connection)
     order = np.lexsort((found.ids, -found.values))
     return list(zip(found.ids[order].tolist(), found.values[order].tolist(), strict=True))
 
 
-class DenseLeg:
+class DenseSearch:
     """The nearest chunks of one question in one scope.
 
     Up to `EXACT_SCAN_LIMIT` reachable chunks every one is compared; above, HNSW with an iterative scan fills the
@@ -72,12 +73,6 @@ class DenseLeg:
     """
 
     def __init__(self, scope: SearchScope, vector: Sequence[float], *, nearest: int):
-        """
-        Args:
-            scope: where to look.
-            vector: the question's.
-            nearest: how many to find.
-        """
         self._scope = scope
         self._vector = HalfVector(vector)
         self._nearest = nearest
@@ -93,9 +88,7 @@ class DenseLeg:
     async def cosines(self, connection: Connection, besides: npt.NDArray[np.int64] = _NO_IDS) -> Cosines:
         """Cosines of the nearest chunks, and of given ones.
 
-        Args:
-            connection: inside a transaction.
-            besides: ids of chunks in scope that were found otherwise; those that are gone are left out.
+        `besides` are chunks in scope that were found otherwise; deleted ones are left out.
         """
         ids, values = self._read.ids, self._read.values
         if self._compares_all:

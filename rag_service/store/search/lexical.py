@@ -1,4 +1,4 @@
-"""The lexical leg: BM25 over postings and statistics that are exact at every moment.
+"""Lexical search: BM25 over postings and statistics that are exact at every moment.
 
 BM25 follows Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
 (2009). N, df and the average length are those of the corpora in scope, so that no other tenant's text
@@ -18,11 +18,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.store.parameters import BigIntegers
-from rag_service.store.search.postings import ENTRY_BYTES, TermPostings, read_postings, unpack
+from rag_service.store.search.postings import (
+    ENTRY_BYTES,
+    TermPostings,
+    WeightedTerms,
+    read_postings,
+    split_by_rarity,
+    unpack,
+)
 from rag_service.store.search.scope import SearchScope, chunk_conditions
-from rag_service.store.search.term_weights import WeightedTerms, Weights, split_by_rarity
-from rag_service.store.session import Connection
+from rag_service.store.session import BigIntegers, Connection
 
 RESCORED = 300  # candidates scored again with every term
 _TYPED_AT_ONCE = 500  # candidates whose type is looked up together
@@ -34,8 +39,8 @@ class Rated:
 
     ids: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]  # BM25; 0 where a chunk holds none of the words
-    # Share of the question, 0..1, that a chunk holds: BM25 without the length over the most that the question could
-    # give. What a chunk holds is the same however long it is, and the other documents are; only its rank is not.
+    # Share of the question, 0..1, that a chunk holds: BM25 without the length, divided by the maximum for the question.
+    # What a chunk holds is the same however long it is, and the other documents are; only its rank is not.
     coverage: npt.NDArray[np.float64]
 
 
@@ -59,7 +64,7 @@ _NOTHING = _Sums(ids=np.empty(0, dtype=np.int64), scores=np.empty(0), shares=np.
 NONE_FOUND = Rated(ids=_NOTHING.ids, scores=_NOTHING.scores, coverage=_NOTHING.shares)
 
 
-class LexicalLeg:
+class LexicalSearch:
     """BM25 of one question over one scope.
 
     `search` finds the best chunks, once what `read` gives was added; `score` rates chunks that were found
@@ -67,14 +72,7 @@ class LexicalLeg:
     """
 
     def __init__(self, scope: SearchScope, terms: WeightedTerms, *, best: int, k1: float, b: float):
-        """
-        Args:
-            scope: where to look.
-            terms: what to look for.
-            best: how many chunks to find.
-            k1: saturation of term frequency.
-            b: weight of the chunk's length, 0..1.
-        """
+        """Finds the `best` chunks; `k1` is the saturation of term frequency, `b` the weight of the length, 0..1."""
         self._scope = scope
         self._terms = terms
         self._wanted = best
@@ -159,19 +157,20 @@ class LexicalLeg:
 
     def _take_apart(self, read: Sequence[TermPostings]) -> _Sums:
         """All terms in one go, a chunk as often as it holds some of them."""
-        postings = unpack(b"".join([entries for _, entries in read]))
-        counts = np.array([len(entries) // ENTRY_BYTES for _, entries in read], dtype=np.int64)
+        ranking, coverage = self._terms.ranking.weights, self._terms.coverage.weights
+        packed, counts, weights, shares = [], [], [], []
+        for term, entries in read:
+            packed.append(entries)
+            counts.append(len(entries) // ENTRY_BYTES)
+            weights.append(ranking.get(term, 0.0) * (self._k1 + 1))
+            shares.append(coverage.get(term, 0.0) * (self._k1 + 1))
+        postings = unpack(b"".join(packed))
         norm = self._k1 * (1 - self._b + self._b / self._mean_length * postings.lengths)
-        saturated = postings.frequencies / (postings.frequencies + norm)
-        held = postings.frequencies / (postings.frequencies + self._k1)
         return _Sums(
             ids=postings.ids,
-            scores=np.repeat(self._weights_of(read, self._terms.ranking), counts) * saturated,
-            shares=np.repeat(self._weights_of(read, self._terms.coverage), counts) * held,
+            scores=np.repeat(weights, counts) * (postings.frequencies / (postings.frequencies + norm)),
+            shares=np.repeat(shares, counts) * (postings.frequencies / (postings.frequencies + self._k1)),
         )
-
-    def _weights_of(self, read: Sequence[TermPostings], weights: Weights) -> npt.NDArray[np.float64]:
-        return np.array([weights.weights.get(term, 0.0) * (self._k1 + 1) for term, _ in read])
 
     def _sum_up(self, read: Sequence[TermPostings]) -> _Sums:
         """The sums of every chunk in what was read."""

@@ -1,4 +1,4 @@
-"""What a search may look at: corpora and documents, as filters and row-level security leave them.
+"""What a search may look at: corpora and documents, as filters and row-level security leave them; and their chunks.
 
 Filters restrict before anything is ranked, every value is a bound parameter, and expired documents are
 excluded by the queries themselves.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
-from rag_service.domain import Filters
+from rag_service.domain import Chunk, DocumentRef, Filters, read_span
 from rag_service.errors import InputError, NotFoundError
-from rag_service.store.session import Connection
+from rag_service.store.search.conditions import BUILT_IN, conditions_of, tree_sql
+from rag_service.store.session import BigIntegers, Connection
 
 WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
 _LISTED_DOCUMENTS = 2_000  # up to here a filter's documents are passed by id: the planner then knows their number
@@ -57,6 +59,8 @@ def document_conditions(filters: Filters) -> tuple[list[str], dict[str, Any]]:
             f"coalesce(d.fields ->> %(key{number})s, %(wildcard)s) IN (%(value{number})s, %(wildcard)s)",
             **{f"key{number}": key, f"value{number}": value, "wildcard": WILDCARD},
         )
+    if filters.where is not None:
+        conditions.append(tree_sql(filters.where, parameters))
     return conditions, parameters
 
 
@@ -81,11 +85,9 @@ async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope
            WHERE c.active AND {named}""",  # noqa: S608 - fixed text
         parameters,
     )
-    rows = await cursor.fetchall()
-    corpora = [row[0] for row in rows]
-    chunk_count = int(sum(row[2] for row in rows))
-    term_count = int(sum(row[3] for row in rows))
-    expired = [document_id for row in rows for document_id in row[4]]
+    columns = zip(*await cursor.fetchall(), strict=True)
+    corpora, index_names, chunk_counts, term_counts, expired = tuple(columns) or ((),) * 5
+    chunk_count, term_count = int(sum(chunk_counts)), int(sum(term_counts))
     reachable, listed = chunk_count, None
     conditions, values = document_conditions(filters)
     if conditions:
@@ -101,12 +103,12 @@ async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope
         listed = tuple(ids or ()) if documents <= _LISTED_DOCUMENTS else None
     return SearchScope(
         corpus_ids=tuple(corpora),
-        index_names=tuple(sorted({row[1] for row in rows})),
+        index_names=tuple(sorted(set(index_names))),
         chunk_count=chunk_count,
         mean_length=term_count / chunk_count if chunk_count else 0.0,
         reachable=int(reachable),
         document_ids=listed,
-        expired=tuple(expired),
+        expired=tuple(chain.from_iterable(expired)),
         filters=filters,
     )
 
@@ -114,8 +116,7 @@ async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope
 async def check_ids(connection: Connection, scope: SearchScope) -> None:
     """Make sure that what the filters name by id is there to be searched.
 
-    Raises:
-        NotFoundError: a corpus or document does not exist, is deactivated or expired, or is somebody else's.
+    Raises NotFoundError if a corpus or document does not exist, is deactivated or expired, or is another user's.
     """
     filters = scope.filters
     if unknown := set(filters.corpus_ids) - set(scope.corpus_ids):
@@ -130,15 +131,17 @@ async def check_ids(connection: Connection, scope: SearchScope) -> None:
 
 
 def check_fields(filters: Filters, declared: Collection[str]) -> None:
-    """Make sure that what the filters name by field is declared: what no document has would restrict nothing.
+    """Make sure that the fields which the filters name are declared or built in: others would restrict nothing.
 
-    Raises:
-        InputError: a field is not.
+    Raises InputError if one is neither.
     """
-    for name in filters.fields:
-        if name not in declared:
-            known = ", ".join(sorted(declared)) or "none"
-            raise InputError(f"There is no filter field {name!r} here; there are: {known}.", field="fields")
+    where = () if filters.where is None else conditions_of(filters.where)
+    unknown = [(name, "fields") for name in filters.fields if name not in declared]
+    unknown += [(item.field, "filter") for item in where if item.field not in {*declared, *BUILT_IN}]
+    if unknown:
+        name, at = unknown[0]
+        known = ", ".join(sorted(declared)) or "none"
+        raise InputError(f"There is no filter field {name!r} here; there are: {known}.", field=at)
 
 
 def not_searchable(what: Literal["corpus", "document"], ids: Collection[UUID]) -> NotFoundError:
@@ -161,12 +164,8 @@ def chunk_conditions(
 ) -> tuple[str, dict[str, Any]]:
     """Conditions on a table with corpus_id and document_id that keep a search inside its scope.
 
-    Args:
-        scope: what the search may look at.
-        alias: the table's.
-        with_type: whether the filter's chunk types count; the table then has a chunk_type.
-        keep_plan: whether the planner shall not see which corpora these are. Where one is much smaller than the
-            others are on average, it would otherwise make a plan for just this one, at every search.
+    `with_type`: apply the filter's chunk types. `keep_plan`: hide from the planner which corpora these are; for a
+    corpus much smaller than average it would otherwise make a new plan at every search.
     """
     within, parameters = corpora_condition(f"{alias}.corpus_id", scope.corpus_ids)
     if keep_plan and len(scope.corpus_ids) == 1:
@@ -191,3 +190,38 @@ def chunk_conditions(
         conditions.append(f"{alias}.chunk_type = ANY(%(chunk_types)s)")
         parameters["chunk_types"] = list(scope.filters.chunk_types)
     return " AND ".join(conditions), parameters
+
+
+# -- what was found
+
+ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
+
+
+async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
+    """Chunks by id with the documents they belong to, for `to_chunks`; expired ones are left out."""
+    cursor = await connection.execute(
+        """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
+                  c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
+                  d.content_hash, d.updated_at, d.fields
+           FROM data_chunks c JOIN documents d ON d.id = c.document_id
+           WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
+        [BigIntegers(chunk_ids)],
+    )
+    return await cursor.fetchall()
+
+
+def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
+    """Chunks by id."""
+    chunks = {}
+    for row in rows:
+        number, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
+        title, file_name, source, tags, content_hash, updated_at, fields = rest
+        document = DocumentRef(
+            id=document_id, corpus_id=corpus_id, title=title, file_name=file_name, source=source,
+            tags=tuple(tags), content_hash=content_hash, updated_at=updated_at,
+        )  # fmt: skip
+        chunks[number] = Chunk(
+            id=node_id, document=document, index=index, text=text, start=start, end=end,
+            spans=tuple(map(read_span, spans or ())), type=chunk_type, metadata=fields or {},
+        )  # fmt: skip
+    return chunks

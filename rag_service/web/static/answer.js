@@ -6,6 +6,7 @@ import { el, hidden, icon } from "./dom.js";
 import { citationAt, findUnproved } from "./evidence.js";
 import { t } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
+import { legendOf } from "./proof.js";
 import { renderBlock } from "./render.js";
 
 const HALF_MARK = /[[［【][^\]］】\n]{0,40}$/; // "[C1", whose rest is on its way
@@ -38,7 +39,7 @@ export class AnswerView {
       const inside = placed.filter(({ from, to }) => from < block.to && to > block.from);
       const flags = ranges.filter(({ start, end }) => start < block.to && end > block.from);
       flags.forEach(({ kind }) => kinds.add(kind));
-      const shape = [inside.length, flags.map(({ kind, start }) => kind + start), state];
+      const shape = [inside.map(({ status, method }) => [status, method]), flags.map(({ kind, start }) => kind + start), state];
       const signature = `${block.from} ${JSON.stringify(shape)} ${text.slice(block.from, block.to)}`;
       if (this._blocks[i]?.signature === signature) return;
       const seen = new Map(); // how often a mark has come up in its sentence
@@ -56,7 +57,7 @@ export class AnswerView {
     const key = `${number} ${first?.from}`;
     const nth = seen.get(key) ?? 0;
     seen.set(key, nth + 1);
-    const missing = { mark: number, status: state === "writing" ? "checking" : "unchecked", location: null };
+    const missing = { mark: number, status: state === "writing" ? "checking" : "pending", location: null };
     const citation = citationAt(placed, number, at, nth) ?? missing;
     const sentence = first ? text.slice(first.from, first.to) : "";
     const name = this._evidence.nameOf(citation);
@@ -67,12 +68,11 @@ export class AnswerView {
 const wrapAs = (kind) => (isFirst) =>
   el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
 
-/** What the underlines mean; null when there are none. */
-export function makeLegend(kinds) {
-  const present = ["unverified", "misplaced", "unmarked"].filter((kind) => kinds.has(kind));
-  if (!present.length) return null;
-  const entries = present.map((kind) =>
-    el("li", {}, icon("alert"), el("span", { className: `flag flag-${kind}` }, t(`legend_${kind}`))),
-  );
-  return el("ul", { className: "legend" }, ...entries);
+/** What the signs of the citations and the underlines mean; null when there are none. */
+export function makeLegend(kinds, citations) {
+  const entries = legendOf(citations);
+  if (kinds.has("unmarked")) {
+    entries.push(el("p", {}, icon("alert"), el("span", { className: "flag flag-unmarked" }, t("legend_unmarked"))));
+  }
+  return entries.length ? el("ul", { className: "legend" }, ...entries.map((entry) => el("li", {}, entry))) : null;
 }

@@ -3,12 +3,13 @@
 import { el, hidden, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
+import { proofDetail, proofLine, proofOf, proofWords } from "./proof.js";
 import { attachTooltip } from "./tooltip.js";
 
-const SILENT = new Set(["verified", "checking"]); // the words are for screen readers: all is well, or soon known
+const SILENT = new Set(["quote", "checking"]); // the words are for screen readers: all is well, or soon known
 
 /**
- * @param citation as the API sends it; {mark, status: "checking" | "unchecked"} when it has sent none
+ * @param citation as the API sends it; {mark, status: "checking" | "pending"} when it has sent none
  * @param {string | null} name file name of its document
  * @param open called with the badge when it is activated
  */
@@ -24,7 +25,7 @@ export function makeBadge(citation, name, open) {
     place && el("span", { className: "badge-place" }, el("span", { className: "dot" }, " · "), place),
     icon(status, "status-icon"),
     hidden(", "),
-    SILENT.has(status) ? hidden(t(status)) : el("span", { className: "badge-status" }, t(status)),
+    SILENT.has(proofOf(citation)) ? hidden(proofWords(citation)) : el("span", { className: "badge-status" }, proofWords(citation)),
   );
   badge.addEventListener("click", () => open(badge));
   attachTooltip(badge, () => describe(citation, label));
@@ -36,13 +37,10 @@ function describe(citation, label) {
   return [
     el("p", { className: "tooltip-place" }, icon(iconOf(label)), place ? `${label}, ${place}` : label),
     citation.quote ? el("blockquote", {}, shorten(citation.quote)) : null,
-    statusLine(citation.status),
+    proofLine(citation),
+    proofDetail(citation),
   ];
 }
 
-/** Status by colour, shape and words. */
-export function statusLine(status) {
-  return el("p", { className: `status status-${status}` }, icon(status), t(`${status}_long`));
-}
-
-const shorten = (text) => (text.length > 260 ? `${text.slice(0, 259).trimEnd()}…` : text);
+/** At most 260 characters, cut at a word. */
+const shorten = (text) => (text.length > 260 ? `${text.slice(0, 259).replace(/\s+\S*$/, "")}…` : text);

@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { t } from "./i18n.js";
 import { fullPlace } from "./places.js";
+import { proofWords } from "./proof.js";
 
 /** The answer with its marks, then one line for each place that was cited. */
 export function plainText(text, evidence) {
@@ -11,7 +12,7 @@ export function plainText(text, evidence) {
     const name = evidence.nameOf(citation);
     if (!citation.documentId || !name) continue;
     const line = [name, fullPlace(citation.location)].filter(Boolean).join(", ");
-    lines.set(`[C${citation.mark}] ${line} (${t(citation.status)})`, true);
+    lines.set(`[C${citation.mark}] ${line} (${proofWords(citation)})`, true);
   }
   return lines.size ? `${text.trim()}\n\n${t("sources")}:\n${[...lines.keys()].join("\n")}\n` : text;
 }

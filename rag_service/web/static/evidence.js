@@ -12,13 +12,22 @@ export class Evidence {
 
   /** Take in `sources`, one `citation`, or `final`, which replaces everything. */
   take(event, data) {
-    if (event === "citation") this.citations.push(data);
+    if (event === "citation") this._takeCitation(data);
     else {
       this.sources = data.sources;
       this.contextUsed = data.contextUsed;
       this.citations = data.citations ?? this.citations;
       this.flagged = data.flagged ?? null;
     }
+  }
+
+  /** A citation; one of the same mark and sentence is replaced: a judge has decided about it. */
+  _takeCitation(citation) {
+    const isSame = (one) =>
+      one.mark === citation.mark && one.sentenceStart === citation.sentenceStart && one.status === "unchecked";
+    const at = this.citations.findIndex(isSame);
+    if (at < 0) this.citations.push(citation);
+    else this.citations[at] = citation;
   }
 
   /** The passage put before the model as [Cn], with its source; undefined when there was none. */
@@ -59,8 +68,8 @@ export function citationAt(placed, number, at, nth = 0) {
 }
 
 /**
- * Sentences whose proof is wanting, in order: `unverified` (no citation of theirs is), `misplaced` (it stands
- * elsewhere than cited) and `unmarked` (it cites nothing).
+ * Sentences whose proof is wanting, in order: `unverified` (the source does not say it), `misplaced` (another passage
+ * does), `reworded` (other words, which nobody checked) and `unmarked` (it cites nothing).
  *
  * @param flagged what the service found at the end; null while citations are still being checked
  */
@@ -68,10 +77,16 @@ export function findUnproved(placed, flagged) {
   const sentences = flagged ?? groupSentences(placed);
   const unproved = sentences.map(({ start, end }) => {
     const statuses = placed.filter(({ from, to }) => from < end && to > start).map(({ status }) => status);
-    const isMisplaced = statuses.includes("misattributed") && !statuses.includes("not_found");
-    return { start, end, kind: !statuses.length ? "unmarked" : isMisplaced ? "misplaced" : "unverified" };
+    return { start, end, kind: kindOf(new Set(statuses)) };
   });
   return unproved.sort((a, b) => a.start - b.start);
+}
+
+function kindOf(statuses) {
+  if (!statuses.size) return "unmarked";
+  if (statuses.has("contradicted") || statuses.has("not_found")) return "unverified";
+  if (statuses.has("misattributed")) return "misplaced";
+  return statuses.has("unchecked") ? "reworded" : "unverified";
 }
 
 /** Sentences none of whose citations so far is verified. */

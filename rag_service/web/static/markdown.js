@@ -9,7 +9,7 @@ const QUOTE = /^\s{0,3}>\s?/;
 const TABLE_RULE = /^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$/;
 const ROW = /^\s*\|[^|]*\|[^|]*\|/;
 const S = "[ \\t\\u00a0\\u202f]";
-// As in rag_service/text/sentences.py: [C1], [c1], [C 1], [C1, C2], [C1-3], also in full-width brackets.
+// As in rag_service/language/sentences.py: [C1], [c1], [C 1], [C1, C2], [C1-3], also in full-width brackets.
 const MARK =
   `[\\[［【]${S}?[Cc]${S}?[0-9]{1,9}` +
   `(?:${S}{0,2}[,;–-]${S}{0,2}(?:[Cc]${S}?)?[0-9]{1,9}){0,63}${S}?[\\]］】]`;

@@ -4,12 +4,12 @@
 // modal. Either way Escape closes it, and focus goes back to the badge that opened it.
 
 import { readText } from "./api.js";
-import { statusLine } from "./badges.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { offsetMap } from "./evidence.js";
 import { decimal, t } from "./i18n.js";
 import { renderPassage } from "./passage.js";
 import { fullPlace, iconOf } from "./places.js";
+import { proofDetail, proofLine } from "./proof.js";
 
 const BEFORE = 600; // characters shown around the quote
 const AFTER = 1200;
@@ -41,10 +41,11 @@ export class SourcePanel {
     const passage = el("div", { className: "panel-passage" });
     this._dialog.replaceChildren(
       this._head(name ?? t(citation.documentId ? "other_document" : "missing_source", { mark: citation.mark }), citation),
-      statusLine(citation.status),
+      proofLine(citation),
       el(
         "div",
         { className: "panel-body", tabIndex: 0 },
+        proofDetail(citation),
         sentence ? el("h3", {}, t("panel_cited")) : null,
         sentence ? el("p", { className: "cited" }, plain(sentence)) : null,
         passage,
@@ -97,22 +98,18 @@ export class SourcePanel {
 
   async _fillAround(citation, name, evidence, fill) {
     const heading = el("h3", {}, t("panel_quote"), el("span", { className: "muted" }, ` · ${t("panel_support")} ${decimal(citation.support)}`));
-    if (document.documentElement.dataset.hasTexts !== "yes") {
-      fill(heading, excerpt(citation, name, evidence), el("p", { className: "muted" }, t("panel_excerpt")));
-      return;
-    }
     fill(heading, el("p", { className: "muted" }, t("panel_loading")));
     const load = async (from, to) => {
       try {
         const body = await readText(citation.documentId, Math.max(0, from), to);
-        const quote = locate(body, citation);
-        if (!quote) fill(heading, alone(citation.quote), el("p", { className: "muted" }, t("panel_changed")));
+        const shown = locate(body, citation);
+        if (!shown) fill(heading, alone(citation.quote), el("p", { className: "muted" }, t("panel_changed")));
         else {
           const mayGrow = body.end - body.start + STEP <= MOST;
           fill(
             heading,
             mayGrow && body.start > 0 ? more("panel_earlier", () => load(body.start - STEP, body.end)) : null,
-            renderPassage(body.text, quote, name),
+            renderPassage(shown.text, shown.quote, name),
             mayGrow && body.end < body.length ? more("panel_later", () => load(body.start, body.end + STEP)) : null,
           );
         }
@@ -126,11 +123,15 @@ export class SourcePanel {
   }
 }
 
-/** Where the quote stands in the piece, in UTF-16 offsets; null when the text is no longer what was quoted. */
+/** The piece cut at words, and the quote in it, in UTF-16 offsets; null when the text is no longer what was quoted. */
 function locate(body, citation) {
   const offset = offsetMap(body.text);
   const [start, end] = [offset(citation.start - body.start), offset(citation.end - body.start)];
-  return body.text.slice(start, end) === citation.quote ? { start, end } : null;
+  if (body.text.slice(start, end) !== citation.quote) return null;
+  const from = body.start > 0 ? Math.min(start, body.text.search(/\s/) + 1) : 0;
+  const last = body.text.search(/\s+\S*$/);
+  const to = body.end < body.length && last >= end ? last : body.text.length;
+  return { text: body.text.slice(from, to), quote: { start: start - from, end: end - from } };
 }
 
 const more = (key, action) => el("button", { type: "button", className: "quiet", onclick: action }, t(key));
@@ -148,7 +149,7 @@ function excerpt(citation, name, evidence) {
 /** Nothing supports the sentence: what the answer pointed at, so that its reader can judge. */
 function namedOnly(citation, evidence) {
   const named = evidence.passage(citation.mark);
-  if (!named) return citation.status === "unchecked" ? [] : [el("p", {}, t("panel_none"))];
+  if (!named) return citation.status === "pending" ? [] : [el("p", {}, t("panel_none"))];
   return [el("h3", {}, t("panel_named")), el("p", { className: "muted" }, named.source?.place ?? ""), renderPassage(named.snippet, null, null)];
 }
 

@@ -9,6 +9,7 @@ import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
+import { summarize } from "./proof.js";
 import { makeDecision, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
@@ -103,15 +104,14 @@ export class Turn {
   _complete() {
     const { final } = this;
     const kinds = this._paint();
-    const verified = final.citations.filter(({ status }) => status === "verified").length;
     const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {
       this.feedback = given;
       this._onChange();
     });
-    const cited = final.citations.length ? t("complete_citations", { count: final.citations.length, verified }) : "";
+    const cited = final.citations.length ? t("complete_citations", { summary: summarize(final.citations) }) : "";
     this._below.replaceChildren(
       ...[
-        makeLegend(kinds),
+        makeLegend(kinds, final.citations),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
         final.ragUsed === false ? notice("warn", el("p", {}, t(`rag_${final.contextUse}`))) : null,
         final.sources.length ? null : this._nothingFound(),
@@ -131,7 +131,7 @@ export class Turn {
   /** The partial answer stays, with a word on why it ends. */
   _end(message) {
     const kinds = this._paint("ended");
-    const legend = makeLegend(kinds);
+    const legend = makeLegend(kinds, this.evidence.citations);
     const copy = this.text ? el("div", { className: "answer-foot" }, this._copyButton()) : null;
     this._below.replaceChildren(...[legend, message, copy].filter(Boolean));
   }

@@ -3,6 +3,7 @@
 import { el, icon } from "./dom.js";
 import { decimal, duration, t, whole } from "./i18n.js";
 import { iconOf, sourcePlace } from "./places.js";
+import { summarize } from "./proof.js";
 
 /** The disclosure "Why this answer". @param final the body of the `final` event @param question as it was typed */
 export function makeWhy(final, question) {
@@ -54,10 +55,8 @@ function meter(value) {
 /** What the answer is worth, in one line. @param isProved every sentence stands where it says */
 export function makeDecision(final, isProved) {
   const shape = { can_proceed: isProved ? "verified" : "misattributed", uncertain: "misattributed", out_of_scope: "info" };
-  const count = final.citations.length;
-  const verified = final.citations.filter(({ status }) => status === "verified").length;
   const words = final.ragUsed === false ? "decision_without_documents" : `decision_${final.decision}`;
-  const figures = [count ? t("verified_of", { count, verified }) : null, duration(final.latencyMs)].filter(Boolean);
+  const figures = [summarize(final.citations), duration(final.latencyMs)].filter(Boolean);
   return el(
     "p",
     { className: `decision decision-${final.decision}` },

@@ -14,29 +14,28 @@ import httpx
 import pytest
 import uvicorn
 
-from rag_service.api.advisor.routes import advisor_router
-from rag_service.api.advisor.services import AdvisorServices
-from rag_service.api.application import create_litestar
-from rag_service.definitions import load_index
+from rag_service.advisor.advisor import Advisor
+from rag_service.advisor.article import ArticleFinder
+from rag_service.answering.engine import CitedQueryEngine, build_engine
+from rag_service.answering.prompt.templates import load_prompts
+from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
-from rag_service.ingest.parse import parse
-from rag_service.ingest.pipeline import DocumentInput, Ingestor
-from rag_service.models.chat.chat import build_chat
+from rag_service.indices import load_index
+from rag_service.ingest.ingestor import DocumentInput, Ingestor
 from rag_service.models.extractive.extractive import ExtractiveLLM
-from rag_service.models.reranking.heuristic import HeuristicReranker
+from rag_service.models.llm.model import build_chat
+from rag_service.models.reranking.rerankers import HeuristicReranker
 from rag_service.models.servers.resilience import RetryPolicy
-from rag_service.query.advisor.advisor import Advisor
-from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompting.prompt import load_prompts
-from rag_service.query.retrieval.retriever import Retriever
+from rag_service.readers.file_reader import FileReader
+from rag_service.readers.parse import parse
+from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.migrate import LOCAL_ADMIN_ID
 from rag_service.store.session import Database
-from rag_service.text.words import terms
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.doubles.ollama import ollama
-from tests.unit.api.samples import Script
+from tests.unit.api.samples import Script, application_over
 
 __all__ = ["ollama"]
 
@@ -49,7 +48,7 @@ class Opened:
     """An advisor and its client."""
 
     advisor: Advisor
-    engine: AnswerEngine  # for plain answers over the same articles
+    engine: CitedQueryEngine  # for plain answers over the same articles
     client: httpx.AsyncClient
     corpus_id: UUID
 
@@ -75,16 +74,17 @@ async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checko
                 corpus = await create_corpus(
                     connection, ADMIN, name="retirement", kind=CorpusKind.GLOBAL, index_name="retirement"
                 )
-            ingestor = Ingestor(database, fake_embedding, _parse, model="fake", dimension=DIMENSION)
+            ingestor = Ingestor(database, fake_embedding, FileReader(_parse), model="fake", dimension=DIMENSION)
             for name, data in documents:
                 await ingestor.ingest(
                     DocumentInput(data=data, file_name=name), corpus=corpus, index=index, identity=ADMIN
                 )
             indices = {"retirement": index, "general": load_index("general")}
-            retriever = Retriever(database, fake_embedding, indices, default_index="general")
-            reranker = HeuristicReranker(lambda text: terms(text, "en"))
-            advisor = Advisor(database, retriever, chat, reranker, load_prompts(), indices, settings)
-            engine = AnswerEngine(retriever, chat, reranker, load_prompts(), settings, identity=ADMIN)
+            retriever = HybridRetriever(database, fake_embedding, indices, default_index="general")
+            reranker = HeuristicReranker()
+            engine = build_engine(retriever, chat, reranker, load_prompts(), settings)
+            articles = ArticleFinder(database=database, engine=engine, indices=indices, settings=settings)
+            advisor = Advisor(articles=articles, chat=chat, prompts=load_prompts(), settings=settings)
             client = await stack.enter_async_context(_serving(advisor, settings))
             return Opened(advisor, engine, client, corpus.id)
 
@@ -104,7 +104,7 @@ async def _serving(advisor: Advisor, settings: Settings) -> AsyncIterator[httpx.
     advisor_services = AdvisorServices(
         settings=settings, required_data=advisor.required_data, generate_response=advisor.generate_response
     )
-    application = create_litestar(services, more_routes=[advisor_router(advisor_services)])
+    application = application_over(services, more_routes=[advisor_router()], advisor=advisor_services)
     config = uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from rag_service.api.wire.presenters import present_answer
-from rag_service.domain import Answer, AnswerQuery
+from rag_service.api.http.presenters import present_answer
+from rag_service.domain import Answer
+from rag_service.retrieval.query import RagQuery
 from tests.doubles.ollama import OllamaDouble
 from tests.integration.advisor.conftest import ADMIN, OpenAdvisor
 
-QUESTION = AnswerQuery(question="How much can a participant borrow with a general purpose loan?", threshold=0.05)
+QUESTION = "How much can a participant borrow with a general purpose loan?"
 FORBIDDEN = "You may take any amounts you like [C1]."
 
 
 async def ask(open_advisor: OpenAdvisor, ollama: OllamaDouble, said: str, **settings: object) -> Answer:
     ollama.answer = said
     opened = await open_advisor(chat_provider="ollama", model_name="llama3.2", ollama_url=ollama.url, **settings)
-    return await opened.engine.answer(QUESTION, ADMIN)
+    return await opened.engine.answer(RagQuery(QUESTION, identity=ADMIN, threshold=0.05))
 
 
 async def test_what_the_articles_forbid_to_say_is_reported_in_the_reply(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from rag_service.advisor.schema import Inquiry, ResponseRequest
 from rag_service.domain import Decision
-from rag_service.query.advisor.schema import Inquiry, ResponseRequest
 from tests.integration.advisor.conftest import ADMIN, OpenAdvisor
 
 LOAN = {
@@ -55,16 +55,11 @@ async def test_required_data_come_from_the_declared_table(open_advisor: OpenAdvi
 
 async def test_required_data_use_the_three_declared_types_only(open_advisor: OpenAdvisor) -> None:
     opened = await open_advisor()
-    seen: list[tuple[str | None, ...]] = []
-    fit = opened.advisor._fit
-
-    def spy(article: Any, *args: Any, **options: Any) -> Any:
-        seen.append(tuple(hit.chunk.type for hit in article.hits))
-        return fit(article, *args, **options)
-
-    opened.advisor._fit = spy
-    await opened.client.post("/api/v1/required-data", json=LOAN)
-    assert set(seen[0]) == {"required_data", "eligibility", "business_rules"}
+    fields = {"record_keeper": "Northgate", "plan_type": "401k", "topic": "loans"}
+    outcome = await opened.advisor.required_data(Inquiry(text=LOAN["inquiry"], fields=fields), ADMIN)
+    used = [*outcome.shown, *outcome.left_out]
+    assert {hit.chunk.type for hit in outcome.shown} <= {"required_data", "eligibility", "business_rules"}
+    assert outcome.shown[0].chunk.type == "required_data" and len(used) >= 3
 
 
 async def test_a_response_quotes_the_article_with_verified_citations(open_advisor: OpenAdvisor) -> None:

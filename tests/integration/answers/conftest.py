@@ -11,7 +11,7 @@ import pytest
 
 from rag_service import components
 from rag_service.app import LOCAL_ADMIN, Components, open_components
-from rag_service.ingest.pipeline import DocumentInput, Ingested
+from rag_service.ingest.ingestor import DocumentInput, Ingested
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
@@ -25,7 +25,7 @@ def open_service(
     database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> OpenService:
     """Opens the components on the test's database; keywords are settings."""
-    monkeypatch.setattr(components, "build_embedding", lambda _: fake_embedding)
+    monkeypatch.setattr(components, "build_embedding", lambda _, **__: fake_embedding)
 
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncIterator[Components]:

@@ -18,9 +18,9 @@ from llama_index.core.schema import BaseNode, Document, TextNode
 
 from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.errors import ClusterError, DocumentError, EmbeddingError
-from rag_service.ingest import bulk
-from rag_service.ingest.bulk import BulkIngestor, EmbedChunks, ReadDocuments, travelling_settings
-from rag_service.ingest.pipeline import DocumentInput, Ingested, Outcome
+from rag_service.ingest.bulk import bulk
+from rag_service.ingest.bulk.bulk import BulkIngestor, EmbedChunks, ReadDocuments, travelling_settings
+from rag_service.ingest.ingestor import DocumentInput, Ingested, Outcome
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
 from tests.conftest import FakeEmbedding
@@ -32,7 +32,7 @@ Found = list[tuple[str, Ingested | DocumentError]]
 
 @pytest.fixture(autouse=True)
 def _fake_model(monkeypatch: pytest.MonkeyPatch, fake_embedding: FakeEmbedding) -> None:
-    monkeypatch.setattr(bulk, "build_embedding", lambda _: fake_embedding)
+    monkeypatch.setattr(bulk, "build_embedding", lambda *_, **__: fake_embedding)
 
 
 def samples() -> list[DocumentInput]:
@@ -208,4 +208,4 @@ def test_no_password_travels_but_the_one_of_the_embedding_model(provider: str, t
     packed = pickle.dumps(travelling_settings(settings))
     assert b"swordfish" not in packed
     assert (b"sesame" in packed) == travels
-    assert pickle.loads(packed).embedding_batch_size == 7  # noqa: S301 - our own bytes
+    assert pickle.loads(packed).embedding.batch_size == 7  # noqa: S301 - our own bytes

@@ -7,16 +7,15 @@ import hashlib
 import pytest
 
 from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import AnswerQuery
 from rag_service.errors import DocumentError, EmbeddingError
-from rag_service.ingest.pipeline import Outcome
-from rag_service.store.documents.originals import OriginalKey
+from rag_service.ingest.ingestor import Outcome
+from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest
 
 
 async def found(service: Components, question: str) -> list[str]:
-    query = AnswerQuery(question=question, threshold=0.0)
-    _, hits = await service.engine.search(query, LOCAL_ADMIN)
+    query = RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0)
+    hits = await service.engine.search(query)
     return [hit.chunk.text for hit in hits]
 
 
@@ -42,9 +41,11 @@ async def test_the_file_itself_is_kept_in_its_present_version_alone(service: Com
     changed = await ingest("Pallets are stacked five high.", "rules.txt")
     assert await count(service, "originals") == 1
     hash_of_it = hashlib.sha256(b"Pallets are stacked five high.").hexdigest()
-    key = OriginalKey(document_id=changed.document_id, content_hash=hash_of_it)
     async with service.database.transaction(LOCAL_ADMIN) as connection:
-        assert await service.originals.read(connection, key) == b"Pallets are stacked five high."
+        assert (
+            await service.originals.read(connection, changed.document_id, hash_of_it)
+            == b"Pallets are stacked five high."
+        )
 
 
 async def test_a_changed_file_replaces_its_old_chunks(service: Components, ingest: Ingest) -> None:

@@ -14,18 +14,17 @@ import httpx
 import pytest
 import structlog
 
-from rag_service.api.application import create_litestar
+from rag_service.observability.logs import configure_logging
 from rag_service.settings import Settings
-from rag_service.telemetry import configure_logging
 from tests.serving import serving
-from tests.unit.api.samples import Script
+from tests.unit.api.samples import Script, application_over
 
 Serve = Callable[..., httpx.Client]
 
 
 @contextmanager
 def running(script: Script, settings: Settings) -> Iterator[httpx.Client]:
-    application = create_litestar(script.services(settings))
+    application = application_over(script.services(settings))
     with serving(application, grace_seconds=2) as client:
         yield client
 

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from rag_service.answering.events import AnswerComplete, AnswerDelta, SourcesFound
 from rag_service.domain import CitationStatus, Confidence, Decision
 from rag_service.errors import ModelError, StoreError
-from rag_service.query.events import AnswerComplete, AnswerDelta, SourcesFound
 from tests.integration.api.conftest import Serve, read_ndjson, read_sse
 from tests.serving import wait_until
 from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, QUESTION, Pause, Script
@@ -64,6 +64,10 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
             {
                 "mark": 1,
                 "status": "verified",
+                "method": None,
+                "reason": None,
+                "formula": None,
+                "judge": None,
                 "quote": "4200 unités",
                 "documentId": str(DOCUMENT.id),
                 "title": "Production",
@@ -81,8 +85,9 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
                 "mark": 7,
                 "status": CitationStatus.NOT_FOUND.value,
                 **dict.fromkeys(
-                    ("quote", "documentId", "title", "contentHash", "chunkId", "start", "end", "location", "place")
+                    ("method", "reason", "formula", "judge", "quote", "documentId", "title", "contentHash", "chunkId")
                 ),
+                **dict.fromkeys(("start", "end", "location", "place")),
                 "support": 0.0,
                 "sentenceStart": 0,
                 "sentenceEnd": 27,

@@ -57,6 +57,28 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "field value is a number": ({"query": "a", "fields": {"a": 1}}, "fields", "must be text"),
     "field with NUL": ({"query": "a", "fields": {"a\0": "1"}}, "fields", "NUL"),
+    "filter is text": ({"query": "a", "filter": "x"}, "filter", "must be an object"),
+    "filter without a field": ({"query": "a", "filter": {"value": 1}}, "filter.field", "the name of a field"),
+    "filter of two groups": ({"query": "a", "filter": {"and": [], "or": []}}, "filter.and", "not part of a condition"),
+    "filter of an unknown operator": (
+        {"query": "a", "filter": {"or": [{"field": "year", "operator": "~", "value": 1}]}},
+        "filter.or[0].operator", "must be one of ==, !=",
+    ),
+    "filter with a range of words": (
+        {"query": "a", "filter": {"not": [{"field": "year", "operator": ">", "value": "soon"}]}},
+        "filter.not[0].value", "must be a number or an ISO date",
+    ),
+    "filter with NUL": ({"query": "a", "filter": {"field": "year", "value": "\0"}}, "filter.value", "be stored"),
+    "filter with an object": (
+        {"query": "a", "filter": {"field": "year", "value": {}}}, "filter.value", "must be a text",
+    ),
+    "filter too deep": (
+        {"query": "a", "filter": {"and": [{"and": [{"and": [{"and": [{"and": [{"and": []}]}]}]}]}]}},
+        "filter.and[0].and[0].and[0].and[0].and[0]", "at most 5 deep",
+    ),
+    "filter of too many conditions": (
+        {"query": "a", "filter": {"or": [{"field": "year", "value": 1}] * 51}}, "filter", "at most 50 conditions",
+    ),
     "too many fields": ({"query": "a", "fields": {str(i): "" for i in range(51)}}, "fields", "at most 50 items"),
     "unknown field": ({"query": "a", "unknown": 1}, "unknown", "is not a field of this request"),
     "misspelt field": ({"query": "a", "topk": 1}, "topk", "did you mean topK?"),

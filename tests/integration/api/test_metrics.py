@@ -11,16 +11,14 @@ import httpx
 import pytest
 import uvicorn
 
-from rag_service.api.application import create_litestar
-from rag_service.api.metrics import metrics_route
-from rag_service.api.wire.metering import meter_application, metered_answer
+from rag_service.api.metrics import metered_answer, metrics_route
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelError, StoreError
-from rag_service.metrics import Metrics
+from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 from tests.integration.api.test_bad_input import ANSWER_URL, QUERY_URL, STREAM_URL, assert_problem
 from tests.serving import wait_until
-from tests.unit.api.samples import ADMIN, EVENTS, QUESTION, Script
+from tests.unit.api.samples import ADMIN, EVENTS, QUESTION, Script, application_over
 from tests.unit.test_metrics import values
 
 Start = Callable[..., tuple[httpx.Client, Metrics]]
@@ -31,10 +29,9 @@ def running(script: Script, settings: Settings) -> Iterator[tuple[httpx.Client, 
     metrics = Metrics()
     services = script.services(settings)
     object.__setattr__(
-        services, "answer", lambda query, identity: metered_answer(script.answer(query, identity), metrics)
+        services, "answer", lambda query, channel: metered_answer(script.answer(query), metrics, channel=channel)
     )
-    application = create_litestar(services, more_routes=[metrics_route(metrics)])
-    meter_application(application, metrics)
+    application = application_over(services, more_routes=[metrics_route(metrics)], metrics=metrics)
     server = uvicorn.Server(
         uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=2)
     )
@@ -136,7 +133,7 @@ def test_an_answer_is_counted_with_its_parts(start: Start) -> None:
     assert found["rag_answers_total{decision=can_proceed,rag_used=true}"] == 2
     assert found["rag_first_token_seconds_count"] == 2
     assert found["rag_citations_total{status=verified}"] == 2
-    assert found["rag_questions_total{door=answer,relevant=true}"] == 2
+    assert found["rag_questions_total{channel=answer,relevant=true}"] == 2
     assert "Lyon" not in client.get("/metrics").text
 
 

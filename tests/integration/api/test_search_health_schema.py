@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rag_service.domain import Condition, ConditionGroup, Operator
 from rag_service.errors import StoreError
 from tests.integration.api.conftest import Serve
 from tests.unit.api.samples import DOCUMENT, QUESTION, Script, probe
@@ -54,6 +55,22 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
             }
         ],
     }
+
+
+def test_a_filter_reaches_the_search_as_a_tree(serve: Serve) -> None:
+    script = Script()
+    after = {"field": "updatedAt", "operator": ">=", "value": "2024-05-31"}
+    drafts = {"not": [{"field": "tags", "operator": "any", "value": ["draft", "old"]}]}
+    serve(script).post("/api/v1/query", json={"query": QUESTION, "filter": {"and": [after, drafts]}})
+    assert script.queries[-1].filters.where == ConditionGroup(
+        combine="and",
+        parts=(
+            Condition(field="updatedAt", operator=Operator.GREATER_OR_EQUAL, value="2024-05-31"),
+            ConditionGroup(
+                combine="not", parts=(Condition(field="tags", operator=Operator.ANY, value=("draft", "old")),)
+            ),
+        ),
+    )
 
 
 def test_search_that_finds_nothing_is_empty(serve: Serve) -> None:
@@ -113,7 +130,7 @@ def test_openapi_describes_bodies_and_problems(serve: Serve) -> None:
     properties = answer["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert set(properties) == {
         "query", "topK", "similarityThreshold", "source", "tags", "fileName", "documentIds", "corpusIds", "fields",
-        "stream",
+        "filter", "stream",
     }  # fmt: skip
     assert set(answer["responses"]) == {"200", "400", "401", "404", "413", "415", "500", "503"}
     assert set(answer["responses"]["400"]["content"]) == {"application/problem+json"}

@@ -13,12 +13,12 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from rag_service.components import LOCAL_ADMIN, Components, open_components
 from rag_service.domain import CorpusKind, Identity, Role
-from rag_service.ingest.pipeline import DocumentInput
-from rag_service.settings import Settings
+from rag_service.ingest.ingestor import DocumentInput
+from rag_service.settings import load_settings
+from rag_service.store.accounts.keys import ALL_SCOPES, create_key
+from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import create_corpus
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.people.keys import ALL_SCOPES, create_key
-from rag_service.store.people.users import create_user
 from tests.doubles.ollama import OllamaDouble, ollama
 
 __all__ = ["ollama"]
@@ -65,7 +65,7 @@ async def test_each_key_finds_its_owners_documents_only(
     }
     for name, value in {**embedding, "RAG_DATABASE_URL": database_server.service_conninfo}.items():
         monkeypatch.setenv(name, value)
-    async with open_components(Settings()) as components:
+    async with open_components(load_settings()) as components:
         keys = {name: await settle(components, name, secret) for name, secret in (("ana", "4711"), ("ben", "0815"))}
     found = {
         name: await search(environment(database_server, tmp_path, RAG_AUTH="required", MCP_API_KEY=key, **embedding))

@@ -16,14 +16,24 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from rag_service.api.application import create_litestar
 from rag_service.api.mcp import server as mcp_module
-from rag_service.api.mcp.server import mcp_mount
+from rag_service.api.mcp.server import mcp_route
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.settings import Settings
 from tests.integration.interfaces.people import OTHER, only_for_admin
 from tests.serving import served
-from tests.unit.api.samples import ADMIN, ANSWER, CITATION, DOCUMENT, EVENTS, HIT, QUESTION, Pause, Script
+from tests.unit.api.samples import (
+    ADMIN,
+    ANSWER,
+    CITATION,
+    DOCUMENT,
+    EVENTS,
+    HIT,
+    QUESTION,
+    Pause,
+    Script,
+    application_over,
+)
 
 ROOT = Path(__file__).parents[3]
 PLACE = "production.xlsx, sheet Stocks, cell C12"
@@ -39,10 +49,7 @@ def serve() -> Iterator[Callable[[Script], str]]:
 
         def start(script: Script) -> str:
             services = only_for_admin(script.services(Settings()))
-            mount = mcp_mount(services)
-            return stack.enter_context(
-                served(create_litestar(services, more_routes=[mount.route], lifespan=[mount.lifespan]))
-            )
+            return stack.enter_context(served(application_over(services, more_routes=[mcp_route()])))
 
         yield start
 
@@ -219,4 +226,4 @@ async def test_a_slow_answer_arrives_whole(serve: Callable[[Script], str]) -> No
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_module, "mcp_installed", lambda: False)
     with pytest.raises(ConfigurationError, match=r"pip install 'rag-service\[mcp\]'"):
-        mcp_mount(Script().services(Settings()))
+        mcp_route()

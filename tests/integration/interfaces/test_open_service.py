@@ -16,15 +16,14 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 
 from rag_service import components, open_service
-from rag_service.api.application import create_litestar
+from rag_service.client import Service
+from rag_service.client.remote import ServiceUnreachableError
 from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError, NotFoundError
-from rag_service.notebook import Service
-from rag_service.notebook.backend import ServiceUnreachableError
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 from tests.serving import served
-from tests.unit.api.samples import ANSWER, DOCUMENT, HIT, QUESTION, Script
+from tests.unit.api.samples import ANSWER, DOCUMENT, HIT, QUESTION, Script, application_over
 
 LOANS = "# Loans\n\nThe maximum loan is 50,000 dollars.\n\n## Fees\n\nThe origination fee is 75 dollars."
 KEY = "rag_very-secret-key"
@@ -34,7 +33,7 @@ KEY = "rag_very-secret-key"
 def embedded(
     database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Service]:
-    monkeypatch.setattr(components, "build_embedding", lambda _: fake_embedding)
+    monkeypatch.setattr(components, "build_embedding", lambda _, **__: fake_embedding)
     with open_service(database_url=database_server.service_conninfo, similarity_threshold=0.3) as service:
         yield service
 
@@ -146,13 +145,22 @@ def connect() -> Iterator[Callable[..., Service]]:
     with ExitStack() as stack:
 
         def start(script: Script) -> Service:
-            corpus = {"id": str(UUID(int=1)), "name": "hr", "kind": "global", "index": "general", "active": True}
+            corpus = {
+                "id": str(UUID(int=1)),
+                "name": "hr",
+                "kind": "global",
+                "index": "general",
+                "active": True,
+                "ttlSeconds": None,
+                "createdAt": "2026-01-01T00:00:00Z",
+                "updatedAt": "2026-01-01T00:00:00Z",
+            }
 
             @get("/api/v1/corpora")
             async def corpora(limit: int, offset: int) -> dict[str, Any]:
-                return {"items": [corpus | {"createdAt": "…"}][offset : offset + limit], "total": 1}
+                return {"items": [corpus][offset : offset + limit], "total": 1}
 
-            application = create_litestar(script.services(Settings()), more_routes=[corpora])
+            application = application_over(script.services(Settings()), more_routes=[corpora])
             return stack.enter_context(open_service(url=stack.enter_context(served(application)), api_key=KEY))
 
         yield start

@@ -13,15 +13,14 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from rag_service.api.application import create_litestar
+from rag_service.answering.events import AnswerDelta, AnswerEvent
 from rag_service.api.openai.fields import Conversation
 from rag_service.api.openai.routes import KnowledgeModel, openai_routes
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
-from rag_service.query.events import AnswerDelta, AnswerEvent
 from rag_service.settings import Settings
 from tests.serving import served
-from tests.unit.api.samples import ANSWER, CITATION, DOCUMENT, EVENTS, QUESTION, Pause, Script
+from tests.unit.api.samples import ANSWER, CITATION, DOCUMENT, EVENTS, QUESTION, Pause, Script, application_over
 
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 PLACE = "production.xlsx, sheet Stocks, cell C12"
@@ -49,7 +48,7 @@ class Serve:
     def __call__(self, script: Script | None = None, list_models: Any = None, **settings: Any) -> Served:
         script = script or Script()
         services = script.services(Settings(**settings))
-        application = create_litestar(services, more_routes=openai_routes(services, list_models=list_models))
+        application = application_over(services, more_routes=openai_routes(list_models=list_models))
         opened = Served(script, self._stack.enter_context(served(application)))
         self._stack.callback(opened.client.close)
         return opened
@@ -196,7 +195,7 @@ def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
     async def authenticate(headers: Mapping[str, str]) -> Identity:
         return OTHER if headers["authorization"] == "Bearer other" else Identity(user_id=UUID(int=1))
 
-    async def list_models(identity: Identity) -> Sequence[KnowledgeModel]:
+    async def list_models(_: Any, identity: Identity) -> Sequence[KnowledgeModel]:
         return [KnowledgeModel(id="hr/benefits", answer=answer, created=5)] if identity == OTHER else []
 
     script.authenticate = authenticate  # type: ignore[method-assign]  # a scripted one

@@ -10,7 +10,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import MockLLM
 
-from rag_service.models.chat.chat import ChatModel, build_chat
+from rag_service.models.llm.model import ChatModel, build_chat
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
 from tests.doubles.ollama import OllamaDouble, ollama

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rag_service.errors import ModelBusyError, ModelError, ModelOutputError
-from rag_service.models.chat.chat import ChatDelta, ChatModel
+from rag_service.models.llm.model import ChatDelta, ChatModel
 from tests.doubles.ollama import (
     CHAT,
     Break,

@@ -41,7 +41,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def reranker(model_folder: Path) -> AsyncIterator[PostprocessorReranker]:
-    built = cross_encoder(str(model_folder))
+    built = cross_encoder(str(model_folder), {})
     yield built
     await built.aclose()
 
@@ -52,8 +52,8 @@ async def test_all_hits_come_back_rated_and_sorted_and_a_second_call_agrees(
     strategy: Reranker = reranker
     await strategy.warm_up()
     hits = [make_hit(text) for text in ("the contract ends in may.", "the supplier delivers parts.", "may", "?")]
-    first = await strategy.rerank("when does the contract end?", hits, query_terms=[])
-    second = await strategy.rerank("when does the contract end?", hits, query_terms=[])
+    first = await strategy.rerank("when does the contract end?", hits, language="en")
+    second = await strategy.rerank("when does the contract end?", hits, language="en")
     scores = [hit.scores.rerank for hit in first]
     assert len(first) == len(hits)
     assert len(set(scores)) > 1
@@ -64,5 +64,5 @@ async def test_all_hits_come_back_rated_and_sorted_and_a_second_call_agrees(
 
 
 async def test_no_hits_load_no_model(reranker: PostprocessorReranker) -> None:
-    assert await reranker.rerank("?", [], query_terms=[]) == []
+    assert await reranker.rerank("?", [], language="en") == []
     assert reranker._postprocessor is None

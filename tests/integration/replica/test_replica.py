@@ -15,20 +15,19 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import SecretStr
 
-from rag_service.checks.live import check_live
-from rag_service.checks.stores import check_replica
-from rag_service.definitions import load_index
+from rag_service.cli.checks import check_live, check_replica
 from rag_service.domain import Filters, Identity
 from rag_service.errors import ConfigurationError, StoreError, UnsafeRoleError
-from rag_service.query.retrieval.replicated import ReplicatedRetriever
-from rag_service.query.retrieval.retriever import Retriever
+from rag_service.indices import load_index
+from rag_service.retrieval.hybrid import HybridRetriever
+from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
 from rag_service.store.documents.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
 from rag_service.store.replication.replica import Replica, ReplicaBehindError, replica_conninfo
-from rag_service.store.search.turns import Turns
-from rag_service.store.session import Database
+from rag_service.store.session import Database, Turns
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
 
@@ -53,8 +52,8 @@ class World:
             count=self.outcomes.append,
         )
 
-    def _search_on(self, database: Database, turns: Turns) -> Retriever:
-        return Retriever(
+    def _search_on(self, database: Database, turns: Turns) -> HybridRetriever:
+        return HybridRetriever(
             database, self.embedding, {"general": load_index("general")}, default_index="general", turns=turns
         )
 
@@ -65,7 +64,7 @@ class World:
     async def find(self, identity: Identity = ADMIN, filters: Filters | None = None) -> set[UUID]:
         """Documents that a search finds."""
         found = await self._retriever.search(
-            "when does the delivery contract end", identity=identity, filters=filters or Filters(), limit=10
+            RagQuery("when does the delivery contract end", identity=identity, filters=filters or Filters())
         )
         return {hit.chunk.document.id for hit in found.hits}
 
@@ -368,7 +367,7 @@ async def test_check_tells_whether_the_replica_can_be_used(
         async with open_world(replicated.primary, replicated.replica, fake_embedding) as world:
             await world.store(await make_corpus(world.primary))
         assert (await check_replica(given)).startswith("lags: ")
-    wrong = given.model_copy(update={"database_replica_url": given.database_url})
+    wrong = given.replace({"database_replica_url": given.database.url})
     (line,) = [result for result in await check_live(wrong) if result.name == "replica"]
     assert not line.ok
     assert "RAG_DATABASE_REPLICA_URL names no standby" in line.detail

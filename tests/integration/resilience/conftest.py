@@ -17,10 +17,10 @@ import pytest
 import structlog
 
 from rag_service.app import create_app
+from rag_service.observability.logs import configure_logging
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.telemetry import configure_logging
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.serving import serving
 
@@ -67,7 +67,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self) -> None:
             super().__init__(first_wait=0.01, jitter=0.0)
 
-    for module in ("rag_service.models.chat.chat", "rag_service.models.embedding.calls"):
+    for module in ("rag_service.models.llm.model", "rag_service.models.embedding.guarded"):
         monkeypatch.setattr(f"{module}.RetryPolicy", Quick)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_service.checks.live import CheckResult, check_live
+from rag_service.cli.checks import CheckResult, check_live
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import CHAT, EMBED, OllamaDouble, embed, failure
@@ -49,12 +49,14 @@ async def check(server: Ollama, database: EmbeddedServer, **overrides: Any) -> d
 
 
 async def test_what_works_is_said_with_its_figures(server: Ollama, database_server: EmbeddedServer) -> None:
+    server.verdicts = lambda body: '{"verdicts": [{"id": 1, "quote": "must name its author", "supported": true}]}'
     results = await check(server, database_server)
     assert all(result.ok for result in results.values()), [result.line for result in results.values()]
     assert results["database"].detail.startswith("PostgreSQL 18")
     assert results["embedding"].detail == "ollama nomic-embed-text, 384 dimensions"
     assert results["chat"].detail == "ollama llama3.2, window 8192 of 131072 tokens"
     assert results["reranker"].detail == "heuristic"
+    assert results["judge"].detail == "llama3.2"
     assert all(result.line.endswith(" ms") and result.latency_ms > 0 for result in results.values())
 
 
@@ -69,7 +71,7 @@ async def test_what_works_is_said_with_its_figures(server: Ollama, database_serv
         ({"ollama_url": "http://localhost:8000"}, "chat", ("RAG_OLLAMA_URL points back to this service", "RAG_PORT")),
         ({"ollama_url": "http://127.0.0.1:8000"}, "embedding", ("RAG_OLLAMA_URL points back",)),
         ({"context_window": 1100, "max_tokens": 700}, "chat", ("RAG_CONTEXT_WINDOW is 1100", "RAG_MAX_TOKENS")),
-        ({"context_window": 200_000}, "chat", ("RAG_CONTEXT_WINDOW is 200000", "set it to 131072 or less")),
+        ({"context_window": 200_000}, "chat", ("RAG_CONTEXT_WINDOW is 200000", "Set it to 131072 or less")),
         ({"database_url": "postgresql://rag@127.0.0.1:1/rag"}, "database", ("database cannot be reached",)),
     ],
 )
@@ -108,3 +110,15 @@ async def test_the_default_needs_no_server(tmp_path: Any) -> None:
     results = {result.name: result for result in await check_live(settings)}
     assert results["chat"].detail == "extractive, needs no model server"
     assert results["database"].detail.startswith("embedded in")
+
+
+async def test_a_judge_that_gives_no_verdict_is_told(server: Ollama, database_server: EmbeddedServer) -> None:
+    result = (await check(server, database_server))["judge"]
+    assert not result.ok
+    assert "llama3.2 gave no verdict" in result.detail
+
+
+async def test_no_judge_is_no_failure(server: Ollama, database_server: EmbeddedServer) -> None:
+    result = (await check(server, database_server, judge="none"))["judge"]
+    assert result.ok
+    assert result.detail == "none: reworded sentences stay unchecked"

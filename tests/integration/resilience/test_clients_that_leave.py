@@ -1,4 +1,4 @@
-"""A client that leaves stops the model within a second and frees its place: in every mode of every door."""
+"""A client that leaves stops the model within a second and frees its place: in every mode of every channel."""
 
 from __future__ import annotations
 

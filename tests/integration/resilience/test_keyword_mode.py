@@ -10,14 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.domain import Identity
+from rag_service.app import create_app
 from rag_service.errors import ConfigurationError, DefinitionError
-from rag_service.keyword_app import create_keyword_app
 from rag_service.settings import Settings
 from tests.serving import serving
-from tests.unit.query.retrieval.test_keyword import ENTRIES, SOMEBODY
-
-CALLER: Identity = SOMEBODY
+from tests.unit.retrieval.test_keyword import ENTRIES
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def knowledge(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(knowledge: Path) -> Iterator[httpx.Client]:
     settings = Settings(enabled=False, knowledge_base_path=knowledge)
-    with serving(create_keyword_app(settings, identity=CALLER)) as client:
+    with serving(create_app(settings)) as client:
         yield client
 
 
@@ -77,14 +74,11 @@ def test_there_is_nothing_to_upload_to(client: httpx.Client) -> None:
 def test_it_is_ready_without_any_dependency_and_counts(client: httpx.Client) -> None:
     assert client.get("/health/ready").json() == {"status": "ready", "dependencies": {}}
     client.post("/api/v1/query/answer", json={"query": "What is the limit for travel?"})
-    assert 'rag_questions_total{door="answer",relevant="true"} 1.0' in client.get("/metrics").text
+    assert 'rag_questions_total{channel="answer",relevant="true"} 1.0' in client.get("/metrics").text
 
 
-def test_a_wrong_file_or_auth_is_refused_at_start(knowledge: Path) -> None:
+def test_a_wrong_file_or_setting_is_refused_at_start(knowledge: Path) -> None:
     with pytest.raises(DefinitionError, match="RAG_KNOWLEDGE_BASE_PATH"):
-        create_keyword_app(Settings(enabled=False), identity=CALLER)
+        create_app(Settings(enabled=False))
     with pytest.raises(ConfigurationError, match="RAG_AUTH"):
-        create_keyword_app(
-            Settings(enabled=False, knowledge_base_path=knowledge, auth="required", jwt_secret="x" * 32),
-            identity=CALLER,
-        )
+        create_app(Settings(enabled=False, knowledge_base_path=knowledge, auth="required", jwt_secret="x" * 32))

@@ -44,5 +44,5 @@ async def test_beyond_slots_and_queue_the_answer_is_busy_at_once(start: Start, o
 
 def _searches(metrics: str) -> float:
     """Answers that have searched so far."""
-    lines = [line for line in metrics.splitlines() if line.startswith('rag_questions_total{door="answer"')]
+    lines = [line for line in metrics.splitlines() if line.startswith('rag_questions_total{channel="answer"')]
     return sum(float(line.rpartition(" ")[2]) for line in lines)

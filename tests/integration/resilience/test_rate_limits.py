@@ -12,15 +12,15 @@ import httpx
 import psycopg
 import pytest
 
+from rag_service.app import create_app
 from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError
-from rag_service.keyword_app import create_keyword_app
 from rag_service.settings import Settings
+from rag_service.store.accounts.keys import ALL_SCOPES, create_key
+from rag_service.store.accounts.rate_limits import spend
+from rag_service.store.accounts.users import create_user
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.people.keys import ALL_SCOPES, create_key
-from rag_service.store.people.rate_limits import spend
-from rag_service.store.people.users import create_user
 from rag_service.store.session import Database
 from tests.doubles.ollama import CHAT, OllamaDouble
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document
@@ -28,7 +28,7 @@ from tests.serving import wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
 ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
-CORPORA = "/api/v1/corpora"  # cheap, and behind the same door as everything
+CORPORA = "/api/v1/corpora"  # cheap, and limited like every other route
 
 
 def assert_limited(response: httpx.Response, policy: str = "requests") -> None:
@@ -155,7 +155,7 @@ def test_off_means_no_headers_and_no_rows(start: Start, database_server: Embedde
 
 def test_without_a_database_a_limit_is_refused_at_start() -> None:
     with pytest.raises(ConfigurationError, match="RAG_RATE_LIMIT"):
-        create_keyword_app(Settings(enabled=False, rate_limit_per_minute=5), identity=ADMIN)
+        create_app(Settings(enabled=False, rate_limit_per_minute=5))
 
 
 # -- the statement

@@ -11,8 +11,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rag_service import tracing
-from rag_service.tracing import configure_tracing, record_span, span
+from rag_service.observability import tracing
+from rag_service.observability.tracing import configure_tracing, record_span, span
 from tests.doubles.ollama import CHAT, ErrorLine, OllamaDouble, Say, chat
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
 from tests.serving import wait_until

@@ -13,7 +13,7 @@ import pytest
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import EmbeddingError, NotFoundError, StoreError
-from rag_service.ingest import jobs
+from rag_service.ingest import queue as jobs
 from rag_service.store.documents.documents import read_text
 from rag_service.store.documents.uploads import UploadStatus
 from tests.conftest import FakeEmbedding
@@ -115,10 +115,10 @@ async def test_a_wrong_clock_changes_no_lifetime_and_delays_no_job(
 
 def _modules_with_a_clock() -> list[Any]:
     from rag_service.ingest import upkeep
-    from rag_service.store import clock
+    from rag_service.store import session
     from rag_service.store.documents import documents, uploads
 
-    return [upkeep, clock, documents, uploads]
+    return [upkeep, session, documents, uploads]
 
 
 async def test_a_full_disk_postpones_documents_and_leaves_searching_alone(house: House) -> None:

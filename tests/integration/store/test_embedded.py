@@ -62,5 +62,5 @@ async def test_what_searches_read_is_in_the_buffers_before_they_ask(
     monkeypatch.setattr(warming, "_SMALL", 0)
     asked = warm_buffers(database_server)
     assert asked > 8192 * len(warming._SEARCHED)
-    monkeypatch.setattr(warming, "_MOST_WARMED", f"SELECT {asked} - 1")  # not enough for everything
+    monkeypatch.setattr(warming, "_MAX_WARMED", f"SELECT {asked} - 1")  # not enough for everything
     assert 0 < warm_buffers(database_server) < asked

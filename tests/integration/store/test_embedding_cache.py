@@ -10,18 +10,23 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
 from rag_service.errors import EmbeddingError
-from rag_service.ingest.embedding_cache import CachedEmbedding
-from rag_service.ingest.parse import parse
-from rag_service.ingest.pipeline import DocumentInput, Ingestor
+from rag_service.indices import IndexDefinition, load_index
+from rag_service.ingest.embedding_cache import (
+    CachedEmbedding,
+    purge_embeddings,
+    read_embeddings,
+    write_embeddings,
+)
+from rag_service.ingest.ingestor import DocumentInput, Ingestor
 from rag_service.models.embedding.wrapper import embedding_key
+from rag_service.readers.file_reader import FileReader
+from rag_service.readers.parse import parse
+from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import Corpus, create_corpus
-from rag_service.store.documents.embedding_cache import purge_embeddings, read_embeddings, write_embeddings
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.people.users import create_user
 from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 
@@ -290,7 +295,7 @@ async def test_unchanged_text_is_not_embedded_again_and_of_a_changed_document_on
     async with database.transaction(ADMIN) as connection:
         corpus = await create_corpus(connection, ADMIN, name="handbooks", kind=CorpusKind.GLOBAL, index_name="general")
     embedding = cached(model, database)
-    ingestor = Ingestor(database, embedding, parse_here, model="counting", dimension=384)
+    ingestor = Ingestor(database, embedding, FileReader(parse_here), model="counting", dimension=384)
     stored = await ingestor.ingest(handbook(), corpus=corpus, index=index, identity=ADMIN)
     assert len(model.asked) == stored.chunk_count > 6
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -25,8 +26,8 @@ def before_packing(postgres: EmbeddedServer) -> Iterator[psycopg.Connection]:
         admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(name)))
         owner = make_conninfo(postgres.owner_conninfo, dbname=name)
         try:
-            migrate._upgrade(owner, SERVICE_ROLE, 3, revision="0004")
             with psycopg.connect(owner, autocommit=True) as connection:
+                migrate._upgrade(connection, SERVICE_ROLE, 3, revision="0004")
                 connection.execute(
                     "INSERT INTO rag.corpora (id, name, kind, index_name) VALUES (%s, 'c', 'global', 'general')",
                     [CORPUS],
@@ -49,7 +50,7 @@ def before_packing(postgres: EmbeddedServer) -> Iterator[psycopg.Connection]:
 
 def test_postings_are_packed_without_loss(before_packing: psycopg.Connection) -> None:
     connection = before_packing
-    migrate._upgrade(connection.info.dsn, SERVICE_ROLE, 3)
+    migrate._upgrade(connection, SERVICE_ROLE, 3, current="0004")
 
     stored = connection.execute("SELECT term, entries FROM rag.postings ORDER BY term, entries").fetchall()
     assert [term for term, _ in stored] == ["often", "often", "often", "once"]
@@ -66,3 +67,8 @@ def test_postings_are_packed_without_loss(before_packing: psycopg.Connection) ->
     connection.execute("DELETE FROM rag.documents WHERE id = %s", [DOCUMENT])
     assert connection.execute("SELECT count(*) FROM rag.postings").fetchone() == (0,)
     assert connection.execute(statistics).fetchall() == []
+
+
+def test_the_newest_migration_is_the_latest_revision() -> None:
+    files = sorted((Path(migrate.__file__).parent / "migrations").iterdir())
+    assert files[-1].name.startswith(f"{migrate.LATEST}_")

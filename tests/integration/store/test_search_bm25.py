@@ -1,7 +1,8 @@
-"""The lexical leg is BM25: its scores and ranks are those of a reference, whatever was deleted or replaced."""
+"""Lexical search is BM25: its scores and ranks are those of a reference, whatever was deleted or replaced."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from uuid import UUID
@@ -10,25 +11,29 @@ import numpy as np
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.bench.exact import ExactBM25
+from evals.benchmarks.exact import ExactBM25
 from rag_service.domain import Filters
+from rag_service.language.words import terms
 from rag_service.store.documents.documents import delete_document
-from rag_service.store.search import term_weights
-from rag_service.store.search.lexical import LexicalLeg, Rated
-from rag_service.store.search.scope import SearchScope, resolve_scope
-from rag_service.store.search.term_weights import (
+from rag_service.store.search import postings
+from rag_service.store.search.lexical import LexicalSearch, Rated
+from rag_service.store.search.postings import (
     LEAST_CHUNKS,
     QueryTerm,
     WeightedTerms,
-    inverse_document_frequency,
     weigh_terms,
 )
+from rag_service.store.search.scope import SearchScope, resolve_scope
 from rag_service.store.session import Connection, Database
-from rag_service.text.words import terms
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
 K1, B = 1.2, 0.75
 WORDS = ["q" + first + second + "q" for first in "abcdefghij" for second in "uvwxyz"]
+
+
+def inverse_document_frequency(frequency: int, total: int) -> float:
+    """Lucene's: ln(1 + (N - df + 0.5) / (df + 0.5))."""
+    return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
 def by_chunk(rated: Rated) -> dict[int, float]:
@@ -36,11 +41,13 @@ def by_chunk(rated: Rated) -> dict[int, float]:
     return dict(zip(rated.ids.tolist(), rated.scores.tolist(), strict=True))
 
 
-async def open_leg(connection: Connection, scope: SearchScope, weighed: WeightedTerms, *, best: int) -> LexicalLeg:
-    """A leg that is ready to search."""
-    leg = LexicalLeg(scope, weighed, best=best, k1=K1, b=B)
-    leg.add(await leg.read(connection))
-    return leg
+async def open_search(
+    connection: Connection, scope: SearchScope, weighed: WeightedTerms, *, best: int
+) -> LexicalSearch:
+    """A search that is ready."""
+    search = LexicalSearch(scope, weighed, best=best, k1=K1, b=B)
+    search.add(await search.read(connection))
+    return search
 
 
 class Texts:
@@ -81,13 +88,13 @@ class Texts:
         async with self.database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters(corpus_ids=tuple(corpora)))
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = by_chunk(await (await open_leg(connection, scope, weighed, best=20)).search(connection))
+            found = by_chunk(await (await open_search(connection, scope, weighed, best=20)).search(connection))
             cursor = await connection.execute(
                 "SELECT id, text, document_id FROM data_chunks WHERE corpus_id = ANY(%s)", [list(corpora)]
             )
             rows = await cursor.fetchall()
             ids = np.array([row[0] for row in rows], dtype=np.int64)
-            again = by_chunk(await LexicalLeg(scope, weighed, best=20, k1=K1, b=B).score(connection, ids))
+            again = by_chunk(await LexicalSearch(scope, weighed, best=20, k1=K1, b=B).score(connection, ids))
         held = [text for corpus_id, chunks in self.documents.values() if corpus_id in corpora for text in chunks]
         assert sorted(row[1] for row in rows) == sorted(held)
         exact = ExactBM25([terms(row[1], "en") for row in rows], k1=K1, b=B)
@@ -104,7 +111,7 @@ class Texts:
 async def test_scores_are_those_of_exact_bm25_also_after_deletes_and_updates(
     database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch, seed: int, read_at_once: int
 ) -> None:
-    monkeypatch.setattr(term_weights, "READ_AT_ONCE", read_at_once)
+    monkeypatch.setattr(postings, "READ_AT_ONCE", read_at_once)
     first, second = await make_corpus(database, "first"), await make_corpus(database, "second")
     texts = Texts(database, fake_embedding, seed)
     for number in range(12):
@@ -126,19 +133,19 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
     texts = Texts(database, fake_embedding, seed=99)
     for _ in range(25):
         await texts.add(corpus)
-    monkeypatch.setattr(term_weights, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(term_weights, "LEAST_POSTINGS", 0)
-    monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10)
+    monkeypatch.setattr(postings, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(postings, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(postings, "POSTINGS_BUDGET", 10)
     shared = []
     for _ in range(20):
         asked = texts.question()
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            found = by_chunk(await (await open_leg(connection, scope, weighed, best=3)).search(connection))
-            monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10_000)
-            exact = by_chunk(await (await open_leg(connection, scope, weighed, best=3)).search(connection))
-            monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", 10)
+            found = by_chunk(await (await open_search(connection, scope, weighed, best=3)).search(connection))
+            monkeypatch.setattr(postings, "POSTINGS_BUDGET", 10_000)
+            exact = by_chunk(await (await open_search(connection, scope, weighed, best=3)).search(connection))
+            monkeypatch.setattr(postings, "POSTINGS_BUDGET", 10)
         assert all(score == pytest.approx(exact[key]) for key, score in found.items() if key in exact)
         shared.append(len(found.keys() & exact.keys()) / max(1, len(exact)))
     assert sum(shared) / len(shared) > 0.6
@@ -153,7 +160,7 @@ async def test_statistics_of_other_corpora_move_no_score(database: Database, fak
             scope = await resolve_scope(connection, Filters(corpus_ids=(mine,)))
             asked = [QueryTerm(term="delivery", group=0), QueryTerm(term="penalti", group=1)]
             weighed = await weigh_terms(connection, scope, asked, k1=K1)
-            return by_chunk(await (await open_leg(connection, scope, weighed, best=5)).search(connection))
+            return by_chunk(await (await open_search(connection, scope, weighed, best=5)).search(connection))
 
     before = await score()
     await store_texts(database, other, ["penalty penalty penalty"] * 30, fake_embedding)
@@ -171,8 +178,8 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
     async def coverage() -> list[float]:
         async with database.transaction(ADMIN) as connection:
             scope = await resolve_scope(connection, Filters())
-            leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
-            return sorted((await leg.search(connection)).coverage.tolist(), reverse=True)
+            search = await open_search(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
+            return sorted((await search.search(connection)).coverage.tolist(), reverse=True)
 
     def expected(chunks: int) -> list[float]:
         common, rare, missing = (inverse_document_frequency(frequency, chunks) for frequency in (3, 1, 0))
@@ -181,7 +188,7 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
         return pytest.approx([(common + rare) / ceiling, common / ceiling, common / ceiling])
 
     assert await coverage() == expected(LEAST_CHUNKS)
-    monkeypatch.setattr(term_weights, "LEAST_CHUNKS", 3)
+    monkeypatch.setattr(postings, "LEAST_CHUNKS", 3)
     assert await coverage() == expected(3)
 
 
@@ -194,8 +201,8 @@ async def test_coverage_does_not_fall_with_the_length_of_the_chunk_nor_of_others
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq"])]
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
-        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
-        rated = await leg.search(connection)
+        search = await open_search(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
+        rated = await search.search(connection)
     short, long = rated.coverage
     assert short == pytest.approx(long)
     assert len(set(rated.scores.tolist())) == 2  # ranks do tell them apart
@@ -209,17 +216,17 @@ async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
     texts = [f"quvaq {'quvbq ' * (number % 3)} {'quvcq' if number == 4 else ''}" for number in range(30)]
     await store_texts(database, corpus, texts, fake_embedding)
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq", "quvcq"])]
-    monkeypatch.setattr(term_weights, "READ_AT_ONCE", budget)
-    monkeypatch.setattr(term_weights, "POSTINGS_BUDGET", budget)
-    monkeypatch.setattr(term_weights, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(postings, "READ_AT_ONCE", budget)
+    monkeypatch.setattr(postings, "POSTINGS_BUDGET", budget)
+    monkeypatch.setattr(postings, "LEAST_POSTINGS", 0)
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
-        leg = await open_leg(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
+        search = await open_search(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
         cursor = await connection.execute("SELECT id, text FROM data_chunks")
         held = {row[0]: row[1] for row in await cursor.fetchall()}
-        found = await leg.search(connection)
+        found = await search.search(connection)
         ids = np.array(list(held), dtype=np.int64)
-        rated = await leg.score(connection, ids)
+        rated = await search.score(connection, ids)
     rarity = {"quvaq": 30, "quvbq": 20, "quvcq": 1}
     idf = {term: inverse_document_frequency(frequency, LEAST_CHUNKS) for term, frequency in rarity.items()}
     ceiling = (K1 + 1) * sum(idf.values())

@@ -10,10 +10,11 @@ from uuid import UUID, uuid4
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.definitions import load_index
-from rag_service.domain import Filters, Hit, Identity
+from rag_service.domain import Condition, ConditionGroup, Filters, Hit, Identity, Operator
 from rag_service.errors import InputError, NotFoundError
-from rag_service.query.retrieval.retriever import Retriever
+from rag_service.indices import load_index
+from rag_service.retrieval.hybrid import HybridRetriever
+from rag_service.retrieval.query import RagQuery
 from rag_service.store.corpora import update_corpus
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.session import Database
@@ -51,12 +52,14 @@ async def find(
     question: str = QUESTION,
 ) -> set[UUID]:
     """Documents that hybrid, dense and lexical search find, which must agree."""
-    retriever = Retriever(database, embedding, {"general": load_index("general")}, default_index="general")
+    retriever = HybridRetriever(database, embedding, {"general": load_index("general")}, default_index="general")
     found = []
     for mode in ("hybrid", "dense", "lexical"):
-        retrieval = await retriever.search(question, identity=identity, filters=filters, limit=50, mode=mode)
+        retrieval = await retriever.search(
+            RagQuery(question, identity=identity, filters=filters, candidates=50, mode=mode)
+        )
         found.append({hit.chunk.document.id for hit in retrieval.hits})
-    assert found[0] == found[1] == found[2], f"the legs differ under {filters}"
+    assert found[0] == found[1] == found[2], f"the searches differ under {filters}"
     return found[0]
 
 
@@ -100,6 +103,23 @@ async def test_an_attack_string_as_a_filter_matches_the_document_that_has_it_and
         assert await find(database, fake_embedding, asking(name, value + "?")) == set(), value[:40]
     assert await find(database, fake_embedding, asking(name, "plain")) == {plain}
     assert await find(database, fake_embedding, Filters()) == {plain, *stored.values()}
+
+
+async def test_a_filter_tree_restricts_every_mode(database: Database, fake_embedding: BaseEmbedding) -> None:
+    corpus = await make_corpus(database)
+    old, new, undated = [
+        await store_texts(database, corpus, [TEXT], fake_embedding, fields=fields, tags=tags)
+        for fields, tags in (({"year": "2019"}, ("draft",)), ({"year": "2023"}, ()), ({}, ("draft", "may")))
+    ]
+    recent = Condition(field="year", operator=Operator.GREATER, value=2020)
+    draft = Condition(field="tags", operator=Operator.ANY, value=("draft",))
+    for tree, expected in (
+        (recent, {new}),
+        (ConditionGroup(combine="not", parts=(recent,)), {old, undated}),
+        (ConditionGroup(combine="or", parts=(recent, draft)), {old, new, undated}),
+        (ConditionGroup(combine="and", parts=(draft, Condition(field="year", operator=Operator.IS_EMPTY))), {undated}),
+    ):
+        assert await find(database, fake_embedding, Filters(where=tree)) == expected
 
 
 @pytest.mark.parametrize("key", ATTACKS)
@@ -203,11 +223,11 @@ async def test_a_field_that_no_index_in_reach_declares_is_refused(
     declaring = general.model_copy(
         update={"ingest": general.ingest.model_copy(update={"filter_fields": ("topic", "plan")})}
     )
-    retriever = Retriever(database, fake_embedding, {"general": declaring}, default_index="general")
+    retriever = HybridRetriever(database, fake_embedding, {"general": declaring}, default_index="general")
 
     async def ask(**fields: str) -> list[Hit]:
         filters = Filters(fields=fields, must_exist=True)
-        return list((await retriever.search(QUESTION, identity=ADMIN, filters=filters, limit=5)).hits)
+        return list((await retriever.search(RagQuery(QUESTION, identity=ADMIN, filters=filters, candidates=5))).hits)
 
     assert await ask(colour="red") == []  # nothing is in reach that could declare anything
     document = await store_texts(database, await make_corpus(database), [TEXT], fake_embedding, fields={"topic": "a"})

@@ -11,14 +11,15 @@ import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.bench.explain import WatchedDatabase, find_seq_scans
-from rag_service.definitions import load_index
 from rag_service.domain import Filters
-from rag_service.query.retrieval.retriever import Mode, Retriever
+from rag_service.indices import load_index
+from rag_service.retrieval.hybrid import HybridRetriever
+from rag_service.retrieval.query import Mode, RagQuery
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.postings import pack
 from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
+from tests.statements import WatchedDatabase, find_seq_scans
 
 CHUNKS, PER_DOCUMENT, VOCABULARY = 30_000, 25, 3_000
 SHARES = (0.01, 0.3, 0.69)  # of the corpora
@@ -99,7 +100,7 @@ async def test_no_search_reads_chunks_or_postings_from_end_to_end(
     database: Database, corpora: list[UUID], fake_embedding: BaseEmbedding
 ) -> None:
     watched = WatchedDatabase(database)
-    retriever = Retriever(watched, fake_embedding, {"general": load_index("general")}, default_index="general")
+    retriever = HybridRetriever(watched, fake_embedding, {"general": load_index("general")}, default_index="general")
     everything = Filters()
     searches: list[tuple[Filters, Mode]] = [
         (everything, "hybrid"),
@@ -116,7 +117,9 @@ async def test_no_search_reads_chunks_or_postings_from_end_to_end(
     ]
     for filters, mode in searches:
         watched.seen.clear()
-        retrieval = await retriever.search(QUESTION, identity=ADMIN, filters=filters, limit=10, mode=mode)
+        retrieval = await retriever.search(
+            RagQuery(QUESTION, identity=ADMIN, filters=filters, candidates=10, mode=mode)
+        )
         assert len(retrieval.hits) == 10, filters
         scans = await find_seq_scans(database, ADMIN, watched.seen)
         assert scans == [], f"{filters} {mode}"
@@ -135,8 +138,8 @@ async def test_no_search_looks_at_the_corpora_of_all_users(
         )
         connection.execute("ANALYZE rag.corpora")
     watched = WatchedDatabase(database)
-    retriever = Retriever(watched, fake_embedding, {"general": load_index("general")}, default_index="general")
-    retrieval = await retriever.search("holidays", identity=ADMIN, filters=Filters(), limit=10)
+    retriever = HybridRetriever(watched, fake_embedding, {"general": load_index("general")}, default_index="general")
+    retrieval = await retriever.search(RagQuery("holidays", identity=ADMIN, candidates=10))
     assert len(retrieval.hits) == 1
     assert len(watched.seen) > 3
     assert await find_seq_scans(database, ADMIN, watched.seen, tables=frozenset({"corpora"})) == []

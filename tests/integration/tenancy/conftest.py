@@ -16,21 +16,22 @@ import pytest
 import pytest_asyncio
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.definitions import IndexDefinition, load_index
 from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument, Role
 from rag_service.errors import StoreError
-from rag_service.ingest.jobs import JobPolicy, Uploads
-from rag_service.ingest.parse import parse
-from rag_service.ingest.pipeline import DocumentInput
-from rag_service.ingest.stages import EmbeddingModel, Stages
-from rag_service.ingest.worker import Worker, WorkerOptions
+from rag_service.indices import IndexDefinition, load_index
+from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.queue import Uploads
+from rag_service.ingest.upload import UploadJob, WorkerOptions
+from rag_service.ingest.worker import Worker
+from rag_service.readers.file_reader import FileReader
+from rag_service.readers.parse import parse
+from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import Corpus, create_corpus
-from rag_service.store.documents.originals import DatabaseOriginals, OriginalStore
+from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.people.users import create_user
 from rag_service.store.search.dense import search_dense
-from rag_service.store.search.hits import read_rows, to_chunks
+from rag_service.store.search.scope import read_rows, to_chunks
 from rag_service.store.session import Connection, Database
 from tests.conftest import FakeEmbedding, cloned_database
 
@@ -44,7 +45,9 @@ QUICK = WorkerOptions(
     poll_seconds=0.2,
     restart_seconds=0.1,
     grace_seconds=0.2,
-    policy=JobPolicy(attempts=5, backoff_seconds=0.05, backoff_max_seconds=0.2),
+    attempts=5,
+    backoff_seconds=0.05,
+    backoff_max_seconds=0.2,
 )
 INDEX = "general"
 ADVICE_INDEX = "retirement"  # its chunks have the types that the advisor asks for
@@ -71,18 +74,24 @@ class House:
     server: EmbeddedServer
     database: Database
     embedding: BaseEmbedding
-    originals: OriginalStore = field(default_factory=DatabaseOriginals)
+    originals: Originals = field(default_factory=Originals)
 
     @property
-    def model(self) -> EmbeddingModel:
-        return EmbeddingModel(embedding=self.embedding, name="fake", dimension=384)
+    def fingerprints(self) -> dict[str, str]:
+        return {
+            name: index.fingerprint(embedding_model="fake", dimension=384) for name, index in load_indices().items()
+        }
 
     @property
     def uploads(self) -> Uploads:
-        return Uploads(self.database, self.originals, self.model, load_indices(), default_ttl_seconds=None)
+        return Uploads(self.database, self.originals, self.fingerprints, default_ttl_seconds=None)
 
-    def stages(self, parser: Any = parse_here) -> Stages:
-        return Stages(self.database, self.originals, self.model, parser, load_indices(), parse_concurrency=2)
+    def ingestor(self, parser: Any = parse_here) -> Ingestor:
+        reader = FileReader(parser, concurrency=2)
+        return Ingestor(self.database, self.embedding, reader, model="fake", dimension=384)
+
+    def job(self) -> UploadJob:
+        return UploadJob(self.database, self.originals, self.ingestor(), load_indices(), QUICK)
 
     def owner(self) -> psycopg.Connection:
         """A connection that sees everything."""
@@ -137,7 +146,7 @@ class House:
     @asynccontextmanager
     async def working(self, *, parser: Any = parse_here, options: WorkerOptions = QUICK) -> AsyncIterator[None]:
         """A worker in this process, for the length of the block."""
-        worker = Worker(self.server.service_conninfo, self.database, self.stages(parser), self.originals, options)
+        worker = Worker(self.database, self.originals, self.ingestor(parser), load_indices(), options)
         task = asyncio.create_task(worker.run())
         try:
             yield

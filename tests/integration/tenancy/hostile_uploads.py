@@ -1,4 +1,4 @@
-"""Hostile files by the front door: the upload route, the queue, a worker and the real sandbox.
+"""Hostile files sent through the upload route, the queue, a worker and the real sandbox.
 
 Used by a test and, with the files that take long, by `make soak`.
 """
@@ -20,7 +20,7 @@ from tests.conftest import FakeEmbedding
 from tests.integration import hostile
 from tests.integration.tenancy.conftest import House, Street
 from tests.integration.tenancy.web import client_of, new_key, real_application
-from tests.unit.parse import samples
+from tests.unit.readers import samples
 
 LIMIT_SECONDS = 60.0
 GOOD = "Llamas live in the Andes."

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.api.wire import bodies
+from rag_service.api.http import bodies
 from rag_service.app import create_app
 from rag_service.domain import ParsedDocument
 from tests.integration.tenancy.conftest import House, parse_here
@@ -70,7 +70,7 @@ async def wire(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     ana = await house.user("ana")
     corpus = await house.corpus(ana)
     key = await new_key(house, ana)
-    monkeypatch.setattr("rag_service.components.build_embedding", lambda _: house.embedding)
+    monkeypatch.setattr("rag_service.components.build_embedding", lambda _, **__: house.embedding)
     # One connection to the database: whoever held it while a body arrives would stop everybody.
     settings = web_settings(
         database_url=house.server.service_conninfo, worker_embedded=False, database_pool_size=1, database_timeout=2

@@ -12,20 +12,21 @@ from typing import Any
 import httpx
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.llms import MockLLM
 
-from rag_service.definitions import load_index
+from rag_service.agents.chat import AgentChat
+from rag_service.agents.history import Turn, cut_history, lean_on_history, render_history
+from rag_service.agents.models import AgentModels
+from rag_service.answering.engine import build_engine
+from rag_service.answering.prompt.templates import load_prompts
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import ModelError, StoreError
-from rag_service.models.chat.chat import ChatDelta
+from rag_service.indices import load_index
+from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.models.reranking.rerankers import build_reranker
-from rag_service.query.agents.chat import AgentChat, ChatParts
-from rag_service.query.agents.engines import AgentModels
-from rag_service.query.agents.history import Turn, cut_history, lean_on_history, render_history
-from rag_service.query.engine import AnswerEngine
-from rag_service.query.prompting.prompt import load_prompts
-from rag_service.query.retrieval.retriever import Retriever
+from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.settings import Settings
-from rag_service.store.people.agents import (
+from rag_service.store.accounts.agents import (
     Agent,
     AgentScope,
     AgentSpec,
@@ -33,7 +34,6 @@ from rag_service.store.people.agents import (
     create_agent,
     resolve_agent_scope,
 )
-from rag_service.text.words import terms
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
@@ -50,6 +50,8 @@ class ScriptedChat:
     provider: str = "ollama"
     model_name: str = "scripted"
     context_window: int = 8192
+    max_tokens: int = 512
+    llm: MockLLM = field(default_factory=MockLLM)
 
     def admit(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -79,10 +81,9 @@ class Scene:
     def agent_chat(self, settings: Settings) -> AgentChat:
         prompts = load_prompts()
         indices = {INDEX: load_index(INDEX)}
-        retriever = Retriever(self.house.database, self.house.embedding, indices, default_index=INDEX)
-        reranker = build_reranker(settings, analyse=lambda text: terms(text, "en"), chat=self.chat)  # type: ignore[arg-type]
-        engine = AnswerEngine(retriever, self.chat, reranker, prompts, settings, identity=ADMIN)  # type: ignore[arg-type]
-        parts = ChatParts(engine=engine, chat=self.chat, recorder=None)  # type: ignore[arg-type]
+        retriever = HybridRetriever(self.house.database, self.house.embedding, indices, default_index=INDEX)
+        reranker = build_reranker(settings, chat=self.chat)  # type: ignore[arg-type]
+        engine = build_engine(retriever, self.chat, reranker, prompts, settings)  # type: ignore[arg-type]
 
         async def resolve(agent: Agent, identity: Identity) -> AgentScope:
             if self.down:
@@ -90,7 +91,12 @@ class Scene:
             async with self.house.database.transaction(identity) as connection:
                 return await resolve_agent_scope(connection, agent, owner_id=identity.user_id)
 
-        return AgentChat(parts_for=lambda _: parts, resolve=resolve, prompts=prompts)
+        return AgentChat(
+            engine=engine,
+            model_for=lambda _: self.chat,  # type: ignore[arg-type,return-value]
+            resolve=resolve,
+            prompts=prompts,
+        )
 
     @asynccontextmanager
     async def client(self, identity: Identity | None = None) -> Any:
@@ -167,7 +173,7 @@ async def test_without_relevant_passages_the_chat_goes_on_and_says_so(scene: Sce
     async with scene.client() as client:
         body = (await scene.say(client, "Bonjour, zyx?", similarityThreshold=1.0)).json()
     assert (body["ragUsed"], body["contextUse"], body["sources"]) == (False, "no_context", [])
-    assert body["answer"].startswith(("The documents hold nothing", "Les documents ne contiennent rien"))
+    assert body["answer"].startswith(("The documents contain nothing", "Les documents ne contiennent rien"))
     assert body["answer"].rstrip().endswith("Ask me about llamas.")
     assert body["decision"] == "uncertain"
 
@@ -176,7 +182,7 @@ async def test_without_a_model_and_without_relevant_passages_there_is_no_answer(
     scene.chat.provider = "extractive"
     async with scene.client() as client:
         body = (await scene.say(client, "How much does the zyx weigh?", similarityThreshold=1.0)).json()
-    assert (body["decision"], body["answer"]) == ("out_of_scope", "The documents hold nothing on this.")
+    assert (body["decision"], body["answer"]) == ("out_of_scope", "The documents contain nothing about this.")
     assert scene.chat.asked == []
 
 
@@ -243,9 +249,9 @@ async def test_bad_chats_are_refused_before_anything_runs(scene: Scene, body: An
 
 def test_history_keeps_the_last_five_turns_within_its_budget() -> None:
     turns = tuple(Turn(role="user", content=f"turn {number}") for number in range(9))
-    assert [turn.content for turn in cut_history(turns, most_tokens=4000)] == [f"turn {n}" for n in range(4, 9)]
+    assert [turn.content for turn in cut_history(turns, max_tokens=4000)] == [f"turn {n}" for n in range(4, 9)]
     long = Turn(role="assistant", content="word " * 5000)
-    assert cut_history((*turns, long, turns[0]), most_tokens=4000) == (turns[0],)
+    assert cut_history((*turns, long, turns[0]), max_tokens=4000) == (turns[0],)
     assert render_history(()) == "-"
     assert render_history([Turn(role="assistant", content="see [C1]\u200b")]) == "Assistant: see (C1)"
 
@@ -267,23 +273,23 @@ async def test_agents_get_models_of_their_own_only_where_they_differ() -> None:
         async def aclose(self) -> None:
             self.closed = True
 
-    def build(settings: Settings) -> ChatParts:
+    def build(settings: Settings) -> ChatModel:
         built.append(settings)
-        return ChatParts(engine=None, chat=Closable(), recorder=None)  # type: ignore[arg-type]
+        return Closable()  # type: ignore[return-value]
 
-    base = ChatParts(engine=None, chat=ScriptedChat(), recorder=None)  # type: ignore[arg-type]
-    models = AgentModels(Settings(), base, build)
+    base = ScriptedChat()
+    models = AgentModels(Settings(), base, build)  # type: ignore[arg-type]
     plain, warm = _agent(AgentSpec(name="a")), _agent(AgentSpec(name="b", temperature=0.9, max_tokens=999_999))
-    assert models.parts_for(plain) is base
-    parts = models.parts_for(warm)
-    assert models.parts_for(warm) is parts
-    assert [(settings.temperature, settings.max_tokens) for settings in built] == [(0.9, 4096)]
+    assert models.model_for(plain) is base
+    model = models.model_for(warm)
+    assert models.model_for(warm) is model
+    assert [(settings.chat.temperature, settings.chat.max_tokens) for settings in built] == [(0.9, 4096)]
     for number in range(70):  # more kinds of agents than are held: the oldest makes room, none gets another's model
-        models.parts_for(_agent(AgentSpec(name="c", model_name=f"model-{number}")))
-        assert built[-1].model_name == f"model-{number}"
-    assert models.parts_for(warm) is not parts
+        models.model_for(_agent(AgentSpec(name="c", model_name=f"model-{number}")))
+        assert built[-1].chat.model == f"model-{number}"
+    assert models.model_for(warm) is not model
     await models.aclose()
-    assert parts.chat.closed  # type: ignore[attr-defined]
+    assert model.closed  # type: ignore[attr-defined]
 
 
 def _agent(spec: AgentSpec) -> Agent:

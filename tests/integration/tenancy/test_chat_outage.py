@@ -17,7 +17,7 @@ __all__ = ["stoppable"]
 def test_a_chat_answers_without_context_and_says_so(
     stoppable: StoppableServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_service.components.build_embedding", lambda _: fake_embedding)
+    monkeypatch.setattr("rag_service.components.build_embedding", lambda _, **__: fake_embedding)
     settings = Settings(database_url=stoppable.conninfo, database_timeout=0.5, worker_embedded=False)  # type: ignore[arg-type]  # as text
     with serving(create_app(settings)) as client:
         known, unknown = (client.post("/api/v1/agents", json={"name": name}).json()["id"] for name in ("a", "b"))

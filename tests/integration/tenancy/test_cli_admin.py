@@ -8,19 +8,19 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_service.auth.authenticator import Authenticator, Principal
 from rag_service.cli.admin import keys, users
 from rag_service.errors import AuthenticationError
-from rag_service.identity import Authenticator, Principal
 from rag_service.settings import Settings
+from rag_service.store.accounts.keys import Scope
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.people.keys import Scope
 from rag_service.store.session import Database
 
 
 @pytest.fixture
 def run(database_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RAG_DATABASE_URL", database_server.service_conninfo)
-    monkeypatch.setattr("rag_service.telemetry.configure_logging", lambda settings: None)
+    monkeypatch.setattr("rag_service.observability.logs.configure_logging", lambda settings: None)
 
     def call(group: object, *arguments: str) -> Result:
         return CliRunner().invoke(group, arguments)  # type: ignore[arg-type]

@@ -10,9 +10,8 @@ import pytest
 
 from rag_service.evaluation.datasets import load_set
 from rag_service.evaluation.eval_set import EvalSetError
-from rag_service.store.people.answers import store_answer
-from rag_service.store.people.feedback import Thumbs, give_feedback
-from rag_service.store.people.keys import Scope
+from rag_service.store.accounts.answers import Thumbs, give_feedback, store_answer
+from rag_service.store.accounts.keys import Scope
 from tests.integration.tenancy.conftest import ADMIN, House
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 

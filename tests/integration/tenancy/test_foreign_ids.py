@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from rag_service.store.people.agents import AgentSpec, create_agent
+from rag_service.store.accounts.agents import AgentSpec, create_agent
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import client_of
 from tests.integration.tenancy.world import CANARY, QUESTION, World, make_world

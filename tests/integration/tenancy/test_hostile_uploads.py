@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from rag_service.ingest.sandbox import ParseLimits
+from rag_service.readers.sandbox import ParseLimits
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import cloned_database
 from tests.integration.tenancy import hostile_uploads

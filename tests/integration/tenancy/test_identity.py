@@ -12,13 +12,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from litestar.datastructures import Headers
 
-from rag_service.bearer_tokens import IssuerUnreachableError
+from rag_service.auth.authenticator import Authenticator
+from rag_service.auth.tokens import IssuerUnreachableError
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, ConfigurationError, InputError
-from rag_service.identity import Authenticator
 from rag_service.settings import Settings, load_settings
-from rag_service.store.people.keys import ALL_SCOPES, Scope, create_key, revoke_key
-from rag_service.store.people.users import create_user, update_user
+from rag_service.store.accounts.keys import ALL_SCOPES, Scope, create_key, revoke_key
+from rag_service.store.accounts.users import create_user, update_user
 from tests.integration.tenancy.conftest import ADMIN, House
 
 SECRET = "a secret of thirty-two bytes, at the least"
@@ -161,7 +161,7 @@ class Issuer:
 
 
 async def test_an_issuers_tokens_are_checked_against_its_keys(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_service.bearer_tokens._JWKS_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("rag_service.auth.tokens._JWKS_PAUSE_SECONDS", 0.0)
     issuer = Issuer()
     issuer.add("one")
     async with house.database.transaction(ADMIN) as connection:

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from rag_service.domain import Identity
 from rag_service.store.corpora import Corpus
 from rag_service.store.documents.catalogue import list_documents, remove_document, set_expiry
-from rag_service.store.documents.claims import ClaimLostError, claim_upload
-from rag_service.store.documents.uploads import Upload
+from rag_service.store.documents.uploads import ClaimLostError, Upload, claim_upload
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.paging import Slice
+from rag_service.store.rows import Slice
 from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import House, text_file
@@ -87,7 +86,7 @@ class _Life:
             case "work" if file.waiting is not None:
                 claimed = await self._claim(name)
                 assert claimed is not None
-                await self._house.stages().run(claimed, self._identity)
+                await self._house.job().index(claimed, self._identity)
                 self._files[name] = Expected(indexed=file.waiting, expired=file.expired)
             case "claim" if file.waiting is not None:  # a worker takes it, and falls silent
                 claimed = await self._claim(name)
@@ -128,7 +127,7 @@ class _Life:
     async def _come_back(self, upload: Upload) -> None:
         file = self._files[upload.file_name]
         try:
-            await self._house.stages().run(upload, self._identity)
+            await self._house.job().index(upload, self._identity)
         except ClaimLostError:
             return
         # It may only have succeeded where it was the newest claim of what waits.

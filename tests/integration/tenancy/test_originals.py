@@ -9,7 +9,7 @@ import pytest
 
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
 from rag_service.store.documents.catalogue import remove_document
-from rag_service.store.documents.originals import DatabaseOriginals, FilesystemOriginals, OriginalKey, build_originals
+from rag_service.store.documents.originals import Originals
 from tests.integration.tenancy.conftest import House, text_file
 
 
@@ -19,19 +19,19 @@ def _files(folder: Path) -> list[Path]:
 
 async def test_files_are_kept_in_a_folder_and_go_with_their_document(house: House, tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
-    house.originals = FilesystemOriginals(tmp_path.as_uri())
+    house.originals = Originals(tmp_path.as_uri())
     ana, ben = await house.user("ana"), await house.user("ben")
     corpus = await house.corpus(ana)
     (first,) = await house.index(ana, corpus, text_file("a.txt", "Llamas."))
-    key = OriginalKey(document_id=first.document_id, content_hash=first.content_hash)
+    key = first.document_id, first.content_hash
     assert len(_files(tmp_path)) == 1
     async with house.database.transaction(ana) as connection:
-        assert await house.originals.read(connection, key) == b"Llamas."
+        assert await house.originals.read(connection, *key) == b"Llamas."
         with pytest.raises(StoreError, match="RAG_ORIGINALS_URL"):
-            await DatabaseOriginals().read(connection, key)
+            await Originals().read(connection, *key)
     async with house.database.transaction(ben) as connection:
         with pytest.raises(NotFoundError):
-            await house.originals.read(connection, key)
+            await house.originals.read(connection, *key)
     await house.index(ana, corpus, text_file("a.txt", "Alpacas."))  # the old version is discarded
     async with house.database.transaction(ana) as connection:
         await remove_document(connection, first.document_id)
@@ -47,5 +47,4 @@ async def test_files_are_kept_in_a_folder_and_go_with_their_document(house: Hous
 
 def test_a_url_that_nothing_serves_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="RAG_ORIGINALS_URL"):
-        build_originals("carrier-pigeon://loft")
-    assert isinstance(build_originals(None), DatabaseOriginals)
+        Originals("carrier-pigeon://loft")

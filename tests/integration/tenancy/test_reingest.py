@@ -10,24 +10,23 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from rag_service.checks.stores import check_documents
-from rag_service.cli.reingest import reingest
+from rag_service.cli.admin import reingest
+from rag_service.cli.checks import check_documents
 from rag_service.domain import CorpusKind, Identity, Role
-from rag_service.ingest.pipeline import Ingestor
-from rag_service.ingest.reingest import Reingestion, warn_of_stale
+from rag_service.ingest.ingestor import Ingestor
+from rag_service.ingest.reingest import Reingestion, StaleIndex, warn_of_stale
+from rag_service.readers.file_reader import FileReader
 from rag_service.settings import Settings
+from rag_service.store.accounts.users import update_user
 from rag_service.store.corpora import Corpus, update_corpus
-from rag_service.store.documents.claims import claim_upload
-from rag_service.store.documents.stale import StaleIndex
-from rag_service.store.documents.uploads import Upload, UploadStatus
-from rag_service.store.people.users import update_user
+from rag_service.store.documents.uploads import Upload, UploadStatus, claim_upload
 from rag_service.store.session import Database
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, load_indices, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
 
 def reingestion(house: House) -> Reingestion:
-    return Reingestion(house.database, {INDEX: house.model.fingerprint(load_indices()[INDEX])})
+    return Reingestion(house.database, {INDEX: house.fingerprints[INDEX]})
 
 
 def made_by_others(house: House) -> None:
@@ -38,7 +37,7 @@ def made_by_others(house: House) -> None:
 
 async def stored_without_upload(house: House, corpus: Corpus, name: str, text: str) -> UUID:
     ingestor = Ingestor(
-        house.database, house.embedding, parse_here, model="fake", dimension=384, originals=house.originals
+        house.database, house.embedding, FileReader(parse_here), model="fake", dimension=384, originals=house.originals
     )
     done = await ingestor.ingest(text_file(name, text), corpus=corpus, index=load_indices()[INDEX], identity=ADMIN)
     return done.document_id
@@ -191,7 +190,7 @@ async def test_a_check_counts_what_is_stale(house: House) -> None:
     await house.index(ana, await house.corpus(ana), text_file("a.txt", "Llamas hum."))
     assert await check_documents(settings) == "made by the settings in force"
     made_by_others(house)
-    assert (await check_documents(settings)).startswith("index general: 1 documents (1 chunks) were made by other")
+    assert (await check_documents(settings)).startswith("index general: 1 documents (1 chunks) were made with other")
     assert await check_documents(Settings()) == "looked at when the service starts"
 
 
@@ -199,14 +198,14 @@ async def test_the_command_names_them_and_queues_them(house: House, monkeypatch:
     boss: Identity = await house.user("boss", Role.ADMIN)
     await house.index(boss, await house.corpus(boss), text_file("a.txt", "Llamas hum."))
     monkeypatch.setenv("RAG_DATABASE_URL", house.server.service_conninfo)
-    monkeypatch.setattr("rag_service.telemetry.configure_logging", lambda settings: None)
+    monkeypatch.setattr("rag_service.observability.logs.configure_logging", lambda settings: None)
 
     def run(*arguments: str) -> str:
         result = CliRunner().invoke(reingest, arguments)
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    named = "index general: 1 documents (1 chunks) were made by other settings"
+    named = "index general: 1 documents (1 chunks) were made with other settings"
     # The model of these tests is none that the settings name.
     said = await asyncio.to_thread(run, "--dry-run")
     assert named in said
@@ -216,4 +215,4 @@ async def test_the_command_names_them_and_queues_them(house: House, monkeypatch:
     assert "1 documents are queued" in said
     said = await asyncio.to_thread(run)
     assert "0 documents are queued" in said
-    assert "1 are not: they wait in the queue already" in said
+    assert "1 are not: they are in the queue already" in said

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rag_service.domain import CorpusKind
-from rag_service.store.people.agents import AgentSpec, assign_corpus, create_agent
-from rag_service.store.people.keys import Scope
+from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent
+from rag_service.store.accounts.keys import Scope
 from tests.integration.tenancy.conftest import ADMIN, Street
 from tests.integration.tenancy.web import client_of, new_key
 
@@ -44,7 +44,7 @@ async def test_ingesting_into_the_global_default_corpus_needs_the_full_credentia
         assert (await client.post("/api/ingest", json={"text": "x"})).status_code == 201
 
 
-async def test_reading_goes_through_every_door_with_a_key_that_may_only_read(street: Street) -> None:
+async def test_reading_goes_through_every_channel_with_a_key_that_may_only_read(street: Street) -> None:
     key = await new_key(street.house, await street.house.user("reader"), {Scope.READ})
     question = {"messages": [{"role": "user", "content": "Where do llamas sleep?"}]}
     async with client_of(street.application, key) as client:
@@ -57,7 +57,7 @@ async def test_reading_goes_through_every_door_with_a_key_that_may_only_read(str
         assert (await client.post("/api/v1/required-data", json={"inquiry": "llamas"})).status_code == 404
 
 
-async def test_a_key_that_may_only_write_reads_through_no_door(street: Street) -> None:
+async def test_a_key_that_may_only_write_reads_through_no_channel(street: Street) -> None:
     key = await new_key(street.house, await street.house.user("writer"), {Scope.WRITE})
     question = {"messages": [{"role": "user", "content": "Where do llamas sleep?"}]}
     async with client_of(street.application, key) as client:

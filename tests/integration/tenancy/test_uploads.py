@@ -9,13 +9,10 @@ import pytest
 
 from rag_service.domain import CorpusKind, Filters, ParsedDocument
 from rag_service.errors import ConflictError, EmbeddingError, InputError, NotFoundError, PermissionDeniedError
-from rag_service.ingest.jobs import JobPolicy
 from rag_service.store.corpora import delete_corpus, update_corpus
 from rag_service.store.documents.catalogue import list_documents, read_document, remove_document, set_expiry
-from rag_service.store.documents.claims import claim_upload, report_progress
-from rag_service.store.documents.originals import OriginalKey
-from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.paging import Slice
+from rag_service.store.documents.uploads import UploadStatus, claim_upload, report_progress
+from rag_service.store.rows import Slice
 from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
 
 LLAMAS = "Llamas live in the Andes."
@@ -30,8 +27,7 @@ async def test_what_was_accepted_is_indexed_and_found(house: House) -> None:
     assert await house.ask(ana, "llamas") == {LLAMAS}
     async with house.database.transaction(ana) as connection:
         document = await read_document(connection, upload.document_id)
-        key = OriginalKey(document_id=document.id, content_hash=document.content_hash)
-        assert await house.originals.read(connection, key) == LLAMAS.encode()
+        assert await house.originals.read(connection, document.id, document.content_hash) == LLAMAS.encode()
 
 
 async def test_document_bytes_and_job_are_stored_in_one_transaction(house: House) -> None:
@@ -150,12 +146,12 @@ async def test_a_worker_that_lost_its_claim_cannot_write_late(house: House) -> N
         newer = await claim_upload(connection, upload.id)
     assert late is not None
     assert newer is not None
-    from rag_service.store.documents.claims import ClaimLostError
+    from rag_service.store.documents.uploads import ClaimLostError
 
     with pytest.raises(ClaimLostError):
-        await house.stages().run(late, ana)
+        await house.job().index(late, ana)
     assert await house.ask(ana, "llamas") == set()
-    assert await house.stages().run(newer, ana) == 1
+    assert await house.job().index(newer, ana) == 1
     async with house.database.transaction(ana) as connection:
         with pytest.raises(ClaimLostError):
             await report_progress(connection, newer, UploadStatus.PARSING)  # finished: nobody's any more
@@ -190,8 +186,8 @@ async def test_a_failing_embedding_model_is_tried_again_and_then_given_up(house:
         return await parse_here(data, name)
 
     upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
-    policy = JobPolicy(attempts=3, backoff_seconds=0.01, backoff_max_seconds=0.02)
-    async with house.working(parser=failing, options=quick(policy=policy)):
+    options = quick(attempts=3, backoff_seconds=0.01, backoff_max_seconds=0.02)
+    async with house.working(parser=failing, options=options):
         (done,) = await house.settled(ana, upload)
         assert (done.status, done.attempts) == (UploadStatus.INDEXED, 3)
         upload = await house.uploads.accept(text_file("never.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
@@ -210,8 +206,8 @@ async def test_an_unforeseen_failure_tells_no_internals_and_ends(house: House, q
         raise KeyError("/srv/internal/path")
 
     upload = await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
-    policy = JobPolicy(attempts=2, backoff_seconds=0.01, backoff_max_seconds=0.02)
-    async with house.working(parser=bug, options=quick(policy=policy)):
+    options = quick(attempts=2, backoff_seconds=0.01, backoff_max_seconds=0.02)
+    async with house.working(parser=bug, options=options):
         (failed,) = await house.settled(ana, upload)
     assert (failed.status, failed.attempts, failed.code) == ("failed", 2, "internal_error")
     assert "internal/path" not in str(failed.reason)

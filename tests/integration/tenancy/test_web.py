@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from rag_service.domain import Identity
+from rag_service.store.accounts.agents import AgentSpec, create_agent
 from rag_service.store.corpora import update_corpus
-from rag_service.store.people.agents import AgentSpec, create_agent
 from tests.integration.tenancy.conftest import ADMIN, House
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 

@@ -12,20 +12,19 @@ import pytest
 from litestar import Litestar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.api.answers import answers_route
-from rag_service.api.application import create_litestar
-from rag_service.api.services import Services
-from rag_service.api.tenancy.routes import tenancy_router
-from rag_service.api.tenancy.services import TenancyServices
+from rag_service.api.http.access import TenancyServices
+from rag_service.api.http.services import Services
+from rag_service.api.tenancy import tenancy_router
 from rag_service.app import create_app
+from rag_service.auth.authenticator import Authenticator
 from rag_service.components import Components, open_components
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
-from rag_service.identity import Authenticator
 from rag_service.settings import Settings
+from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.people.keys import ALL_SCOPES, create_key
-from tests.integration.tenancy.conftest import INDEX, House, load_indices
+from tests.integration.tenancy.conftest import INDEX, House
+from tests.unit.api.samples import application_over
 
 SECRET = "a secret of thirty-two bytes, at the least"
 
@@ -55,11 +54,10 @@ def build_application(house: House, settings: Settings, *, chat: Any = None) -> 
         transaction=house.database.transaction,
         uploads=house.uploads,
         originals=house.originals,
-        fingerprints={INDEX: house.model.fingerprint(load_indices()[INDEX])},
+        fingerprints=house.fingerprints,
         chat=chat,
     )
-    routes = [tenancy_router(settings, lambda: tenancy), answers_route(refuse)]
-    return create_litestar(services, more_routes=routes)
+    return application_over(services, more_routes=[tenancy_router(settings)], tenancy=tenancy)
 
 
 @asynccontextmanager
@@ -83,7 +81,7 @@ async def real_application(
     """What `create_app` makes over the test's database, started; the embedding alone is not the real one."""
     settings = web_settings(database_url=server.service_conninfo, **{"worker_embedded": False, **changes})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rag_service.components.build_embedding", lambda _: embedding)
+        patch.setattr("rag_service.components.build_embedding", lambda _, **__: embedding)
         async with open_components(settings) as components:
             application = create_app(settings, components=components)
             async with _started(application):

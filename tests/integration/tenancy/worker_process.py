@@ -12,19 +12,21 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from rag_service.definitions import load_index
 from rag_service.domain import ParsedDocument
-from rag_service.ingest import stages as stages_module
-from rag_service.ingest.parse import parse
-from rag_service.ingest.stages import EmbeddingModel, Stages
+from rag_service.indices import load_index
+from rag_service.ingest import upload
+from rag_service.ingest.chunker import Chunker
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.worker import Worker
-from rag_service.store.documents.originals import DatabaseOriginals
+from rag_service.readers.file_reader import FileReader
+from rag_service.readers.parse import parse
+from rag_service.store.documents.originals import Originals
 from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import INDEX, QUICK
 
 PAUSE = 0.08  # seconds, in each stage
-OPTIONS = replace(QUICK, stalled_seconds=1.2, policy=replace(QUICK.policy, attempts=1000))
+OPTIONS = replace(QUICK, stalled_seconds=1.2, attempts=1000)
 
 
 class SlowEmbedding(FakeEmbedding):
@@ -39,28 +41,28 @@ async def parse_slowly(data: bytes, file_name: str) -> ParsedDocument:
 
 
 def slow_down_stages() -> None:
-    cut, store = stages_module.cut, stages_module.store_document
+    cut, store = Chunker._parse_nodes, upload.store_document
 
-    def cut_slowly(*arguments: Any) -> Any:
+    def cut_slowly(self: Chunker, *arguments: Any) -> Any:
         import time
 
         time.sleep(PAUSE)  # runs in a thread
-        return cut(*arguments)
+        return cut(self, *arguments)
 
     async def store_slowly(connection: Any, document: Any, nodes: Sequence[Any]) -> None:
         await asyncio.sleep(PAUSE / 2)  # while the stage says "storing"
         await store(connection, document, nodes)
         await asyncio.sleep(PAUSE)  # written, not yet committed
 
-    stages_module.cut = cut_slowly
-    stages_module.store_document = store_slowly
+    Chunker._parse_nodes = cut_slowly  # type: ignore[method-assign]
+    upload.store_document = store_slowly
 
 
-def build_worker(conninfo: str, database: Database) -> Worker:
-    model = EmbeddingModel(embedding=SlowEmbedding(model_name="fake", embed_batch_size=2), name="fake", dimension=384)
-    originals = DatabaseOriginals()
-    stages = Stages(database, originals, model, parse_slowly, {INDEX: load_index(INDEX)}, parse_concurrency=2)
-    return Worker(conninfo, database, stages, originals, OPTIONS)
+def build_worker(database: Database) -> Worker:
+    embedding = SlowEmbedding(model_name="fake", embed_batch_size=2)
+    reader = FileReader(parse_slowly, concurrency=2)
+    ingestor = Ingestor(database, embedding, reader, model="fake", dimension=384)
+    return Worker(database, Originals(), ingestor, {INDEX: load_index(INDEX)}, OPTIONS)
 
 
 def run(conninfo: str, ready: Connection) -> None:
@@ -73,4 +75,4 @@ async def _work(conninfo: str, ready: Connection) -> None:
     database = Database(conninfo, pool_size=4, timeout=5, idle_timeout=OPTIONS.stalled_seconds)
     await database.open()
     ready.send(True)
-    await build_worker(conninfo, database).run()
+    await build_worker(database).run()

@@ -10,14 +10,13 @@ from uuid import UUID, uuid4
 import jwt
 
 from rag_service.domain import Identity
-from rag_service.ingest.pipeline import DocumentInput
+from rag_service.ingest.ingestor import DocumentInput
+from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent
+from rag_service.store.accounts.answers import Thumbs, give_feedback
+from rag_service.store.accounts.conversations import add_message, create_conversation, create_project
+from rag_service.store.accounts.keys import Scope, create_key, revoke_key
 from rag_service.store.corpora import Corpus
-from rag_service.store.documents.claims import claim_upload
-from rag_service.store.documents.uploads import Upload
-from rag_service.store.people.agents import AgentSpec, assign_corpus, create_agent
-from rag_service.store.people.conversations import add_message, create_conversation, create_project
-from rag_service.store.people.feedback import Thumbs, give_feedback
-from rag_service.store.people.keys import Scope, create_key, revoke_key
+from rag_service.store.documents.uploads import Upload, claim_upload
 from tests.integration.tenancy.conftest import ADMIN, ADVICE_INDEX, House
 from tests.integration.tenancy.web import SECRET, new_key
 
@@ -103,7 +102,7 @@ async def _index(house: House, owner: Identity, corpus: Corpus, document: Docume
     async with house.database.transaction(owner) as connection:
         claim = await claim_upload(connection, upload.id)
     assert claim is not None
-    assert await house.stages().run(claim, owner)
+    assert await house.job().index(claim, owner)
     return upload
 
 

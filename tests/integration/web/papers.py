@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.parse.samples import pdf, xlsx
+from tests.unit.readers.samples import pdf, xlsx
 
 REPORT = pdf(
     "Plant report for the board. It covers deliveries and the customer service of the year.",

@@ -21,8 +21,8 @@ from psycopg.conninfo import make_conninfo
 
 from rag_service.app import LOCAL_ADMIN, create_app
 from rag_service.settings import Settings
+from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
-from rag_service.store.people.keys import ALL_SCOPES, create_key
 from rag_service.store.session import Database
 from tests.integration.web.browser import WIDE, Visit, watch_page
 from tests.serving import wait_until

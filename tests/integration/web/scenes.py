@@ -6,24 +6,28 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
+from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.proof.verify import verify_answer
 from rag_service.domain import (
     Answer,
-    AnswerQuery,
     Chunk,
+    Citation,
+    CitationStatus,
     Confidence,
     Decision,
     DocumentRef,
     Hit,
     Identity,
     Location,
+    ProofMethod,
     Scores,
     Span,
     TokenCount,
 )
-from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
-from rag_service.query.verification.verify import verify_answer
+from rag_service.retrieval.query import RagQuery
 from tests.unit.api.samples import Script
 
 CORPUS = UUID(int=11)
@@ -137,9 +141,66 @@ STOCK_ANSWER = (
     "To move stock between plants:\n\n"
     "- A transfer needs the signature of both plant managers [C3].\n"
     "- Transfers above 500 units need a booked truck [C1].\n"
-    "- Every transfer is free of charge for 30 days [C3].\n\n"
+    "- Parking in the yard costs nothing [C3].\n\n"
     "The board reviews all of this twice a year in Geneva.\n"
 )
+KINDS_ANSWER = (
+    "Lyon holds 4200 units [C1]. Service improved over the year [C2]. Lyon and Lille hold 7150 units [C1].\n\n"
+    "Both plant managers have to sign [C3]. Transfers above 600 units need a truck [C3]. Metz is small [C2].\n\n"
+    "Transfers are free [C3].\n"
+)
+
+
+def events_of_all_kinds() -> list[AnswerEvent]:
+    """An answer with one citation of each kind, as the engine streams it with a judge."""
+    quoted = {
+        "Lyon holds": (1, SHEET, "4200"),
+        "Service improved": (2, REPORT, "Le taux de service du trimestre est de 97,4 %."),
+        "Lyon and Lille": (1, SHEET, "4200"),
+        "Both plant": (3, GUIDE, "signature of both plant managers"),
+        "Transfers above": (3, GUIDE, "Transfers above 500 units need a booked truck"),
+        "Metz is": (2, SHEET, "640"),
+        "Transfers are": (3, None, ""),
+    }
+    verified, unchecked = CitationStatus.VERIFIED, CitationStatus.UNCHECKED
+    proofs: list[dict[str, Any]] = [
+        {"status": verified, "method": ProofMethod.QUOTE},
+        {"status": verified, "method": ProofMethod.JUDGE, "judge": "llama3.2"},
+        {"status": verified, "method": ProofMethod.COMPUTED, "formula": "4200 + 2950 = 7150"},
+        {"status": unchecked},
+        {"status": CitationStatus.CONTRADICTED, "reason": "number: 600 units / 500 units"},
+        {"status": CitationStatus.MISATTRIBUTED},
+        {"status": CitationStatus.NOT_FOUND},
+    ]
+    citations = []
+    for (words, (mark, hit, quote)), proof in zip(quoted.items(), proofs, strict=True):
+        begin = KINDS_ANSWER.index(words)
+        sentence = {"sentence_start": begin, "sentence_end": KINDS_ANSWER.index("]", begin) + 1}
+        place: dict[str, Any] = {}
+        if hit is not None:
+            start = hit.chunk.text.index(quote)
+            span = next((s for s in hit.chunk.spans if s.start <= start < s.end), None)
+            place = {
+                "chunk_id": hit.chunk.id,
+                "document_id": hit.chunk.document.id,
+                "content_hash": hit.chunk.document.content_hash,
+                "quote": quote,
+                "start": start,
+                "end": start + len(quote),
+                "location": span and span.location,
+            }
+        citations.append(Citation(mark=mark, support=0.9, **sentence, **place, **proof))
+    complete = events_for(KINDS_ANSWER, [SHEET, REPORT, GUIDE])
+    before = [event for event in complete if not isinstance(event, CitationChecked | AnswerComplete)]
+    judged = [replace(citation, status=unchecked, method=None, judge=None) for citation in citations if citation.judge]
+    last = complete[-1]
+    assert isinstance(last, AnswerComplete)
+    flagged = tuple((c.sentence_start, c.sentence_end) for c in citations if c.status is not verified)
+    answer = replace(last.answer, citations=tuple(citations), flagged=flagged, decision=Decision.UNCERTAIN)
+    checked = [CitationChecked(citation=citation) for citation in (*judged, *citations)]
+    return [*before, *checked, AnswerComplete(answer=answer)]
+
+
 HOSTILE_ANSWER = (
     "<script>window.hacked = 1</script> The plant in Metz holds 640 units [C1].\n\n"
     "![pixel](http://evil.example/pixel.png) [click me](javascript:window.hacked=1) "
@@ -148,6 +209,7 @@ HOSTILE_ANSWER = (
 )
 ANSWERS = {
     "stock": events_for(STOCK_ANSWER, [SHEET, REPORT, GUIDE]),
+    "kinds": events_of_all_kinds(),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
     "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),
     "long": events_for(
@@ -168,8 +230,8 @@ class Scene(Script):
     pause: float = 0  # seconds between events
     reads: list[UUID] = field(default_factory=list)  # documents whose text was asked for
 
-    async def answer(self, query: AnswerQuery, identity: Identity) -> AsyncIterator[AnswerEvent]:
-        self._saw(query, identity)
+    async def answer(self, query: RagQuery, door: str = "answer") -> AsyncIterator[AnswerEvent]:
+        self._saw(query)
         self._fail("answer")
         name = next((name for name in ANSWERS if name in query.question), "stock")
         pause = max(self.pause, 0.05 if "slow" in query.question else 0)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rag_service.api.wire.problems import describe
+from rag_service.answering.proof.claims import find_marks
+from rag_service.api.http.problems import describe
 from rag_service.errors import ConflictError, ContextOverflowError, NotFoundError, RagError
-from rag_service.query.verification.marks import find_marks
 from tests.integration.web.browser import Open, Visit, browser, visit
 from tests.integration.web.scenes import Scene
 
@@ -122,15 +122,36 @@ def test_sentences_without_proof_are_told_apart(visit: Open) -> None:
         {"from": 32, "to": 47, "status": "misattributed"},
         {"from": 48, "to": 63, "status": "not_found"},
         {"from": 48, "to": 63, "status": "verified"},
+        {"from": 80, "to": 95, "status": "unchecked"},
+        {"from": 96, "to": 111, "status": "contradicted"},
     ]
     find = "({ findUnproved }, [placed, flagged]) => findUnproved(placed, flagged)"
     one = visit()
     unverified = {"start": 16, "end": 31, "kind": "unverified"}
     misplaced = {"start": 32, "end": 47, "kind": "misplaced"}
-    assert run(one, "evidence.js", find, [placed, None]) == [unverified, misplaced], "as far as known midway"
-    flagged = [{"start": start, "end": start + 15} for start in (16, 32, 48, 64)]
+    others = [{"start": 80, "end": 95, "kind": "reworded"}, {"start": 96, "end": 111, "kind": "unverified"}]
+    midway = [unverified, misplaced, *others]
+    assert run(one, "evidence.js", find, [placed, None]) == midway, "as far as known midway"
+    flagged = [{"start": start, "end": start + 15} for start in (16, 32, 48, 64, 80, 96)]
     last = [{"start": 48, "end": 63, "kind": "unverified"}, {"start": 64, "end": 79, "kind": "unmarked"}]
-    assert run(one, "evidence.js", find, [placed, flagged]) == [unverified, misplaced, *last], "what the service says"
+    at_end = [unverified, misplaced, *last, *others]
+    assert run(one, "evidence.js", find, [placed, flagged]) == at_end, "what the service says"
+
+
+def test_a_verdict_of_the_judge_replaces_the_status_before(visit: Open) -> None:
+    take = """({ Evidence }, citations) => {
+        const evidence = new Evidence();
+        for (const citation of citations) evidence.take("citation", citation);
+        return evidence.citations.map(({ mark, status }) => [mark, status]);
+    }"""
+    citations = [
+        {"mark": 1, "sentenceStart": 0, "status": "unchecked"},
+        {"mark": 2, "sentenceStart": 0, "status": "unchecked"},
+        {"mark": 1, "sentenceStart": 30, "status": "verified"},
+        {"mark": 2, "sentenceStart": 0, "status": "verified"},
+    ]
+    expected = [[1, "unchecked"], [2, "verified"], [1, "verified"]]
+    assert run(visit(), "evidence.js", take, citations) == expected
 
 
 @pytest.mark.parametrize("broken", ["text", "server"])

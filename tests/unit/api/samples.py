@@ -10,10 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from rag_service.api.services import Probe, Services
+from litestar import Litestar
+
+from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.api.application import create_litestar
+from rag_service.api.http.services import Probe, Services
 from rag_service.domain import (
     Answer,
-    AnswerQuery,
     Chunk,
     Citation,
     CitationStatus,
@@ -28,7 +31,8 @@ from rag_service.domain import (
     Span,
     TokenCount,
 )
-from rag_service.query.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.observability.metrics import Metrics
+from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 
 QUESTION = "¿Cuántas unidades hay en Lyon?"
@@ -116,7 +120,7 @@ class Script:
     failing: str = ""
     hits: tuple[Hit, ...] = (HIT,)
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    queries: list[AnswerQuery] = field(default_factory=list)
+    queries: list[RagQuery] = field(default_factory=list)
     identities: list[Identity] = field(default_factory=list)
     documents: list[Any] = field(default_factory=list)
     closed: int = 0  # generators that have run their cleanup to its end
@@ -133,8 +137,8 @@ class Script:
             authenticate=self.authenticate,
         )
 
-    async def answer(self, query: AnswerQuery, identity: Identity) -> AsyncIterator[AnswerEvent]:
-        self._saw(query, identity)
+    async def answer(self, query: RagQuery, door: str = "answer") -> AsyncIterator[AnswerEvent]:
+        self._saw(query)
         try:
             for step in self.events:
                 if isinstance(step, Pause):
@@ -150,18 +154,19 @@ class Script:
             await asyncio.sleep(self.cleanup_pause)
             self.closed += 1
 
-    async def search(self, query: AnswerQuery, identity: Identity) -> tuple[Any, tuple[Hit, ...]]:
-        self._saw(query, identity)
+    async def search(self, query: RagQuery) -> tuple[Hit, ...]:
+        self._saw(query)
         self._fail("search")
         try:
             await asyncio.sleep(self.search_pause)
         except asyncio.CancelledError:
             self.search_cancelled = True
             raise
-        return SimpleNamespace(plan=SimpleNamespace(language="es")), self.hits
+        query.retrieval = SimpleNamespace(plan=SimpleNamespace(language="es"), timings_ms={})  # type: ignore[assignment]
+        return self.hits
 
     async def ingest(self, source: Any, identity: Identity) -> Any:
-        from rag_service.ingest.pipeline import Ingested, Outcome
+        from rag_service.ingest.ingestor import Ingested, Outcome
 
         self._fail("ingest")
         self.documents.append(source)
@@ -171,13 +176,22 @@ class Script:
         self._fail("authenticate")
         return ADMIN
 
-    def _saw(self, query: AnswerQuery, identity: Identity) -> None:
+    def _saw(self, query: RagQuery) -> None:
         self.queries.append(query)
-        self.identities.append(identity)
+        self.identities.append(query.identity)
 
     def _fail(self, name: str) -> None:
         if self.error is not None and self.failing == name:
             raise self.error
+
+
+def application_over(
+    services: Services, *, more_routes: Sequence[Any] = (), metrics: Metrics | None = None, **state: Any
+) -> Litestar:
+    """The application with scripted services in its state, and whatever else its routes need there."""
+    application = create_litestar(services.settings, more_routes=more_routes, metrics=metrics)
+    application.state.update({"services": services, **state})
+    return application
 
 
 def probe(*, required: bool, error: Exception | None = None, check: Callable[[], Any] | None = None) -> Probe:

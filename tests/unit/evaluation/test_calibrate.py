@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import yaml
 
-from rag_service.definitions import Calibration, RelevanceFit, load_index
 from rag_service.errors import DefinitionError, InputError
 from rag_service.evaluation.calibrate import (
     Sample,
@@ -23,7 +22,8 @@ from rag_service.evaluation.calibrate import (
     split_articles,
     to_prior,
 )
-from rag_service.evaluation.definition_edit import put_calibration, write_calibration
+from rag_service.evaluation.calibration_run import put_calibration, write_calibration
+from rag_service.indices import Calibration, RelevanceFit, load_index
 
 TRUE = (-8.0, 9.0, 15.0)
 

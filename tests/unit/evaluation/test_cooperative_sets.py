@@ -8,7 +8,7 @@ import pytest
 
 from rag_service.evaluation.datasets import load_set
 from rag_service.evaluation.eval_set import EvalSet
-from rag_service.text.words import detect_language
+from rag_service.language.detection import detect_language
 
 EVALS = Path(__file__).parents[3] / "evals"
 LANGUAGES = ("en", "es", "fr")

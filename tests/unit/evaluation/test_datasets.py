@@ -39,7 +39,7 @@ def test_own_questions_name_documents_by_file_stem_or_article(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("{broken", "is no JSON object"),
+        ("{broken", "is not a JSON object"),
         ("[1]", "must be a JSON object"),
         (own_row(question=...), "question: must be a text"),
         (own_row(question=" "), "question: must be a text"),
@@ -50,7 +50,7 @@ def test_own_questions_name_documents_by_file_stem_or_article(tmp_path: Path) ->
         (own_row(documents=...), "documents: is missing"),
         (own_row(documents=["missing.md"]), "'missing.md' is not among the documents"),
         (own_row(answerable="yes"), "answerable: must be true or false"),
-        (own_row(id="first"), "id: 'first' stands twice"),
+        (own_row(id="first"), "id: 'first' occurs twice"),
     ],
 )
 def test_a_wrong_line_is_told_with_file_line_key_and_mend(tmp_path: Path, row: Any, told: str) -> None:
@@ -71,7 +71,7 @@ def test_a_set_without_documents_or_questions_is_told(tmp_path: Path) -> None:
     empty = write_jsonl(tmp_path / "empty.jsonl")
     with pytest.raises(EvalSetError, match="is empty"):
         load_set(empty, documents=write_documents(tmp_path / "documents"))
-    with pytest.raises(EvalSetError, match="is no eval set"):
+    with pytest.raises(EvalSetError, match="is not an eval set"):
         load_set(tmp_path / "set.csv")
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
+import ir_measures
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_service.evaluation.eval_set import Question
 from rag_service.evaluation.metrics import (
@@ -14,6 +18,10 @@ from rag_service.evaluation.metrics import (
     holds_answer,
     measure_ranking,
     measure_refusals,
+    ndcg,
+    precision,
+    recall,
+    reciprocal_rank,
 )
 
 
@@ -88,3 +96,20 @@ def test_an_answer_holds_the_gold_wording_whatever_its_dress(text: str, found: b
 def test_categories_keep_their_order_and_none_is_left_out() -> None:
     questions = [asked(category="b"), asked(category="a"), asked(), asked(category="b")]
     assert by_category(questions) == {"b": [0, 3], "a": [1]}
+
+
+KEYS = [f"d{number}" for number in range(15)]
+
+
+@given(
+    st.lists(st.sampled_from(KEYS), unique=True), st.dictionaries(st.sampled_from(KEYS), st.integers(1, 3), min_size=1)
+)
+def test_ranking_measures_are_those_of_ir_measures(found: Sequence[str], judged: Mapping[str, int]) -> None:
+    measures = {"P@3": precision(found, judged, k=3), "R@5": recall(found, judged, k=5)}
+    measures |= {"RR": reciprocal_rank(found, judged), "nDCG@10": ndcg(found, judged, k=10)}
+    qrels = [ir_measures.Qrel("q", key, grade) for key, grade in judged.items()]
+    run = [ir_measures.ScoredDoc("q", key, float(-place)) for place, key in enumerate(found)]
+    expected = ir_measures.calc_aggregate([ir_measures.parse_measure(name) for name in measures], qrels, run)
+    if not found:
+        expected = dict.fromkeys(expected, 0.0)  # undefined for ir_measures
+    assert measures == pytest.approx({str(measure): value for measure, value in expected.items()})

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rag_service.errors import InputError
-from rag_service.evaluation.compare import compare_runs
+from rag_service.errors import ConfigurationError, InputError
 from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.metrics import Measured
-from rag_service.evaluation.plot import plot_runs, write_plot
-from rag_service.evaluation.saved import SavedRun, SavedSet, read_run, save_run
+from rag_service.evaluation.report import plot_runs, write_plot
+from rag_service.evaluation.saved import SavedRun, SavedSet, compare_runs, read_run, save_run
 
 
-def run_of(name: str, values: list[float | None], *, questions: str = "q", name_of_set: str = "xquad") -> SavedRun:
+def run_of(
+    name: str,
+    values: list[float | None],
+    *,
+    questions: str = "q",
+    name_of_set: str = "xquad",
+    passage_format: str = "",
+) -> SavedRun:
     return SavedRun(
         name=name,
-        sets=(SavedSet(set=name_of_set, questions=questions, measures={"RR": Measured(values=tuple(values))}),),
+        sets=(
+            SavedSet(
+                set=name_of_set,
+                questions=questions,
+                passage_format=passage_format,
+                measures={"RR": Measured(values=tuple(values))},
+            ),
+        ),
     )
 
 
@@ -47,6 +60,8 @@ def test_only_what_can_be_paired_is_compared() -> None:
         compare_runs(run_of("a", [1.0]), run_of("b", [1.0], name_of_set="other"))
     with pytest.raises(EvalSetError, match="questions differ"):
         compare_runs(run_of("a", [1.0]), run_of("b", [1.0], questions="other"))
+    with pytest.raises(EvalSetError, match="'text alone' in a and 'title and text' in b"):
+        compare_runs(run_of("a", [1.0]), run_of("b", [1.0], passage_format="title and text"))
 
 
 def test_a_saved_run_is_read_back_by_name(tmp_path: Path) -> None:
@@ -59,10 +74,10 @@ def test_a_saved_run_is_read_back_by_name(tmp_path: Path) -> None:
     assert save_run(described, folder=tmp_path) == tmp_path / "first.json"
     read = read_run("first", folder=tmp_path)
     assert read.sets[0].measures["RR"] == Measured(values=(1.0, None), weights=(2, 0))
-    with pytest.raises(EvalSetError, match="saved are: first"):
+    with pytest.raises(EvalSetError, match="saved runs: first"):
         read_run("second", folder=tmp_path)
     (tmp_path / "broken.json").write_text("{}")
-    with pytest.raises(EvalSetError, match="is no saved run"):
+    with pytest.raises(EvalSetError, match="is not a saved run"):
         read_run("broken", folder=tmp_path)
 
 
@@ -72,16 +87,23 @@ def test_a_name_that_is_no_plain_file_name_is_refused(tmp_path: Path, name: str)
         save_run({"name": name, "sets": []}, folder=tmp_path)
 
 
-def test_the_plot_is_svg_with_a_bar_for_each_run_and_measure(tmp_path: Path) -> None:
-    svg = plot_runs([run_of("<first>", [0.5, 1.0]), run_of("second & last", [1.0, 1.0])])
-    root = ElementTree.fromstring(svg)  # noqa: S314 - written by us
-    space = "{http://www.w3.org/2000/svg}"
-    bars = [rect for rect in root.iter(f"{space}rect") if rect.find(f"{space}title") is not None]
-    assert [float(bar.get("height", "0")) for bar in bars] == [165, 220]
-    write_plot(svg, tmp_path / "plot.svg")
-    assert (tmp_path / "plot.svg").read_text(encoding="utf-8") == svg
+def test_the_plot_has_a_bar_for_each_run_and_measure(tmp_path: Path) -> None:
+    figure = plot_runs([run_of("first", [0.5, 1.0]), run_of("second & last", [1.0, 1.0])])
+    [axes] = figure.axes
+    assert [patch.get_height() for patch in axes.patches] == [0.75, 1.0]  # type: ignore[attr-defined]  # rectangles
+    for name in ("plot.svg", "plot.png"):
+        write_plot(figure, tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1_000
     with pytest.raises(InputError, match=r"\.svg"):
-        write_plot(svg, tmp_path / "plot.bmp")
+        write_plot(figure, tmp_path / "plot.bmp")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_plot(figure, tmp_path / "missing" / "plot.svg")
+
+
+def test_without_matplotlib_a_plot_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ConfigurationError, match=r"rag-service\[plot\]"):
+        plot_runs([run_of("a", [1.0])])
 
 
 def test_a_plot_of_nothing_in_common_is_refused() -> None:

@@ -8,16 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from rag_service.definitions import IngestDefinition
-from rag_service.domain import Location, Span
-from rag_service.ingest.chunking import Chunker, as_llama_document
-from rag_service.ingest.parse import parse
-from rag_service.text.tokens import count_tokens
+from rag_service.domain import Location, ParsedDocument, Span
+from rag_service.indices import IngestDefinition
+from rag_service.ingest.chunker import Chunker
+from rag_service.language.words import count_tokens
+from rag_service.readers.file_reader import to_document
+from rag_service.readers.parse import parse
 
 
 def chunk(text: str, spans: list[Span] | None = None, *, title: str = "", **definition: object) -> list[BaseNode]:
     chunker = Chunker(IngestDefinition(**definition))  # type: ignore[arg-type]
-    return chunker([as_llama_document(text, spans or [], {"title": title, "document_id": "d"})])
+    parsed = ParsedDocument(text=text, spans=tuple(spans or ()), title=title, media_type="text/plain")
+    return chunker([to_document(parsed)])
 
 
 def chunk_markdown(source: str, **definition: object) -> list[BaseNode]:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from rag_service.cli import main
 from rag_service.errors import ClusterError, ConfigurationError, InputError
-from rag_service.ingest.ray_cluster import connected
+from rag_service.ingest.bulk.ray_cluster import connected
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ def test_without_the_extra_the_error_names_it() -> None:
         (["note.md", "--ray"], "rag-service[ray]"),
         (["note.md", "--ray", "auto"], "rag-service[ray]"),
         (["note.md", "--ray", "other/"], "Name documents before --ray"),
-        (["note.md", "--ray", "127.0.0.1:1"], "Nothing answers at 127.0.0.1:1"),
+        (["note.md", "--ray", "127.0.0.1:1"], "There is no Ray cluster at 127.0.0.1:1"),
     ],
 )
-def test_a_cluster_that_cannot_be_used_is_told_before_anything_is_written(
+def test_a_cluster_that_cannot_be_used_is_reported_before_anything_is_written(
     arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -55,11 +55,11 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "[::1]:1", "127.0.0.1:99999"])
-def test_an_address_where_nothing_answers_is_told_at_once(address: str) -> None:
-    with pytest.raises(ClusterError, match="Nothing answers"), connected(address):
+def test_an_address_where_nothing_answers_is_reported_at_once(address: str) -> None:
+    with pytest.raises(ClusterError, match="There is no Ray cluster"), connected(address):
         pass
 
 
 def test_nothing_imports_ray_unless_it_is_asked_for() -> None:
-    code = "import sys; sys.modules['ray'] = None; import rag_service.ingest.ray_cluster, rag_service.cli"
+    code = "import sys; sys.modules['ray'] = None; import rag_service.ingest.bulk.ray_cluster, rag_service.cli"
     subprocess.run([sys.executable, "-c", code], check=True)

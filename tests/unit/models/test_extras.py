@@ -8,8 +8,8 @@ import pytest
 from llama_index.core.llms import MockLLM
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.chat.chat import build_chat
 from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.llm.model import build_chat
 from rag_service.settings import Settings
 
 

@@ -15,14 +15,14 @@ def test_importing_and_building_models_loads_neither_torch_nor_transformers() ->
             if not module.name.endswith(".openai_like"):  # needs the extra `openai`
                 importlib.import_module(module.name)
         from llama_index.core.llms import MockLLM
-        from rag_service.models.chat.chat import build_chat
+        from rag_service.models.llm.model import build_chat
         from rag_service.models.embedding.embeddings import build_embedding
         from rag_service.models.reranking.rerankers import build_reranker
         from rag_service.settings import Settings
         for strategy in ("none", "heuristic", "sbert"):
             settings = Settings(rerank_strategy=strategy)
             chat = build_chat(settings, extractive=MockLLM())
-            build_reranker(settings, analyse=str.split, chat=chat)
+            build_reranker(settings, chat=chat)
         build_embedding(settings)
         heavy = {"torch", "transformers", "sentence_transformers", "openai"} & set(sys.modules)
         assert not heavy, heavy

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rag_service.models.worker import ModelThreads
+from rag_service.models.local_runtime import ModelThreads
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_as_many_jobs_run_at_once_as_there_are_threads() -> None:
 def test_the_end_of_the_process_waits_for_the_running_job_and_not_for_the_queue() -> None:
     code = """
         import time
-        from rag_service.models.worker import ModelThreads
+        from rag_service.models.local_runtime import ModelThreads
         thread = ModelThreads("test")
         thread.submit(lambda: (time.sleep(0.3), print("running job done", flush=True)))
         for _ in range(100):
@@ -94,7 +94,7 @@ def test_a_process_that_ends_waits_for_the_running_job_of_a_stopped_thread() -> 
     """torch aborts a process whose end kills it at work: the service stopped while a document was embedded."""
     program = """
 import time
-from rag_service.models.worker import ModelThreads
+from rag_service.models.local_runtime import ModelThreads
 thread = ModelThreads("test")
 thread.submit(lambda: (time.sleep(0.5), print("done", flush=True)))
 thread.submit(lambda: print("left in the queue"))

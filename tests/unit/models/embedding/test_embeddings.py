@@ -11,17 +11,16 @@ import pytest
 
 from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models.embedding import minilm
-from rag_service.models.embedding.embeddings import Managed, build_embedding
+from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.minilm import OVERLAP, WINDOW, MiniLMEmbedding, cut_windows
 from rag_service.models.embedding.minilm_weights import check_weights
-from rag_service.models.torch_runtime import Precision, reduce_precision
+from rag_service.models.local_runtime import TorchPrecision, reduce_precision
 from rag_service.settings import Settings
 
 
 def test_the_default_is_the_packaged_model() -> None:
     embedding = build_embedding(Settings())
-    assert isinstance(embedding, MiniLMEmbedding)
-    assert isinstance(embedding, Managed)
+    assert isinstance(embedding.inner, MiniLMEmbedding)
     assert (embedding.model_name, embedding.dimension, embedding.embed_batch_size) == ("all-minilm-l6-v2", 384, 32)
 
 
@@ -112,7 +111,7 @@ class Layers:
     ],
 )
 def test_bfloat16_is_used_where_the_processor_has_it_or_when_asked_for(
-    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, Any], precision: Precision, reduced: bool
+    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, Any], precision: TorchPrecision, reduced: bool
 ) -> None:
     import torch
 

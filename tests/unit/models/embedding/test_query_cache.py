@@ -6,7 +6,7 @@ import pytest
 
 from rag_service.errors import EmbeddingError
 from rag_service.models.embedding.guarded import guard_embedding
-from rag_service.models.embedding.query_cache import QueryCachedEmbedding
+from rag_service.models.embedding.wrapper import QueryCachedEmbedding
 from rag_service.settings import Settings
 from tests.conftest import FakeEmbedding
 
@@ -29,7 +29,7 @@ def model() -> Counting:
 
 async def test_the_same_question_is_embedded_once(model: Counting) -> None:
     counts: list[tuple[int, int]] = []
-    cached = QueryCachedEmbedding(model, dimension=384, size=2, observe=lambda *both: counts.append(both))
+    cached = QueryCachedEmbedding(model, size=2, observe=lambda *both: counts.append(both))
     vectors = [await cached.aget_query_embedding(text) for text in ("a", "b", "a", "c", "a", "b")]
     assert model.asked == ["a", "b", "c", "b"]  # "b" was the least recently asked when "c" came
     assert vectors[0] == vectors[2] == model._embed("a")
@@ -37,14 +37,14 @@ async def test_the_same_question_is_embedded_once(model: Counting) -> None:
 
 
 async def test_a_caller_cannot_spoil_what_is_kept(model: Counting) -> None:
-    cached = QueryCachedEmbedding(model, dimension=384, size=2)
+    cached = QueryCachedEmbedding(model, size=2)
     (await cached.aget_query_embedding("a")).clear()
     (await cached.aget_query_embedding("a")).clear()
     assert await cached.aget_query_embedding("a") == model._embed("a")
 
 
 async def test_failures_are_not_kept(model: Counting) -> None:
-    cached = QueryCachedEmbedding(model, dimension=384, size=2)
+    cached = QueryCachedEmbedding(model, size=2)
     model.broken = True
     with pytest.raises(EmbeddingError):
         await cached.aget_query_embedding("a")
@@ -53,13 +53,13 @@ async def test_failures_are_not_kept(model: Counting) -> None:
 
 
 async def test_questions_are_kept_as_hashes_alone(model: Counting) -> None:
-    cached = QueryCachedEmbedding(model, dimension=384, size=2)
+    cached = QueryCachedEmbedding(model, size=2)
     await cached.aget_query_embedding("a private question")
     assert all(isinstance(key, bytes) and len(key) == 32 for key in cached._vectors)
 
 
 async def test_passages_pass_through_in_their_batches(model: Counting) -> None:
-    cached = QueryCachedEmbedding(guard_embedding(model, Settings()), dimension=384, size=2)
+    cached = QueryCachedEmbedding(guard_embedding(model, Settings()), size=2)
     assert await cached.aget_text_embedding_batch(["x", "y"]) == [model._embed("x"), model._embed("y")]
     assert cached.embed_batch_size == model.embed_batch_size
 

@@ -6,8 +6,7 @@ import httpx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_service.models.servers.echoes import LEAST_ECHO, ProviderError, hide_echoes
-from rag_service.models.servers.resilience import status_of
+from rag_service.models.servers.resilience import MIN_ECHO, ProviderError, hide_echoes, status_of
 
 PROMPT = "You answer from the passages alone. Patient Anna Pérez, ward 7."
 
@@ -25,7 +24,7 @@ def test_a_message_of_the_servers_own_stays_whole() -> None:
 def test_no_long_run_of_what_was_sent_is_left(text: str, sent: str) -> None:
     hidden = hide_echoes(text, [sent])
     for run in hidden.split("[…]"):
-        assert not any(run[i : i + LEAST_ECHO] in sent for i in range(len(run) - LEAST_ECHO + 1))
+        assert not any(run[i : i + MIN_ECHO] in sent for i in range(len(run) - MIN_ECHO + 1))
 
 
 def test_status_and_kind_are_kept() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -15,6 +16,7 @@ from rag_service.models.servers.resilience import (
     BUSY_STATUSES,
     RetryPolicy,
     Slots,
+    in_own_thread,
     is_connection_error,
     is_timeout,
     isolated,
@@ -188,7 +190,7 @@ async def test_isolated_work_is_cancelled_once_however_often_its_caller_is() -> 
             cancelled.append(2)
             raise
 
-    task = asyncio.create_task(isolated(work))
+    task = asyncio.create_task(isolated(work()))
     for _ in range(4):
         await asyncio.sleep(0)
         task.cancel()
@@ -196,3 +198,22 @@ async def test_isolated_work_is_cancelled_once_however_often_its_caller_is() -> 
         await task
     await asyncio.sleep(0.05)
     assert cancelled == [1, 2]
+
+
+async def test_blocking_calls_that_hang_take_no_thread_from_others() -> None:
+    release = threading.Event()
+    hanging = [asyncio.create_task(in_own_thread(release.wait)) for _ in range(40)]
+    await asyncio.sleep(0)
+    for task in hanging:
+        task.cancel()
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "served"), 5) == "served"
+    outcomes = await asyncio.gather(*hanging, return_exceptions=True)
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+    release.set()
+
+
+async def test_what_a_blocking_call_raises_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_own_thread(lambda: 1 // 0)
+    with pytest.raises(RuntimeError):
+        await in_own_thread(lambda: next(iter(())))

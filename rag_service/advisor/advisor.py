@@ -1,0 +1,246 @@
+"""The advisor: structured answers from a curated knowledge base.
+
+    inquiry + filter fields → the article that governs the case → its chunks by tier, within a token budget
+      → a chat model with a JSON schema, or sentences of the article → guarded, verified, guardrails checked
+
+One article governs a case: procedures are not mixed. If the model cannot follow a schema, the article's table gives
+the required data and its sentences the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from rag_service.advisor.article import ARTICLE_CHUNKS, Article, ArticleFinder
+from rag_service.advisor.check import check_response, weakest_decision, with_missing_fields
+from rag_service.advisor.prompt import REPAIR_TOKENS, ask_for_json, render_messages
+from rag_service.advisor.quotes import quote_sections
+from rag_service.advisor.required_data import REQUIRED_DATA_TYPE, find_missing, read_required_fields
+from rag_service.advisor.schema import (
+    AdvisorResponse,
+    Inquiry,
+    RequiredData,
+    RequiredDataReply,
+    ResponseReply,
+    ResponseRequest,
+    SectionReply,
+)
+from rag_service.answering.decision import decide
+from rag_service.answering.prompt.packing import (
+    FittedPrompt,
+    PackedContext,
+    Tiers,
+    count_prompt,
+    fit_prompt,
+    pack_context,
+    prompt_limit,
+    split_budget,
+)
+from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context
+from rag_service.domain import Decision, Hit, Identity
+from rag_service.errors import ContextOverflowError
+from rag_service.language.words import count_tokens
+from rag_service.models.llm.model import ChatModel
+from rag_service.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+REQUIRED_DATA_TYPES = (REQUIRED_DATA_TYPE, "eligibility", "business_rules")  # chunk types that name required data
+REQUIRED_DATA_CONTEXT = 500  # tokens; more only where the table alone takes more
+REQUIRED_DATA_ANSWER = 1200  # tokens; a table of ten fields takes half of it
+DEFAULT_MAX_TOKENS = 4000  # of a response, context and answer together
+Render = Callable[[Sequence[Hit]], tuple[str, str]]  # (system, user) with these passages
+_NEED_FIRST: Tiers = {"critical": (REQUIRED_DATA_TYPE,), "high": REQUIRED_DATA_TYPES[1:]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advisor:
+    """Lists the data that a case needs, and answers it."""
+
+    articles: ArticleFinder
+    chat: ChatModel
+    prompts: Prompts
+    settings: Settings
+
+    async def required_data(self, inquiry: Inquiry, identity: Identity) -> RequiredData:
+        """The data that a case needs, from the chunks of its article with a type in `REQUIRED_DATA_TYPES`.
+
+        Raises:
+            InputError: a filter field is not declared, or several indices are in reach and none is named.
+            NotFoundError: there is no such corpus, or none with a definition for advisors.
+            ModelOutputError: the model's reply was unusable twice.
+            ContextOverflowError: the declared table does not fit the model's window.
+            ModelError, EmbeddingError, StoreError.
+        """
+        article = await self.articles.find(inquiry, identity)
+        reply = RequiredData(
+            decision=Decision.OUT_OF_SCOPE,
+            confidence=article.confidence,
+            language=article.language,
+            model=self.chat.model_name,
+        )
+        if article.id is None:
+            return reply
+        boundary = new_boundary()
+        hits = [hit for hit in article.hits if hit.chunk.type in REQUIRED_DATA_TYPES]
+        table = [hit for hit in hits if hit.chunk.type == REQUIRED_DATA_TYPE]
+        fitted = self._fit(
+            hits,
+            self._renderer("advisor_data", inquiry, article, boundary),
+            boundary=boundary,
+            max_tokens=max(REQUIRED_DATA_CONTEXT, count_tokens(render_context(table, boundary))),
+            answer_tokens=REQUIRED_DATA_ANSWER,
+            tiers=_NEED_FIRST,
+        )
+        context = fitted.context
+        if self.chat.structured_output:
+            read = await ask_for_json(self.chat, fitted.texts, RequiredDataReply, max_tokens=REQUIRED_DATA_ANSWER)
+            fields = read.fields()
+        else:
+            fields = read_required_fields(context.hits)
+        log.info("required_data_listed", contexts=len(context.hits), fields=len(fields))
+        return replace(
+            reply,
+            decision=_decide(article, context),
+            article_id=article.id,
+            fields=fields,
+            shown=context.hits,
+            left_out=context.left_out,
+            context_tokens=context.tokens,
+        )
+
+    async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
+        """A structured response to a case, with every statement verified. See `split_budget` for `max_tokens`.
+
+        Raises:
+            ContextOverflowError: the CRITICAL chunks alone do not fit; field `maxTokens` where more would help.
+            InputError, NotFoundError, ModelOutputError, ModelError, EmbeddingError, StoreError: as `required_data`.
+        """
+        inquiry, answers = request.inquiry, self.settings.answers
+        article = await self.articles.find(inquiry, identity)
+        reply = AdvisorResponse(
+            decision=Decision.OUT_OF_SCOPE,
+            confidence=article.confidence,
+            language=article.language,
+            model=self.chat.model_name,
+        )
+        if article.id is None:
+            return reply
+        boundary = new_boundary()
+        context_tokens, answer_tokens = split_budget(request.max_tokens or DEFAULT_MAX_TOKENS)
+        fitted = self._fit(
+            article.hits,
+            self._renderer("advisor_response", inquiry, article, boundary, request.collected),
+            boundary=boundary,
+            max_tokens=min(context_tokens, answers.max_context_tokens),
+            answer_tokens=answer_tokens,
+            tiers=article.retrieval.index.query.tiers,
+            is_requested=context_tokens <= answers.max_context_tokens,
+        )
+        context = fitted.context
+        said, drafts = await self._draft(inquiry, article, fitted, answer_tokens=answer_tokens)
+        checked = check_response(
+            drafts,
+            context.hits,
+            question=inquiry.text,
+            fallback_topic=article.title,
+            notice=self.prompts.message("withheld", article.language),
+            language=article.language,
+            secrets=[fitted.texts[0]] if self.chat.structured_output else [],
+            withhold=answers.withhold_unverified,
+        )
+        missing = find_missing(read_required_fields(article.hits), request.collected)
+        decision = weakest_decision(said, _decide(article, context, proved=checked.is_proved), missing, checked)
+        sections = with_missing_fields(checked.sections, missing, article.title, article.language)
+        log.info("response_generated", contexts=len(context.hits), decision=decision.value, missing=len(missing))
+        return replace(
+            reply,
+            decision=decision,
+            article_id=article.id,
+            sections=() if decision is Decision.OUT_OF_SCOPE else sections,
+            guardrails=checked.guardrails,
+            missing=missing,
+            shown=context.hits,
+            left_out=context.left_out,
+            context_tokens=context.tokens,
+            answer_tokens=sum(count_tokens(text) for draft in drafts for text in _texts(draft)),
+            withheld=checked.withheld,
+        )
+
+    # -- steps
+
+    def _renderer(
+        self,
+        prompt: str,
+        inquiry: Inquiry,
+        article: Article,
+        boundary: str,
+        case: Mapping[str, object] | None = None,
+    ) -> Render:
+        template, question = self.prompts.template(prompt, article.language), inquiry.text
+        return lambda hits: render_messages(
+            template, hits, question=question, boundary=boundary, language=article.language, case=case
+        )
+
+    def _fit(
+        self,
+        hits: Sequence[Hit],
+        render: Render,
+        *,
+        boundary: str,
+        max_tokens: int,
+        answer_tokens: int,
+        tiers: Tiers,
+        is_requested: bool = False,
+    ) -> FittedPrompt:
+        """The prompt with as many chunks as `max_tokens`, which may have been requested, and the window allow."""
+        window, reserved = self.chat.context_window, answer_tokens + REPAIR_TOKENS
+        limit, fixed = prompt_limit(window, reserved), count_prompt(render(()))
+        try:
+            packed = pack_context(
+                hits,
+                window=window,
+                answer_tokens=reserved,
+                other_tokens=fixed,
+                max_tokens=max_tokens,
+                max_chunks=ARTICLE_CHUNKS,
+                boundary=boundary,
+                tiers=tiers,
+            )
+        except ContextOverflowError as error:
+            if is_requested and max_tokens < limit - fixed:
+                raise ContextOverflowError(f"{error.message} Raise maxTokens.", field="maxTokens") from error
+            raise
+        return fit_prompt(packed, render, limit=limit, boundary=boundary, tiers=tiers)
+
+    async def _draft(
+        self, inquiry: Inquiry, article: Article, fitted: FittedPrompt, *, answer_tokens: int
+    ) -> tuple[Decision, Sequence[SectionReply]]:
+        if self.chat.structured_output:
+            reply = await ask_for_json(self.chat, fitted.texts, ResponseReply, max_tokens=answer_tokens)
+            return Decision(reply.decision), reply.sections
+        sections = quote_sections(
+            fitted.context.hits,
+            inquiry=inquiry.text,
+            weights=article.retrieval.weights,
+            language=article.language,
+            tokens=answer_tokens,
+        )
+        return (Decision.CAN_PROCEED if sections else Decision.UNCERTAIN), sections
+
+
+def _decide(article: Article, context: PackedContext, *, proved: bool = True) -> Decision:
+    return decide(
+        article.confidence,
+        refused=False,
+        context_tokens=context.tokens,
+        minimum=article.retrieval.index.query.minimum_context_tokens,
+        proved=proved,
+    )
+
+
+def _texts(draft: SectionReply) -> tuple[str, ...]:
+    return (draft.topic, *draft.answer_components, *draft.steps, *draft.warnings)

@@ -1,0 +1,254 @@
+"""Agent chat: answers a conversation with the same events as a question.
+
+    last question → standalone question → the agent's corpora and the asker's own → CitedQueryEngine
+
+Without relevant passages, without corpora, or with the database down, a chat answers without documents and says so
+first (`rag_used` is False then).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from uuid import uuid4
+
+import structlog
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+
+from rag_service.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
+from rag_service.answering.confidence import NO_CONFIDENCE
+from rag_service.answering.engine import CitedQueryEngine, Recorder
+from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.guards.output_guard import OutputGuard
+from rag_service.answering.prompt.templates import Prompts, new_boundary
+from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount
+from rag_service.errors import EmbeddingError, ModelError, StoreError
+from rag_service.language.detection import guess_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
+from rag_service.language.words import count_tokens
+from rag_service.models.llm.model import ChatModel
+from rag_service.retrieval.query import RagQuery
+from rag_service.store.accounts.agents import Agent, AgentScope
+
+log = structlog.get_logger(__name__)
+
+_HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
+_REWRITE_TOKENS = 120
+_REWRITE_CHARS = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatQuery:
+    """A conversation whose last question is to be answered."""
+
+    agent: Agent
+    history: tuple[Turn, ...]  # before the question, oldest first
+    question: str  # as asked
+    top_k: int
+    threshold: float | None = None
+
+
+class ContextUse(StrEnum):
+    """Whether documents were used, and why not."""
+
+    USED = "used"
+    NO_CONTEXT = "no_context"  # nothing relevant, or no corpus
+    STORE_UNAVAILABLE = "store_unavailable"
+
+
+@dataclass(kw_only=True)
+class ChatOutcome:
+    """What the caller learns besides the events; complete after the last one."""
+
+    question: str  # standalone, as searched for
+    context: ContextUse = ContextUse.USED
+
+    @property
+    def rag_used(self) -> bool:
+        return self.context is ContextUse.USED
+
+
+ResolveScope = Callable[[Agent, Identity], Awaitable[AgentScope]]  # what the database allows now
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentChat:
+    """Answers conversations."""
+
+    engine: CitedQueryEngine
+    model_for: Callable[[Agent], ChatModel]  # with the agent's own provider, name and limits
+    resolve: ResolveScope
+    prompts: Prompts
+    record: Recorder | None = None  # stores answers that were made without documents
+    history_tokens: int = field(default=HISTORY_TOKENS)
+
+    def stream(self, query: ChatQuery, identity: Identity) -> tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]:
+        """The outcome, and the events with the errors of `CitedQueryEngine.stream`."""
+        outcome = ChatOutcome(question=query.question)
+        return outcome, self._events(query, identity, outcome)
+
+    async def _events(self, query: ChatQuery, identity: Identity, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
+        chat = self.model_for(query.agent)
+        limit = min(self.history_tokens, int(chat.context_window * _HISTORY_SHARE))
+        history = render_history(cut_history(query.history, max_tokens=limit))
+        try:
+            scope = await self.resolve(query.agent, identity)
+        except StoreError as error:
+            log.warning("chat_without_store", exc_info=error)
+            outcome.context = ContextUse.STORE_UNAVAILABLE
+            scope = AgentScope()
+        if scope.global_ids or scope.personal_ids:
+            outcome.question = await self._standalone(query, history, chat)
+        request = RagQuery(
+            outcome.question,
+            identity=identity,
+            model=chat,
+            filters=Filters(corpus_ids=(*scope.global_ids, *scope.personal_ids)),
+            top_k=query.top_k,
+            threshold=query.threshold,
+            prompt="chat",
+            instructions=query.agent.spec.system_prompt,
+            history=history,
+            personal_corpora=frozenset(scope.personal_ids),
+            agent_id=query.agent.id,
+        )
+        answered = self._answer(request, outcome, query.question, query.agent)
+        async with aclosing(answered):
+            async for event in answered:
+                yield event
+
+    async def repeat(self, request: RagQuery, agent: Agent) -> Answer:
+        """Answer a recorded request of an agent again, keeping no record."""
+        request.model = self.model_for(agent)
+        request.instructions = agent.spec.system_prompt
+        request.recorded = False
+        outcome = ChatOutcome(question=request.question)
+        events = [event async for event in self._answer(request, outcome, request.question, agent)]
+        return next(event.answer for event in events if isinstance(event, AnswerComplete))
+
+    async def _answer(
+        self, request: RagQuery, outcome: ChatOutcome, question: str, agent: Agent
+    ) -> AsyncGenerator[AnswerEvent]:
+        """From the documents of the request where they answer it, else without documents."""
+        if request.filters.corpus_ids:
+            grounded = self._grounded(request, outcome)
+            async with aclosing(grounded):
+                async for event in grounded:
+                    yield event
+        elif outcome.rag_used:
+            outcome.context = ContextUse.NO_CONTEXT
+        if not outcome.rag_used:
+            plain = self._plain(request, outcome, question, agent)
+            async with aclosing(plain):
+                async for event in plain:
+                    yield event
+
+    async def _grounded(self, request: RagQuery, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
+        """The engine's events; none, with `outcome.context` set, where it finds nothing or cannot search."""
+        events = self.engine.stream(request)
+        begun = False
+        async with aclosing(events):
+            try:
+                async for event in events:
+                    if isinstance(event, SourcesFound) and not event.sources:
+                        outcome.context = ContextUse.NO_CONTEXT
+                        return
+                    begun = True
+                    yield event
+            except (StoreError, EmbeddingError) as error:
+                if begun:  # text was sent already
+                    raise
+                log.warning("chat_without_search", exc_info=error)
+                outcome.context = ContextUse.STORE_UNAVAILABLE
+
+    async def _standalone(self, query: ChatQuery, history: str, chat: ChatModel) -> str:
+        """The question rewritten to be understood without the conversation; if the model fails, with simple rules."""
+        if not query.history:
+            return query.question
+        language = guess_language(query.question) or FALLBACK_LANGUAGE
+        if chat.provider == "extractive":  # it quotes, it does not write
+            return lean_on_history(query.question, query.history, language)
+        boundary = new_boundary()
+        template = self.prompts.template("rewrite", language)
+        values = {"boundary": boundary, "context": history, "question": neutralise(query.question)}
+        try:
+            deltas = chat.stream(_messages(*template.render(values)), max_tokens=_REWRITE_TOKENS)
+            async with aclosing(deltas):
+                text = "".join([delta.text async for delta in deltas])
+        except ModelError as error:
+            log.warning("question_not_rewritten", exc_info=error)
+            return lean_on_history(query.question, query.history, language)
+        lines = [line.strip(" \t\"'«»“”") for line in text.splitlines()]
+        rewritten = next((line for line in lines if line), "")
+        return rewritten if 0 < len(rewritten) <= _REWRITE_CHARS else query.question
+
+    async def _plain(
+        self, request: RagQuery, outcome: ChatOutcome, question: str, agent: Agent
+    ) -> AsyncGenerator[AnswerEvent]:
+        """An answer without documents; its first sentence says so."""
+        chat: ChatModel = request.model
+        started = time.perf_counter()
+        language = guess_language(question) or FALLBACK_LANGUAGE
+        quotes_only = chat.provider == "extractive"  # it has nothing to quote from
+        texts = texts_in(language)
+        notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
+        notice += "." if quotes_only else texts.not_from_documents
+        yield SourcesFound(sources=(), shown=(), timings_ms={})
+        yield AnswerDelta(text=notice)
+        pieces = [notice]
+        if not quotes_only:
+            written = self._write_plainly(question, agent, chat, request.history, language)
+            async with aclosing(written):
+                async for text in written:
+                    pieces.append(text)
+                    yield AnswerDelta(text=text)
+        text = "".join(pieces)
+        is_empty = quotes_only and outcome.context is ContextUse.NO_CONTEXT
+        answer = Answer(
+            id=uuid4(),
+            question=question,
+            language=language,
+            text=text,
+            sources=(),
+            shown=(),
+            citations=(),
+            decision=Decision.OUT_OF_SCOPE if is_empty else Decision.UNCERTAIN,
+            confidence=NO_CONFIDENCE,
+            tokens=TokenCount(prompt=0, completion=count_tokens(text), estimated=True),
+            latency_ms=round((time.perf_counter() - started) * 1000, 1),
+            model=chat.model_name,
+        )
+        request.retrieval = None  # the answer does not rest on it
+        if self.record is not None and request.recorded:
+            await self.record(request, answer)
+        yield AnswerComplete(answer=answer)
+
+    async def _write_plainly(
+        self, question: str, agent: Agent, chat: ChatModel, history: str, language: str
+    ) -> AsyncGenerator[str]:
+        template = self.prompts.template("chat_plain", language)
+        values = {
+            "boundary": new_boundary(),
+            "context": history,
+            "question": neutralise(question),
+            "instructions": agent.spec.system_prompt,
+        }
+        system, user = template.render(values)
+        notice = self.prompts.message("withheld", language)
+        guard = OutputGuard((), secrets=[system], notice=notice, language=language)
+        yield "\n\n"
+        deltas = chat.stream(_messages(system, user), max_tokens=agent.spec.max_tokens)
+        async with aclosing(deltas):
+            async for delta in deltas:
+                if text := guard.feed(delta.text):
+                    yield text
+        if text := guard.flush():
+            yield text
+
+
+def _messages(system: str, user: str) -> list[ChatMessage]:
+    return [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]

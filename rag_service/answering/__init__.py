@@ -1,0 +1,1 @@
+"""From retrieved passages to a proved answer."""

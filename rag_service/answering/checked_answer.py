@@ -1,0 +1,205 @@
+"""Guards and verifies an answer while it streams, and optionally withholds what is not proved.
+
+    deltas → output guard → citations checked against the passages → text and citations as they become final
+
+A sentence is flagged when no verified citation proves its claim, or when the guard removed something from it.
+With `withhold`, a notice replaces every flagged sentence; text is then held back up to the next cited sentence,
+because that citation may also cover the sentences before it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rag_service.answering.events import AnswerDelta, CitationChecked
+from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.guards.output_guard import OutputGuard
+from rag_service.answering.proof.analysis import classify
+from rag_service.answering.proof.claims import find_marks, strip_marks
+from rag_service.answering.proof.named_evidence import NamedEvidence
+from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
+from rag_service.domain import Citation, Hit
+from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
+from rag_service.language.words import words
+
+SentenceOffsets = tuple[int, int]
+_SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re.DOTALL)
+_FOREIGN_WORDS = 2  # a heading, a lead-in or code may have one unknown word: "Summary:" needs no proof
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedAnswer:
+    """The text to show and the state of its sentences. Offsets count characters of `text`."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    unmarked: tuple[SentenceOffsets, ...]  # claims without a citation
+    flagged: tuple[SentenceOffsets, ...]  # all unproved sentences, in order
+    claims: tuple[CitedClaim, ...]
+    unprovable: tuple[SentenceOffsets, ...]  # flagged sentences that no citation can prove
+    withheld: int  # sentences replaced by the notice
+
+    def with_citations(self, citations: Sequence[Citation]) -> CheckedAnswer:
+        """The answer with citations that a judge has seen, as many and in the same order."""
+        flagged = sorted({*flag_sentences(self.claims, citations), *self.unprovable})
+        return replace(self, citations=tuple(citations), flagged=tuple(flagged))
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether every sentence that states something is verified, and no citation speaks against one."""
+        return not self.flagged and not any(citation.status in REFUTED for citation in self.citations)
+
+
+class AnswerChecker:
+    """Turns pieces of a model's text into the events of a checked answer."""
+
+    def __init__(
+        self,
+        shown: Sequence[Hit],
+        *,
+        others: Sequence[Hit] = (),
+        question: str = "",
+        harmless: Sequence[str] = (),
+        notice: str,
+        language: str | None = None,
+        secrets: Sequence[str] = (),
+        withhold: bool = False,
+    ) -> None:
+        """
+        Args:
+            shown: the passages as the model saw them, [C1] first.
+            others: further retrieved passages, searched for misattributed quotes.
+            question: its words may be repeated without proof.
+            harmless: the service's own sentences, such as the refusal; they need no proof.
+            notice: replaces a withheld sentence.
+            language: ISO 639-1 of the answer.
+            secrets: parts of the prompt that must not be repeated.
+            withhold: replace every flagged sentence by the notice.
+        """
+        self._shown = tuple(shown)
+        self._others = tuple(others)
+        self._question = question
+        self._harmless = set(filter(None, map(str.strip, (*harmless, notice))))
+        self._notice = notice
+        self._language = language
+        self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
+        self._withholding = _Withholding(self._clear) if withhold else None
+        self._named = NamedEvidence()
+        self._citations = self._stream(self._named)
+        self._pieces: list[str] = []
+        self._emitted = 0
+        self._withheld = 0
+
+    def feed(self, delta: str) -> list[AnswerDelta | CitationChecked]:
+        """Take the next piece of the model's text."""
+        text = self._guard.feed(self._named.feed(delta))
+        return self._show(self._withholding.feed(text) if self._withholding else text)
+
+    def finish(self) -> tuple[list[AnswerDelta | CitationChecked], CheckedAnswer]:
+        """The last events, and the whole answer."""
+        text = self._guard.feed(self._named.finish()) + self._guard.flush()
+        events = self._show(self._withholding.finish(text) if self._withholding else text)
+        whole = "".join(self._pieces)
+        verification = self._citations.finish()
+        changes = [] if self._withholding else self._guard.changes
+        for citation in verification.citations[self._emitted :]:
+            events.append(CitationChecked(citation=citation))
+        flagged, own = self._flagged(whole, verification, changes)
+        return events, CheckedAnswer(
+            text=whole,
+            citations=verification.citations,
+            unmarked=tuple(place for place in verification.unmarked if not self._is_harmless(whole[slice(*place)])),
+            flagged=flagged,
+            claims=verification.claims,
+            unprovable=own,
+            withheld=self._withheld + self._guard.leaks,
+        )
+
+    def _stream(self, named: NamedEvidence | None = None) -> CitationStream:
+        return CitationStream(
+            self._shown,
+            others=self._others,
+            language=self._language,
+            named=named,
+            clean=without_injections,
+            skip=self._is_harmless,
+        )
+
+    def _show(self, text: str) -> list[AnswerDelta | CitationChecked]:
+        if not text:
+            return []
+        self._pieces.append(text)
+        events: list[AnswerDelta | CitationChecked] = [AnswerDelta(text=text)]
+        for citation in self._citations.feed(text):
+            events.append(CitationChecked(citation=citation))
+            self._emitted += 1
+        return events
+
+    def _clear(self, start: int, text: str) -> str:
+        """Replace the flagged sentences of a part of the answer, which begins at `start`, by the notice."""
+        verification = self._stream().finish(text)
+        flagged, _ = self._flagged(text, verification, [change - start for change in self._guard.changes])
+        for first, last in reversed(flagged):
+            text = text[:first] + self._notice + text[last:]
+        self._withheld += len(flagged)
+        return text
+
+    def _flagged(
+        self, text: str, verification: Verification, changes: Sequence[int]
+    ) -> tuple[tuple[SentenceOffsets, ...], tuple[SentenceOffsets, ...]]:
+        """All unproved sentences, and those of them that no citation can prove."""
+        found = {*verification.unmarked}
+        cited = {claim.sentence for claim in verification.claims}
+        ordered = sorted(changes)
+        for sentence in read_sentences(text, language=self._language):
+            place = sentence.start, sentence.end
+            changed = bisect_left(ordered, sentence.start) < bisect_left(ordered, sentence.end)
+            if changed or (place not in cited and self._is_foreign(sentence)):
+                found.add(place)
+        own = tuple(sorted(place for place in found if not self._is_harmless(text[slice(*place)])))
+        return tuple(sorted({*flag_sentences(verification.claims, verification.citations), *own})), own
+
+    def _is_foreign(self, sentence: Sentence) -> bool:
+        """Whether a sentence that makes no claim (too short, a heading, code) uses unknown words."""
+        said = {word for word in words(strip_marks(sentence.text)) if classify(word, None).content}
+        allowed = _FOREIGN_WORDS if sentence.code or _SCAFFOLD.match(sentence.text) else 1
+        return len(said - self._known) >= allowed
+
+    def _is_harmless(self, sentence: str) -> bool:
+        for text in self._harmless:
+            sentence = sentence.replace(text, "")
+        return not any(map(str.isalnum, sentence))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Words of the passages and the question."""
+        shown = (word for hit in self._shown for word in words(without_injections(hit).chunk.text))
+        return frozenset((*shown, *words(self._question)))
+
+
+class _Withholding:
+    """Holds text back until the next cited sentence, or the end, decides about it."""
+
+    def __init__(self, clear: Callable[[int, str], str]) -> None:
+        self._clear = clear
+        self._sentences = SentenceStream()
+        self._held = ""
+        self._given = 0  # characters released so far
+
+    def feed(self, text: str) -> str:
+        self._held += text
+        marked = [sentence.end for sentence in self._sentences.feed(text) if find_marks(sentence.text)]
+        return self._take(marked[-1] - self._given) if marked else ""
+
+    def finish(self, text: str) -> str:
+        self._held += text
+        return self._take(len(self._held)) if self._held else ""
+
+    def _take(self, length: int) -> str:
+        part, self._held = self._held[:length], self._held[length:]
+        start, self._given = self._given, self._given + length
+        return self._clear(start, part)

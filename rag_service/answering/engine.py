@@ -1,0 +1,223 @@
+"""The query engine behind every endpoint.
+
+    RagQuery → retriever → postprocessors → synthesizer (prompt, one streaming model call, proof) → record
+
+It is a LlamaIndex `RetrieverQueryEngine`. `stream` yields the events of an answer; `aquery` and `answer` return
+the same answer as one object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import cast
+from uuid import uuid4
+
+import structlog
+from llama_index.core.base.response.schema import RESPONSE_TYPE
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from rag_service.answering.events import AnswerComplete, AnswerEvent
+from rag_service.answering.guards.guardrails import find_rules
+from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
+from rag_service.domain import Answer, Hit
+from rag_service.errors import PluginError
+from rag_service.models.judge.judge import Judge
+from rag_service.models.llm.model import ChatModel
+from rag_service.models.reranking.rerankers import Reranker
+from rag_service.models.servers.resilience import in_own_thread
+from rag_service.observability.tracing import span
+from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold, Rerank, TopK
+from rag_service.retrieval.query import PassageRetriever, RagQuery
+from rag_service.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+PLUGIN_SECONDS = 30.0  # time limit of a postprocessor that is not ours
+_EVENTS_AHEAD = 64  # size of the queue between answering and reading
+
+Recorder = Callable[[RagQuery, Answer], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Postprocessors:
+    """Node postprocessors that run after the built-in ones."""
+
+    by_index: Mapping[str, Sequence[BaseNodePostprocessor]]  # by the name of the index
+    always: Sequence[BaseNodePostprocessor] = ()  # for every index, last
+
+
+NO_POSTPROCESSORS = Postprocessors(by_index={})
+
+
+class CitedQueryEngine(RetrieverQueryEngine):
+    """Answers questions with verified citations."""
+
+    def __init__(
+        self,
+        retriever: PassageRetriever,
+        synthesizer: CitedSynthesizer,
+        reranker: Reranker,
+        *,
+        threshold: float,
+        postprocessors: Postprocessors = NO_POSTPROCESSORS,
+        record: Recorder | None = None,
+    ):
+        """
+        Args:
+            retriever: finds passages; its identity is used for plain queries.
+            synthesizer: writes and checks the answer.
+            reranker: reorders passages.
+            threshold: default minimum relevance, 0..1.
+            postprocessors: run after the built-in ones.
+            record: stores each finished answer; None stores none.
+        """
+        super().__init__(
+            retriever,
+            synthesizer,
+            node_postprocessors=[Rerank(reranker), NewerFirst(), RelevanceThreshold(default=threshold), TopK()],
+            callback_manager=CallbackManager([]),
+        )
+        self._passages = retriever
+        self._synthesizer = synthesizer
+        self._added = postprocessors
+        self._record = record
+
+    async def search(self, query: RagQuery) -> tuple[Hit, ...]:
+        """At most `top_k` passages above the threshold, best first; `query.found` holds the rest. Calls no model."""
+        return query.hits(await self.aretrieve(query))
+
+    async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """Like LlamaIndex's; a plain query uses the retriever's identity."""
+        with span("search"):
+            return await super().aretrieve(self._passages.as_query(query_bundle))
+
+    async def _async_apply_node_postprocessors(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle
+    ) -> list[NodeWithScore]:
+        nodes = await super()._async_apply_node_postprocessors(nodes, query_bundle)
+        if not isinstance(query_bundle, RagQuery):
+            return nodes
+        for added in (*self._added.by_index.get(query_bundle.found.index.name, ()), *self._added.always):
+            nodes = await _run(added, nodes, query_bundle)
+        return nodes
+
+    async def stream(self, query: RagQuery) -> AsyncGenerator[AnswerEvent]:
+        """Answer as events: sources, then deltas and citations, then the complete answer.
+
+        Raises:
+            ModelBusyError: too many questions are being answered, before the first event.
+            ModelError: the model fails, also midway.
+            EmbeddingError, StoreError, PluginError: before the first event.
+            ContextOverflowError: question and instructions alone fill the window.
+        """
+        events: asyncio.Queue[AnswerEvent | None] = asyncio.Queue(_EVENTS_AHEAD)
+        query.emit = events.put
+
+        async def run() -> None:
+            try:
+                await self.aquery(query)
+            finally:
+                task = asyncio.current_task()
+                if task is not None and not task.cancelling():
+                    await events.put(None)
+
+        answering = asyncio.create_task(run())
+        answering.add_done_callback(lambda task: task.cancelled() or task.exception())  # a reader may have left
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await answering  # raises what went wrong
+        finally:
+            answering.cancel()
+            await asyncio.wait([answering])
+
+    async def answer(self, query: RagQuery) -> Answer:
+        """The complete answer."""
+        return cast("CitedResponse", await self.aquery(query)).answer
+
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        query = self._passages.as_query(query_bundle)
+        started = time.perf_counter()
+        answer_id = uuid4()
+        log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
+        with self._synthesizer.model_for(query).admit():
+            response = cast("CitedResponse", await super()._aquery(query))
+        latency = round((time.perf_counter() - started) * 1000, 1)
+        answer, timings = replace(response.answer, id=answer_id, latency_ms=latency), query.found.timings_ms
+        if self._record is not None and query.recorded:
+            await self._record(query, answer)
+        log.info(
+            "answer_finished",
+            answer_id=str(answer_id),
+            contexts=len(answer.shown),
+            decision=answer.decision.value,
+            latency_ms=latency,
+            retrieval_ms=round(sum(timings.values()), 1),
+            embedding_ms=timings.get("embedding", 0.0),  # time spent waiting for it
+        )
+        if query.emit is not None:
+            await query.emit(AnswerComplete(answer=answer))
+        return CitedResponse(answer, response.source_nodes)
+
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        raise RuntimeError("This engine is asynchronous: use `aquery`, or the engine of `open_service()`.")
+
+
+def build_engine(
+    retriever: PassageRetriever,
+    chat: ChatModel,
+    reranker: Reranker,
+    prompts: Prompts,
+    settings: Settings,
+    *,
+    postprocessors: Postprocessors = NO_POSTPROCESSORS,
+    record: Recorder | None = None,
+    judge: Judge | None = None,
+) -> CitedQueryEngine:
+    """The engine over these parts; arguments as in `CitedQueryEngine` and `CitedSynthesizer`."""
+    return CitedQueryEngine(
+        retriever,
+        CitedSynthesizer(chat, prompts, settings, find_rules=partial(find_rules, retriever), judge=judge),
+        reranker,
+        threshold=settings.retrieval.threshold,
+        postprocessors=postprocessors,
+        record=record,
+    )
+
+
+async def _run(
+    postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: RagQuery
+) -> list[NodeWithScore]:
+    """Run a third-party postprocessor with a time limit; nodes that were not retrieved are dropped.
+
+    Raises:
+        PluginError: it failed or took too long.
+    """
+    name = type(postprocessor).__name__
+    try:
+        async with asyncio.timeout(PLUGIN_SECONDS):
+            if _is_blocking(postprocessor):
+                found = await in_own_thread(partial(postprocessor.postprocess_nodes, nodes, query_bundle=query))
+            else:
+                found = await postprocessor.apostprocess_nodes(nodes, query_bundle=query)
+        kept = [node for node in found if node.node.node_id in query.passages]
+    except Exception as error:
+        raise PluginError(f"The node postprocessor {name} failed.") from error
+    if len(kept) < len(found):
+        log.warning("foreign_nodes_dropped", postprocessor=name, count=len(found) - len(kept))
+    return kept
+
+
+def _is_blocking(postprocessor: BaseNodePostprocessor) -> bool:
+    """Whether the class has no asynchronous method of its own: LlamaIndex's runs the other in a shared executor."""
+    name = "_apostprocess_nodes"
+    return inspect.getattr_static(postprocessor, name) is inspect.getattr_static(BaseNodePostprocessor, name)

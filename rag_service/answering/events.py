@@ -1,0 +1,41 @@
+"""The events of an answer. Plain and streamed replies are built from the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rag_service.domain import Answer, Citation, Hit
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcesFound:
+    """First event: the passages above the threshold, best first; empty if nothing is relevant."""
+
+    sources: tuple[Hit, ...]
+    shown: tuple[Hit, ...]  # those shown to the model, [C1] first
+    timings_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerDelta:
+    """A piece of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitationChecked:
+    """A citation whose sentence is complete."""
+
+    citation: Citation
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerComplete:
+    """Last event: the complete answer. Its text is all deltas joined."""
+
+    answer: Answer
+
+
+AnswerEvent = SourcesFound | AnswerDelta | CitationChecked | AnswerComplete

@@ -1,0 +1,200 @@
+"""Makes what a model writes safe to show while it streams: no foreign links, no text of the prompt.
+
+Every change is recorded by its place, so that its sentence can be flagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import cached_property
+
+from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.guards.links import LinkFilter, find_urls
+from rag_service.domain import Hit
+from rag_service.language.words import fold
+
+LEAK_LETTERS = 30  # this many letters in a row, five or six words, are no coincidence
+_RUN_LETTERS = 120  # letters of a run that are remembered
+_SHARED_LETTERS = 3  # letters of a word before a leak that may be the leak's first by chance
+_MAX_HELD = 300  # characters, or they would be looked through again with each piece; twice as many for a moment
+_SENTENCE_ENDS = ".!?…\n"
+
+
+class _State(Enum):
+    OPEN = 1  # text passes
+    LEAKING = 2  # text of a secret arrives
+    ENDING = 3  # no more of the secret, but its sentence goes on
+
+
+class LeakFilter:
+    """Takes text in pieces, gives it back with each leak, to the end of its sentence, replaced by a notice."""
+
+    def __init__(self, secret: str, *, notice: str) -> None:
+        """
+        Args:
+            secret: text that must not be repeated; a short one (under 30 letters) only as a whole. Empty: none.
+            notice: put in the place of what is left out.
+        """
+        letters = "".join(filter(str.isalpha, fold(secret)))
+        # Numbers are left out of a long text: a list may be numbered anew.
+        self._counts: Callable[[str], bool] = str.isalpha if len(letters) >= LEAK_LETTERS else str.isalnum
+        self._secret = "".join(filter(self._counts, fold(secret)))
+        self._needed = min(LEAK_LETTERS, len(self._secret))
+        self._block = max(1, self._needed // 2 - 2)  # any run of nearly as many as needed holds such a block whole
+        self._run = ""  # the last letters, as many as stand together in the secret
+        self._notice = notice
+        self._state = _State.OPEN
+        self._held = ""  # may become a leak; while leaking: what follows the end of a sentence
+        self._sentence_over = False  # a sentence has ended since the leak's last letter
+        self._in_word = False  # whether the last character given out belongs to a word
+        self._length = 0
+        self.changes: list[int] = []  # offsets of the notices in the output
+
+    def feed(self, text: str) -> str:
+        """Takes the next piece; returns what is no part of a leak."""
+        if not self._secret:
+            self._length += len(text)
+            return text
+        if self._state is _State.OPEN and self._pass(text):
+            self._held += text
+            return self._release()
+        given = []
+        for character in text:
+            letters = fold(character)
+            near = any(map(str.isalnum, letters)) and len(self._run) + len(letters) >= self._needed
+            if self._state is _State.OPEN and (len(self._held) > 2 * _MAX_HELD or near):
+                given.append(self._release())  # now, as what is held then is taken for the leak's own
+            given.append(self._take(character, letters))
+        if self._state is _State.OPEN:
+            given.append(self._release())  # once a piece: where a run begins takes longer to tell than that it goes on
+        return "".join(given)
+
+    def flush(self) -> str:
+        """The rest."""
+        rest = self._held if self._state is _State.OPEN else ""
+        self._held = ""
+        self._length += len(rest)
+        return rest
+
+    def _pass(self, text: str) -> bool:
+        """Take a whole piece, if nothing in it comes near to a leak: letter by letter takes ten times as long."""
+        letters = self._run + "".join(filter(self._counts, fold(text)))
+        block = self._block
+        for start in range(0, len(letters) - block + 1, block):
+            if letters[start : start + block] in self._secret:
+                return False
+        length = 0
+        while length < len(letters) and letters[len(letters) - length - 1 :] in self._secret:
+            length += 1
+        self._run = letters[len(letters) - length :]
+        return True
+
+    def _take(self, character: str, letters: str) -> str:
+        for letter in filter(self._counts, letters):
+            self._run = (self._run + letter)[-_RUN_LETTERS:]
+            while self._run not in self._secret:
+                self._run = self._run[1:]
+        leaks = len(self._run) >= self._needed
+        match self._state:
+            case _State.OPEN:
+                self._held += character
+                return self._begin_leak() if leaks else ""
+            case _State.LEAKING if leaks:
+                self._continue_leak(character)
+            case _State.LEAKING if self._sentence_over:
+                self._state = _State.OPEN
+                self._held += character
+                return self._release()
+            case _State.LEAKING:
+                self._state = _State.ENDING
+            case _State.ENDING if character in _SENTENCE_ENDS:
+                self._state = _State.OPEN
+                self._held = "\n" if character == "\n" else ""
+        return ""
+
+    def _begin_leak(self) -> str:
+        rest = self._rest_of_word()
+        self._state, self._held, self._sentence_over = _State.LEAKING, "", False
+        self._length += len(rest)
+        self.changes.append(self._length)
+        self._length += len(self._notice)
+        return rest + self._notice
+
+    def _rest_of_word(self) -> str:
+        """The end of a word that is the answer's own, though its letters are the first of the leak's too."""
+        end = next((at for at, character in enumerate(self._held) if not character.isalnum()), 0)
+        if not self._in_word or end > _SHARED_LETTERS:
+            return ""
+        while end < len(self._held) and not self._held[end].isalnum():
+            end += 1
+        return self._held[:end]
+
+    def _continue_leak(self, character: str) -> None:
+        if character.isalnum():
+            self._held, self._sentence_over = "", False
+        elif character in _SENTENCE_ENDS:
+            breaks = self._held if character == "\n" and self._sentence_over else ""
+            self._held, self._sentence_over = breaks[-_MAX_HELD:] + character.strip(".!?…"), True
+        elif self._sentence_over and len(self._held) < _MAX_HELD:
+            self._held += character
+
+    def _release(self) -> str:
+        """What is held, but for the end that may be the beginning of a leak."""
+        cut, letters = len(self._held), len(self._run)
+        while letters > 0 and cut:
+            cut -= 1
+            letters -= sum(map(self._counts, fold(self._held[cut])))
+        if self.changes:  # the number of the prompt's next rule may stand before it
+            while cut and not self._held[cut - 1].isalpha():
+                cut -= 1
+        if len(self._held) - cut > 2 * _MAX_HELD:
+            cut = len(self._held) - _MAX_HELD  # no leak is spelt so far apart
+        ready, self._held = self._held[:cut], self._held[cut:]
+        if ready:
+            self._in_word = ready[-1].isalnum()
+        self._length += len(ready)
+        return ready
+
+
+class OutputGuard:
+    """A filter over the pieces of an answer."""
+
+    def __init__(
+        self, shown: Iterable[Hit], *, secrets: Sequence[str] = (), notice: str = "", language: str = "en"
+    ) -> None:
+        """
+        Args:
+            shown: the passages put before the model. A URL in one of them may appear in the answer,
+                unless it is part of an injection.
+            secrets: texts of the prompt that must not be repeated, without the refusal that it asks for.
+            notice: replaces a repeated text.
+            language: of the words that replace a link.
+        """
+        self._shown = tuple(shown)
+        self._leaks = LeakFilter("\n".join(secrets), notice=notice)
+        self._links = LinkFilter(lambda url: url in self._allowed, language=language)
+        self.changes: Sequence[int] = self._links.changes  # offsets in the safe text of changed links and HTML
+
+    @cached_property
+    def _allowed(self) -> frozenset[str]:
+        """Computed at the first URL: most answers have none."""
+        return frozenset(url for hit in self._shown for url in find_urls(without_injections(hit).chunk.text))
+
+    def feed(self, text: str) -> str:
+        """Takes the next piece; returns what is now safe to show."""
+        return self._links.feed(self._leaks.feed(text))
+
+    def flush(self) -> str:
+        """The rest, after the last piece."""
+        return self._links.feed(self._leaks.flush()) + self._links.flush()
+
+    @property
+    def leaks(self) -> int:
+        """How many times text of the prompt was left out."""
+        return len(self._leaks.changes)
+
+
+def guard_text(guard: OutputGuard, text: str) -> str:
+    """A whole text at once."""
+    return guard.feed(text) + guard.flush()

@@ -1,0 +1,290 @@
+"""The prompt of an answer, with as many whole passages as the model's window holds.
+
+An index definition maps chunk types to tiers. CRITICAL chunks always go in, and first; then HIGH, then the rest while
+the budget lasts. Token counts are estimates; `RESERVE` covers the difference to the model's own tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+
+from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.prompt.templates import (
+    Prompts,
+    new_boundary,
+    render_context,
+    render_passage,
+)
+from rag_service.domain import Hit
+from rag_service.errors import ContextOverflowError
+from rag_service.indices import Tier
+from rag_service.language.words import count_tokens, word_forms
+from rag_service.models.extractive.extractive import Evidence, GroundedMessage
+from rag_service.models.llm.model import ChatModel
+from rag_service.retrieval.query import RagQuery, Retrieval
+from rag_service.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompted:
+    """A prompt ready to be sent."""
+
+    messages: Sequence[ChatMessage]
+    context: PackedContext
+    tokens: int  # our count of the whole prompt
+    refusal: str  # the sentence for questions that the passages do not answer
+    warning: str  # shown before the answer; may be empty
+    secret: str  # text that the answer must not repeat
+
+
+def write_prompt(
+    query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings, model: ChatModel
+) -> Prompted:
+    """The prompt of a question with as many of its sources, best first, as fit into the model's window.
+
+    Raises:
+        ContextOverflowError: question and instructions alone fill the window.
+    """
+    retrieval, window = query.found, model.context_window
+    language = retrieval.plan.language
+    name = query.prompt or (retrieval.index.query.prompt if settings.answers.grounded_prompting else "classic")
+    template = prompts.template(name, language)
+    boundary = new_boundary()
+    refusal = prompts.message("refusal", language)
+    values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
+    values |= {"history": query.history, "instructions": query.instructions}
+    context = pack_context(
+        sources,
+        window=window,
+        answer_tokens=model.max_tokens,
+        other_tokens=count_prompt(template.render(values), boundary=boundary),
+        max_tokens=settings.answers.max_context_tokens,
+        max_chunks=settings.answers.max_chunks,
+        boundary=boundary,
+    )
+    personal = query.personal_corpora
+    fitted = fit_prompt(
+        replace(context, hits=tuple(sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in personal))),
+        lambda hits: template.render({**values, "context": render_context(hits, boundary, personal)}),
+        limit=prompt_limit(window, model.max_tokens),
+        boundary=boundary,
+    )
+    context, (system, user) = fitted.context, fitted.texts
+    warning = warn_of_absent(retrieval, prompts)
+    shown = context.hits
+    if model.provider == "extractive":
+        shown = tuple(_quotable(hit, retrieval.weights) for hit in shown)
+    evidence = Evidence(
+        question=query.question,
+        language=language,
+        hits=shown,
+        weights=retrieval.weights,
+        equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
+        refusal=refusal,
+        warning=warning,
+    )
+    return Prompted(
+        messages=[
+            ChatMessage(role=MessageRole.SYSTEM, content=system),
+            GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence),
+        ],
+        context=context,
+        tokens=fitted.tokens,
+        refusal=refusal,
+        warning=warning,
+        secret=template.render({**values, "refusal": "", "question": ""})[0],
+    )
+
+
+def _quotable(hit: Hit, weights: Mapping[str, float]) -> Hit:
+    """What the extractive model may quote: no injections, and nothing of a passage found mainly for their words."""
+    cleared = without_injections(hit)
+    before, after = hit.chunk.text, cleared.chunk.text
+    if before == after or 2 * _weight_held(after, weights) >= _weight_held(before, weights):
+        return cleared
+    return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
+
+
+def _weight_held(text: str, weights: Mapping[str, float]) -> float:
+    """How much of the question's weight a text holds."""
+    held = word_forms(text)
+    return sum(weight for term, weight in weights.items() if term in held)
+
+
+def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
+    """A sentence with the names in the question that no document mentions; empty if there are none."""
+    if not retrieval.absent:
+        return ""
+    names = ", ".join(f"“{name}”" for name in retrieval.absent)
+    return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)
+
+
+RESERVE = 0.15  # share of the window kept free for other tokenizers' counts
+MESSAGE_TOKENS = 4  # what a chat template adds around each message
+TIERS: tuple[Tier, ...] = ("critical", "high", "medium", "low")
+
+# Replaces the boundary of a request while tokens are counted, so that cached counts can be used: all boundaries
+# have the same number of tokens.
+_COUNTED_BOUNDARY = "~000000000000~"
+
+Tiers = Mapping[Tier, Sequence[str]]  # tier → chunk types
+NO_TIERS: Tiers = MappingProxyType({})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedContext:
+    """The chunks in the prompt and their size."""
+
+    hits: tuple[Hit, ...]  # [C1] first
+    tokens: int  # of the rendered passages
+    left_out: tuple[str, ...]  # ids of chunks that did not fit
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedPrompt:
+    """A prompt that fits the window, as it is sent."""
+
+    texts: tuple[str, ...]  # one for each message
+    context: PackedContext
+    tokens: int  # of all messages
+
+
+def split_budget(max_tokens: int) -> tuple[int, int]:
+    """(tokens for the context, tokens for the answer): 70 % and 30 %, rounded down."""
+    return max_tokens * 7 // 10, max_tokens * 3 // 10
+
+
+def prompt_limit(window: int, answer_tokens: int) -> int:
+    """Maximum tokens of a prompt: the window without the reserve and the answer."""
+    return int(window * (1 - RESERVE)) - answer_tokens
+
+
+def count_prompt(texts: Sequence[str], *, boundary: str = "") -> int:
+    """Tokens of the messages as sent; counting is faster with the boundary of their request."""
+    tokens = len(texts) * MESSAGE_TOKENS
+    for text in texts:
+        tokens += count_rendered(text, boundary)
+    return tokens
+
+
+def count_rendered(text: str, boundary: str) -> int:
+    """Tokens of a text that was rendered with a boundary."""
+    return count_tokens(text.replace(boundary, _COUNTED_BOUNDARY) if boundary else text)
+
+
+def tier_of(hit: Hit, tiers: Tiers) -> Tier:
+    """The tier of a chunk's type; LOW for types that no tier names."""
+    return next((tier for tier in TIERS if hit.chunk.type in tiers.get(tier, ())), "low")
+
+
+def pack_context(
+    hits: Sequence[Hit],
+    *,
+    window: int,
+    answer_tokens: int,
+    other_tokens: int,
+    max_tokens: int,
+    max_chunks: int,
+    boundary: str,
+    tiers: Tiers = NO_TIERS,
+) -> PackedContext:
+    """Choose whole chunks by tier, within a tier in the order given, until a limit is reached.
+
+    CRITICAL chunks all go in, `max_chunks` or not. Another chunk that does not fit is left out, and
+    smaller ones after it may still go in.
+
+    Args:
+        hits: best first, as the reranker ordered them.
+        window: tokens that the model can hold.
+        answer_tokens: reserved for the answer.
+        other_tokens: system text, question and history.
+        max_tokens: limit of the context itself.
+        max_chunks: limit for chunks that are not CRITICAL.
+        boundary: as used when rendering.
+        tiers: chunk types by tier; empty: all chunks are equal.
+
+    Raises:
+        ContextOverflowError: no room for all CRITICAL chunks, for any chunk, or even for the question.
+    """
+    room = min(max_tokens, prompt_limit(window, answer_tokens) - other_tokens)
+    if room <= 0:
+        raise ContextOverflowError(
+            f"Question and instructions take {other_tokens} tokens and the answer {answer_tokens};"
+            f" the window of {window} has no room for documents.",
+            field="RAG_CONTEXT_WINDOW",
+        )
+    ordered, critical = list(hits), []
+    if tiers:
+        ordered.sort(key=lambda hit: TIERS.index(tier_of(hit, tiers)))  # stable: keeps the reranker's order
+        critical = [hit for hit in ordered if tier_of(hit, tiers) == "critical"]
+    chosen, left_out = list(critical), []
+    used = _rendered_tokens(critical, boundary)
+    if used > room:
+        raise _critical_overflow(len(critical), used, room)
+    for hit in ordered[len(critical) :]:
+        cost = count_rendered(render_passage(len(chosen) + 1, hit, boundary), boundary) + 2
+        if len(chosen) < max_chunks and used + cost <= room:
+            chosen.append(hit)
+            used += cost
+        else:
+            left_out.append(hit.chunk.id)
+    # The sum is an estimate: tokens may merge or split where texts are joined.
+    while (used := _rendered_tokens(chosen, boundary)) > room:
+        left_out.append(chosen.pop().chunk.id)
+    if hits and not chosen:
+        raise ContextOverflowError(
+            f"No passage fits into the {room} tokens left for documents.", field="RAG_CONTEXT_WINDOW"
+        )
+    return PackedContext(hits=tuple(chosen), tokens=used, left_out=tuple(left_out))
+
+
+def fit_prompt(
+    context: PackedContext,
+    render: Callable[[tuple[Hit, ...]], Sequence[str]],
+    *,
+    limit: int,
+    boundary: str,
+    tiers: Tiers = NO_TIERS,
+) -> FittedPrompt:
+    """Render the prompt and count it; while it is over the limit, leave out the last chunk.
+
+    `render` gives the texts of all messages with these chunks.
+
+    Raises:
+        ContextOverflowError: it does not fit even with one chunk, or without a CRITICAL one.
+    """
+    while True:
+        texts = tuple(render(context.hits))
+        tokens = count_prompt(texts, boundary=boundary)
+        if tokens <= limit:
+            return FittedPrompt(texts=texts, context=context, tokens=tokens)
+        last = context.hits[-1] if context.hits else None
+        if last is not None and tier_of(last, tiers) == "critical":
+            raise _critical_overflow(len(context.hits), tokens, limit)
+        if last is None or len(context.hits) == 1:
+            raise ContextOverflowError(
+                f"The prompt takes {tokens} tokens; the window has room for {limit}.", field="RAG_CONTEXT_WINDOW"
+            )
+        kept = context.hits[:-1]
+        context = replace(
+            context,
+            hits=kept,
+            tokens=_rendered_tokens(kept, boundary),
+            left_out=(last.chunk.id, *context.left_out),
+        )
+
+
+def _rendered_tokens(hits: Sequence[Hit], boundary: str) -> int:
+    return count_rendered(render_context(hits, boundary), boundary) if hits else 0
+
+
+def _critical_overflow(chunks: int, tokens: int, room: int) -> ContextOverflowError:
+    return ContextOverflowError(
+        f"The CRITICAL chunks alone do not fit: {chunks} of them take {tokens} tokens,"
+        f" and there is room for {room}. None of them may be left out.",
+        field="RAG_CONTEXT_WINDOW",
+    )

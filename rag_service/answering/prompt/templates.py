@@ -1,0 +1,178 @@
+"""Prompts: templates with declared variables, and untrusted text made harmless before it enters one.
+
+A template is `prompts/<name>.<language>.md`: front matter that declares its variables, then a
+`# system` and a `# user` part in which `{{variable}}` is replaced. Text from documents and its
+metadata is put between lines that hold a boundary drawn for this request alone, and neutralised first,
+see `rag_service.answering.guards.injection`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from rag_service.answering.guards.injection import neutralise, neutralise_metadata
+from rag_service.domain import Hit
+from rag_service.errors import DefinitionError
+from rag_service.indices import load_yaml, shipped_folder
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes
+
+REQUIRED_MESSAGES = (
+    "refusal",
+    "nothing_found",
+    "no_documents",
+    "nothing_selected",
+    "not_mentioned",
+    "withheld",
+)
+_JUDGE_VARIABLES = frozenset({"boundary", "passages", "sentences"})
+_KNOWN_VARIABLES = frozenset(
+    {"boundary", "case", "context", "history", "instructions", "language", "question", "refusal"}
+)
+_REQUIRED_VARIABLES = frozenset({"context", "question"})
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+_SHARED = "Shared documents:"
+_PERSONAL = "The asker's own documents:"
+_PARTS = re.compile(r"^# (system|user)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptTemplate:
+    """A validated template."""
+
+    name: str
+    system: str
+    user: str
+    variables: frozenset[str]
+
+    def render(self, values: Mapping[str, str]) -> tuple[str, str]:
+        """(system, user) with variables replaced once: text that is put in is never expanded again."""
+        parts = []
+        for part in (self.system, self.user):
+            pieces = _VARIABLE.split(part)  # text, name, text, name, …, text
+            pieces[1::2] = map(values.__getitem__, pieces[1::2])
+            parts.append("".join(pieces))
+        return parts[0], parts[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompts:
+    """All templates and messages, by language."""
+
+    templates: Mapping[tuple[str, str], PromptTemplate]  # (name, language)
+    messages: Mapping[str, Mapping[str, str]]  # key → language → sentence
+
+    def template(self, name: str, language: str) -> PromptTemplate:
+        """The template in a language, else in English.
+
+        Raises:
+            DefinitionError: there is no template of this name.
+        """
+        found = self.templates.get((name, language)) or self.templates.get((name, FALLBACK_LANGUAGE))
+        if found is None:
+            raise DefinitionError(f"There is no prompt {name!r}.", field="prompt")
+        return found
+
+    def message(self, key: str, language: str) -> str:
+        """A sentence of the service in a language, else in English."""
+        by_language = self.messages[key]
+        return by_language.get(language) or by_language[FALLBACK_LANGUAGE]
+
+
+def load_prompts(folder: Path | None = None, *, replacement: Path | None = None) -> Prompts:
+    """Load and check all templates.
+
+    Args:
+        folder: prompts/ by default. A prompt that it lacks in all languages is the packaged one.
+        replacement: one file that replaces the grounded prompt in every language.
+
+    Raises:
+        DefinitionError: a file is invalid; says how to fix it.
+    """
+    root = folder or shipped_folder("prompts")
+    templates = {}
+    own_names = {file.stem.partition(".")[0] for file in root.glob("*.md")}
+    packaged = [file for file in shipped_folder("prompts").glob("*.md") if file.stem.partition(".")[0] not in own_names]
+    for file in sorted([*root.glob("*.md"), *packaged]):
+        name, _, language = file.stem.partition(".")
+        if language not in language_codes():
+            raise DefinitionError(f"{file}: name it <prompt>.<language>.md with one of {', '.join(language_codes())}.")
+        templates[name, language] = _load_template(file, name)
+    if replacement is not None:
+        for language in language_codes():
+            templates["grounded", language] = _load_template(replacement, "grounded")
+    messages_file = root / "messages.yaml"
+    messages = load_yaml(messages_file.read_text(encoding="utf-8"))
+    for key in REQUIRED_MESSAGES:
+        if FALLBACK_LANGUAGE not in (messages or {}).get(key, {}):
+            raise DefinitionError(f"{messages_file}: {key}.{FALLBACK_LANGUAGE} is missing; add the sentence.")
+    return Prompts(templates=templates, messages=messages)
+
+
+def _load_template(file: Path, name: str) -> PromptTemplate:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{file}: cannot be read as UTF-8 text.") from error
+    front = _FRONT_MATTER.match(text)
+    if front is None:
+        raise DefinitionError(f"{file}: begin with front matter that declares `variables: [...]`.")
+    declared = frozenset((load_yaml(front.group(1)) or {}).get("variables") or ())
+    pieces = _PARTS.split(text[front.end() :])
+    parts = dict(zip(pieces[1::2], (piece.strip() for piece in pieces[2::2]), strict=True))
+    if set(parts) != {"system", "user"}:
+        raise DefinitionError(f"{file}: needs exactly one `# system` and one `# user` part.")
+    used = frozenset(_VARIABLE.findall(text[front.end() :]))
+    if used != declared:
+        odd = ", ".join(sorted(used ^ declared))
+        raise DefinitionError(f"{file}: variables: declared and used differ in {odd}; make them equal.")
+    known, required = _KNOWN_VARIABLES, _REQUIRED_VARIABLES
+    if name == "judge":
+        known = required = _JUDGE_VARIABLES
+    if unknown := declared - known:
+        raise DefinitionError(f"{file}: variables: unknown: {', '.join(sorted(unknown))}.")
+    if missing := required - declared:
+        raise DefinitionError(f"{file}: variables: {', '.join(sorted(missing))} must be used.")
+    return PromptTemplate(name=name, system=parts["system"], user=parts["user"], variables=declared)
+
+
+def new_boundary() -> str:
+    """A string that no document can foresee; always the same number of tokens, so that equal prompts count alike."""
+    return f"~{secrets.randbelow(10**12):012d}~"
+
+
+def render_passage(number: int, hit: Hit, boundary: str) -> str:
+    """One numbered chunk as the model sees it, with section, document, score and source."""
+    document, section = hit.chunk.document, ""
+    for span in hit.chunk.spans:
+        if span.location.headings:
+            section = " > ".join(span.location.headings)
+            break
+    facts = {
+        "document": document.title,
+        "section": section,
+        "source": document.source or document.file_name or "",
+        "score": f"{hit.scores.relevance:.2f}",
+    }
+    lines = [f"{boundary} [C{number}]"]
+    for key, value in facts.items():
+        if value:
+            lines.append(f"{key}: {neutralise_metadata(value)}")
+    return "\n".join([*lines, "", neutralise(hit.chunk.text), boundary])
+
+
+def render_context(hits: Sequence[Hit], boundary: str, personal: Set[UUID] = frozenset()) -> str:
+    """All passages, [C1] first. Headings separate those of the asker's own `personal` corpora from shared ones."""
+    own = [hit.chunk.document.corpus_id in personal for hit in hits]
+    has_own = any(own)
+    parts: list[str] = []
+    for number, (hit, is_own) in enumerate(zip(hits, own, strict=True), start=1):
+        if has_own and (number == 1 or is_own != own[number - 2]):
+            parts.append(_PERSONAL if is_own else _SHARED)
+        parts.append(render_passage(number, hit, boundary))
+    return "\n\n".join(parts)

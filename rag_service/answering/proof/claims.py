@@ -1,0 +1,259 @@
+"""From sentences to claims: which mark answers for which words of the answer.
+
+- A mark answers for the sentence it ends. Where marks stand inside a sentence ("A is 3 [C1], while B is
+  5 [C2]"), each answers for the words since the mark before it, provided they state something by
+  themselves; if not, they join the words after them, and the marks of both answer for the whole.
+- Sentences of the same paragraph without a mark are covered by the next marked sentence of the
+  paragraph: each is checked by itself against that sentence's marks and needs one of them only.
+  A paragraph ends at a blank line, a rule, a heading or code; the items of a list without blank lines
+  are one paragraph.
+- Sentences that no mark covers are reported as unmarked.
+- No claim, so neither covered nor unmarked: headings, bold titles, the header row of a table, code,
+  sentences with fewer than two content words and numbers, and short lead-ins ("You need:").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from rag_service.answering.proof.analysis import Analysis, analyse
+from rag_service.answering.proof.lexicon import load_lexicon
+from rag_service.answering.proof.named_evidence import NamedEvidence, read_numbers
+from rag_service.answering.proof.passage import Passage
+from rag_service.answering.proof.quotations import Quotations, split_elisions
+from rag_service.language.normalise import MARK, normalise
+from rag_service.language.sentences import Sentence
+
+_INLINE = re.compile(rf"`[^`\n]*`|(?P<mark>{MARK})")
+_BLANK = r"[ \t\u00a0\u202f]"
+_FENCED = r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)"
+_REMOVABLE = re.compile(rf"{_FENCED}|`[^`\n]*`|(?P<mark>(?<!{_BLANK}){_BLANK}*+{MARK})", re.MULTILINE | re.DOTALL)
+_QUOTE_SIGN = re.compile('[“«„‘"]')
+_WORD = re.compile(r"\w+")
+_FEWEST_WORDS = 4  # a claim of fewer words must state something to be looked for letter by letter
+
+
+class Mark(NamedTuple):
+    """Characters [start, end) of the text it was found in, and the chunk numbers that it names."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]  # as written, each once; not checked against the chunks shown
+
+
+def find_marks(sentence: str) -> list[Mark]:
+    """The marks of one sentence (not of a fenced code block), in order."""
+    return [
+        Mark(match.start(), match.end(), read_numbers(match["mark"]))
+        for match in _INLINE.finditer(sentence)
+        if match["mark"]
+    ]
+
+
+def strip_marks(text: str) -> str:
+    """The text without its marks and the space before each; code is left as it is.
+
+    A mark inside a word leaves the word whole.
+    """
+    return _REMOVABLE.sub(lambda match: "" if match["mark"] else match[0], text)
+
+
+_BULLET = re.compile(r"[\s>#|*•‣▪·–—+-]*(?:\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)?[*_\s]*", re.IGNORECASE)
+_OUTER = " \t.,;:!?…|\"'()[]-"
+_BREAK = re.compile(r"\n[ \t\r]*+\n|(?:(?<!-)-{3,}+|(?<!\*)\*{3,}+|(?<!_)_{3,}+)[ \t\r]*+\n")
+_HEADER_RULE = re.compile(r"(?<![ :|-])(?>[ :|-]*?---)[ :|-]*\|")
+_TITLE = re.compile(r"#{1,6}\s|\*\*[^*\n]{1,120}\*\*:?\s*\Z|__[^_\n]{1,120}__:?\s*\Z")
+_LEAD_IN_WORDS = 3  # a sentence that ends in ":" with no more content words than this only leads in
+_JOINT = re.compile(r"[\s,;.]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Words of the answer and the marks that answer for them. Costly readings are made once, on demand."""
+
+    text: str  # as written, marks included
+    marks: tuple[int, ...]
+    sentence: tuple[int, int]  # offsets of the whole sentence in the answer
+    covered: bool = False  # the marks stand in a later sentence, and one of them is enough
+    quotations: tuple[str, ...] = ()  # explicit quotations of more than three words, normalised
+    language: str | None = None
+    lead_in: str = ""  # the sentence before it that ends in a colon, in lower case
+    named: Mapping[int, str] = field(default_factory=dict)  # mark → words of evidence that the model gave with it
+
+    @cached_property
+    def plain(self) -> str:
+        """The words without marks, markup and list numbers, normalised; letter case kept."""
+        text = _BULLET.sub("", self.text, count=1)
+        return normalise(text, markup=True).text.strip(" ")
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        return analyse(self.plain, self.language)
+
+    @cached_property
+    def wordings(self) -> tuple[str, ...]:
+        """What to look for letter by letter, in lower case: all of it, and without a leading connective."""
+        whole = self.plain.lower().strip(_OUTER)
+        if len(_WORD.findall(whole)) < _FEWEST_WORDS and not self.analysis.is_claim:
+            return ()
+        folded = normalise(whole, fold_accents=True).text
+        lead_in = load_lexicon(self.language).lead_in.match(folded)
+        return (whole, whole[lead_in.end() :].strip(_OUTER)) if lead_in and len(folded) == len(whole) else (whole,)
+
+    def find_quote(self, passage: Passage) -> tuple[int, int] | None:
+        """Where the claim, or the quotation that is all of it, stands in a passage in a way that proves it."""
+        asks = "?" in self.plain[len(self.plain.rstrip(_OUTER)) :]
+        for wording in self.wordings:
+            if (place := passage.find_quote(wording, asks=asks, lead_in=self.lead_in)) and place[2]:
+                return place[:2]
+        if not self.quotations or not self.only_quotes:
+            return None
+        places = [
+            passage.find_quote(quotation) or self._find_parts(passage, quotation) for quotation in self.quotations
+        ]
+        found = [place for place in places if place and place[2]]
+        return max(found, key=lambda place: place[1] - place[0])[:2] if found and len(found) == len(places) else None
+
+    def _find_parts(self, passage: Passage, quotation: str) -> tuple[int, int, bool] | None:
+        parts = split_elisions(quotation)
+        place = passage.find_parts(parts) if len(parts) > 1 else None
+        return None if place is None else (*place, True)
+
+    def quotes_wrongly(self, passage: Passage) -> bool:
+        """Whether one of the quotations does not stand in the passage."""
+        return any(
+            passage.find_whole(quotation) is None and self._find_parts(passage, quotation) is None
+            for quotation in self.quotations
+        )
+
+    @cached_property
+    def only_quotes(self) -> bool:
+        """Whether nothing but words such as "the guide says" stands around the quotations."""
+        lexicon = load_lexicon(self.language)
+        rest = self.plain.lower()
+        for quotation in self.quotations:
+            rest = rest.replace(quotation, " ")
+        said = [token for token in analyse(rest, None).tokens if token.content or (token.kind and token.kind.negation)]
+        return all(token.kind is not None and token.kind.folded in lexicon.reporting for token in said)
+
+    @property
+    def makes_statement(self) -> bool:
+        """False for headings, titles, lead-ins and sentences with too little to check."""
+        if _TITLE.match(self.text):
+            return False
+        analysis = self.analysis
+        leads_in = self.plain.endswith(":") and len(analysis.stems) <= _LEAD_IN_WORDS
+        return analysis.is_claim and not (leads_in and not analysis.numbers and not analysis.negated)
+
+
+@dataclass
+class ClaimReader:
+    """Reads sentences in order and gives each claim as soon as its marks are known."""
+
+    language: str | None = None
+    named: NamedEvidence | None = None
+    unmarked: list[tuple[int, int]] = field(default_factory=list)
+    _pending: list[tuple[Sentence, Claim]] = field(default_factory=list)
+    _lead_in: str = ""
+    _quotations: Quotations = field(default_factory=Quotations)
+
+    def read(self, sentence: Sentence) -> list[Claim]:
+        """The claims that this sentence makes, or completes by its marks."""
+        if _HEADER_RULE.search(sentence.before) and self._pending and self._pending[-1][0].text.startswith("|"):
+            self._pending.pop()
+        if sentence.code or _BREAK.search(sentence.before) or _TITLE.match(sentence.text):
+            self.end_paragraph()
+        if sentence.code:
+            return []
+        marks = find_marks(sentence.text)
+        claims = self._split(sentence, marks)
+        if ":" in sentence.text and strip_marks(sentence.text).rstrip(" *").endswith(":"):
+            self._lead_in = claims[-1].plain.lower()
+        if not marks:
+            if claims[0].makes_statement:
+                self._pending.append((sentence, claims[0]))
+            return []
+        numbers = tuple(dict.fromkeys(number for mark in marks for number in mark.numbers))
+        covered = []
+        if self._pending:
+            covered = [replace(claim, marks=numbers, covered=True) for _, claim in self._pending]
+            self._pending.clear()
+        if self.named is None:
+            return covered + claims
+        named = {}
+        for mark in marks:
+            for number in mark.numbers:
+                if text := self.named.take(number):
+                    named[number] = text
+        return [replace(claim, named=named) for claim in covered + claims] if named else covered + claims
+
+    def end_paragraph(self) -> None:
+        """What is still without a mark stays so. Call it after the last sentence, too."""
+        if self._pending:
+            self.unmarked.extend(claim.sentence for _, claim in self._pending)
+            self._pending.clear()
+        self._quotations = Quotations()
+
+    def _split(self, sentence: Sentence, marks: list[Mark]) -> list[Claim]:
+        """One claim for each group of marks whose words state something; one in all without marks."""
+        if len(marks) == 1 and not _WORD.search(sentence.text, marks[0].end):
+            return self._with_quotations([self._claim(sentence, 0, len(sentence.text), marks[0].numbers)])
+        claims: list[Claim] = []
+        start, numbers = 0, dict[int, None]()
+        groups = _group(sentence.text, marks)
+        for end, mark_numbers, cuts in groups:
+            numbers |= dict.fromkeys(mark_numbers)
+            if not cuts:
+                continue
+            claim = self._claim(sentence, start, end, tuple(numbers))
+            if len(groups) == 1 or claim.analysis.is_claim:
+                claims.append(claim)
+                start, numbers = end, {}
+        rest = sentence.text[start:]
+        if not claims or numbers or _has_words(rest):
+            # What follows the last claim belongs to it.
+            last = claims.pop() if claims else None
+            begin = len(sentence.text) - len(rest) - (len(last.text) if last else 0)
+            marks_of_both = (*(last.marks if last else ()), *numbers)
+            claims.append(self._claim(sentence, begin, len(sentence.text), tuple(dict.fromkeys(marks_of_both))))
+        return self._with_quotations(claims)
+
+    def _claim(self, sentence: Sentence, start: int, end: int, marks: tuple[int, ...]) -> Claim:
+        offsets = (sentence.start, sentence.end)
+        return Claim(
+            text=sentence.text[start:end],
+            marks=marks,
+            sentence=offsets,
+            language=self.language,
+            lead_in=self._lead_in,
+        )
+
+    def _with_quotations(self, claims: list[Claim]) -> list[Claim]:
+        if len(claims) == 1 and not self._quotations.closer and not _QUOTE_SIGN.search(claims[0].text):
+            return claims
+        found = [self._quotations.read(claim.text) for claim in claims]
+        return [
+            replace(claim, quotations=quotations) if quotations else claim
+            for claim, quotations in zip(claims, found, strict=True)
+        ]
+
+
+def _group(text: str, marks: list[Mark]) -> list[tuple[int, tuple[int, ...], bool]]:
+    """Runs of marks with nothing between: their end, their numbers, and whether words may be cut there."""
+    groups: list[tuple[int, tuple[int, ...], bool]] = []
+    for mark in marks:
+        inside_word = text[mark.start - 1 : mark.start].isalnum() and text[mark.end : mark.end + 1].isalnum()
+        if groups and _JOINT.fullmatch(text, groups[-1][0], mark.start):
+            _, numbers, _ = groups.pop()
+            groups.append((mark.end, numbers + mark.numbers, not inside_word))
+        else:
+            groups.append((mark.end, mark.numbers, not inside_word))
+    return groups
+
+
+def _has_words(text: str) -> bool:
+    return _WORD.search(text) is not None

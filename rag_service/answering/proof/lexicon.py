@@ -1,0 +1,142 @@
+"""The words that decide whether two sentences say the same: numbers, units, negation, opposites.
+
+They come from the data files of the languages. An answer may quote a document in another language, so the words of
+all languages count, except those that are function words in the language of the answer: the Portuguese "no" ("in
+the") is no negation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from rag_service.language.languages import Language, Words, language_codes, languages_of, load_language
+from rag_service.language.normalise import strip_accents
+
+_SYMBOLS = {"%": "%", "€": "€", "$": "$", "£": "£"}
+
+
+@lru_cache(maxsize=32768)
+def fold_word(word: str) -> str:
+    """One normalised lower-case word without its accents."""
+    return word if word.isascii() else strip_accents(word)
+
+
+class Pole(NamedTuple):
+    """One side of a pair of opposites."""
+
+    veto: str  # the veto that the pair belongs to: direction, modality, quantifier, antonym
+    pair: str
+    side: int  # 1 or -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lexicon:
+    """The words as one language reads them, folded."""
+
+    language: str | None  # ISO 639-1; None: no word is read as in one language only
+    number_words: Mapping[str, str]  # word → digits; of the language alone where it is known
+    units: Mapping[str, str]  # form → canonical unit
+    months: Mapping[str, int]  # 1 to 12
+    weekdays: frozenset[str]
+    compound_number: re.Pattern[str]  # "twentyfive", once its hyphen is dropped
+    negations: frozenset[str]
+    poles: Mapping[str, tuple[Pole, ...]]  # words with an opposite
+    stopped: frozenset[str]  # no content words
+    conditions: frozenset[str]
+    reporting: frozenset[str]
+    negating_prefixes: tuple[str, ...]
+    operations: Mapping[str, frozenset[str]]  # sum, difference … → words
+    bounds: re.Pattern[str]  # a phrase that makes the number after it a limit; its group names the kind
+    restriction: re.Pattern[str]
+    refusal: re.Pattern[str]
+    joints: frozenset[str]  # "and", "but": words that begin another clause
+    lead_in: re.Pattern[str]  # what may stand before a claim and is no part of it: "however, ", "según el texto, "
+
+
+@cache
+def load_lexicon(language: str | None) -> Lexicon:
+    """The lexicon of a language; None or an unsupported one: that of all languages.
+
+    Negations and conditions are those of all languages, for documents in another language than the answer, except
+    words that are function words in the answer's: the Portuguese "no" ("in the") is no negation.
+    """
+    code = language if language in language_codes() else None
+    own = languages_of(code)
+    every = [load_language(other) for other in language_codes()]
+    homographs = _union(data.proof.function_words | data.stop_words for data in own) if code else frozenset()
+    negations = _union(data.proof.negations for data in every) - homographs
+    negations |= _union(data.proof.negations for data in own)
+    stopped = _union(data.proof.function_words for data in own) | negations
+    compound = sorted(_union(data.proof.compound_numbers for data in every))
+    refusals = [pattern for data in every for pattern in data.proof.refusals]
+    restrictions = [data.proof.restriction for data in every if data.proof.restriction]
+    return Lexicon(
+        language=code,
+        number_words=_number_words(own),
+        units=_SYMBOLS | {form: unit for data in own for unit, forms in data.proof.units.items() for form in forms},
+        months={word: i for data in own for i, words in enumerate(data.proof.months, start=1) for word in words},
+        weekdays=_union(data.proof.weekdays for data in own),
+        compound_number=re.compile(rf"(?:{'|'.join(compound)})[a-z]+"),
+        negations=negations,
+        poles=_poles(own),
+        stopped=stopped,
+        conditions=(_union(data.proof.conditions for data in every) - homographs)
+        | _union(data.proof.conditions for data in own),
+        reporting=_union(data.proof.reporting for data in every),
+        negating_prefixes=tuple(sorted(_union(data.proof.negating_prefixes for data in own))),
+        operations={
+            name: _union(data.proof.operations.get(name, Words()) for data in own) for name in own[0].proof.operations
+        },
+        bounds=_bounds(own),
+        restriction=re.compile("|".join(restrictions)),
+        refusal=re.compile("|".join(f"(?:{pattern})" for pattern in refusals)),
+        joints=_union(frozenset(data.proof.lead_ins) for data in own),
+        lead_in=_lead_in(),
+    )
+
+
+def _poles(own: Sequence[Language]) -> dict[str, tuple[Pole, ...]]:
+    poles: dict[str, tuple[Pole, ...]] = {}
+    for data in own:
+        for veto, pairs in data.proof.opposites.items():
+            for pair, sides in pairs.items():
+                for side, words in zip((1, -1), sides, strict=True):
+                    poles |= {word: (*poles.get(word, ()), Pole(veto, pair, side)) for word in words}
+    return poles
+
+
+def _bounds(own: Sequence[Language]) -> re.Pattern[str]:
+    kinds = []
+    for kind in ("minimum", "maximum", "before", "after"):
+        phrases = sorted({phrase for data in own for phrase in data.proof.bounds[kind]}, key=len, reverse=True)
+        kinds.append(rf"(?P<{kind}>{'|'.join(map(re.escape, phrases))})")
+    return re.compile(rf"\b(?:{'|'.join(kinds)})\W+(?:\w{{1,3}}\W+){{0,2}}\Z")
+
+
+def _number_words(languages: Sequence[Language]) -> dict[str, str]:
+    """Those of several languages must be met literally where another language reads them in another way."""
+    numbers = {
+        word: digits for language in languages for digits, words in language.proof.numbers.items() for word in words
+    }
+    if len(languages) > 1:
+        numbers |= {word: word for language in languages for word in language.proof.ambiguous_numbers}
+    return numbers
+
+
+@cache
+def _lead_in() -> re.Pattern[str]:
+    every = [load_language(code).proof for code in language_codes()]
+    phrases = sorted({phrase for proof in every for phrase in proof.lead_ins}, key=len, reverse=True)
+    before = "|".join(sorted({phrase for proof in every for phrase in proof.source_prepositions}))
+    articles = "|".join(sorted(_union(proof.source_articles for proof in every)))
+    nouns = "|".join(sorted(_union(proof.source_nouns for proof in every)))
+    source = rf"(?:{before})(?: (?:{articles}) (?:{nouns})[a-z]*| ?(?=,))"
+    return re.compile(rf"(?:(?:{'|'.join(phrases)}|{source})(?:,\s*|\s+))+")
+
+
+def _union(groups: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*groups)

@@ -1,0 +1,267 @@
+"""Finding the words of a passage that a claim rests on.
+
+1. Letter by letter, up to the declared normalisation and letter case. That is proof only if nothing is left out that
+   may change the sense: the words begin and end where a clause does, and the rest of the sentence holds no condition
+   ("unless"), no negation and no "it is said that"; the sentence is no question, and no negation introduces its list.
+2. The words that the model named as evidence. They show where to look, and prove nothing.
+3. The nearest sentence, or two neighbours, by the words that they share with the claim.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from rag_service.answering.proof.analysis import WORD, Analysis, Token, analyse, classify, is_negation
+from rag_service.answering.proof.lexicon import fold_word, load_lexicon
+from rag_service.domain import Chunk
+from rag_service.language.normalise import normalise
+from rag_service.language.sentences import read_sentences
+
+_REMEMBERED = 128  # prepared texts
+_LIST_MARK = re.compile(r"(?:[\s>#|*•‣▪·–—+-]|\(?\d{1,3}[.)]\s)*")
+_ITEM = re.compile(r"[*•‣▪·–—+-]|\d")
+_EDGE_BEFORE = re.compile(r"(?:[,;:()|!?.\"*•‣▪·–—-]\s*|\A\W*)\Z")
+_EDGE_AFTER = re.compile(r"\s*(?:[,;:()|!?\"]|\.(?!\d)|\Z)")
+_CLAUSE_EDGE = re.compile(r"[,;:()|!?]|\.(?!\d)")
+_NUMBER_BEFORE = re.compile(r"(?:\d[.,/ -]?|[$€£] ?|(?<!\w)-)\Z")
+_NUMBER_AFTER = re.compile(r"[.,/-]?\d| \d{3}(?!\d)| ?[%€$£]")
+_NEW_LINE = re.compile(r"[*_`]*[ \t]*\r?\n(?:[ \t]*\r?\n\s*\S|[\s>#|*•·–—_-]*(?:\[[^\]\n]{1,40}\])?[^\W\d_a-zà-öø-ÿ])")
+_COMPLEMENTISERS = frozenset({"that", "whether", "if", "que", "qu", "si", "se"})
+_LONGEST_LIST = 20  # items searched backwards for the line that introduces them
+_LONGEST_EVIDENCE = 600  # characters; longer words of evidence name no place
+_LONGEST_ELISION = 600  # characters between two parts of a quotation with [...]
+_NUMBERS_ONLY = 0.4  # share of a claim that common numbers alone must make up
+_PAIR_GAIN = 2  # words of the claim that a second sentence must add
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a passage has for a claim: normalised characters [start, end), and the sentences [first, last]."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+    share: float  # of the claim's content words, 0..1
+
+
+class Passage:
+    """A text in which many claims are looked for; each part is read when it is first needed, and kept."""
+
+    def __init__(self, text: str, language: str | None, *, cut: bool) -> None:
+        self.original = text
+        self.language = language
+        self._cut = cut  # whether the text may begin in the middle of a sentence
+        self.normalised = normalise(text, markup=True)
+        lower = self.normalised.text.lower()
+        self.lower = lower if len(lower) == len(self.normalised.text) else self.normalised.text
+
+    @cached_property
+    def sentences(self) -> list[tuple[int, int, bool]]:
+        """Normalised offsets of each sentence without list marks and bars, and whether it is an item of a list."""
+        found = []
+        text, position = self.normalised.text, self.normalised.position
+        for sentence in read_sentences(self.original, language=self.language):
+            mark = _LIST_MARK.match(sentence.text)
+            length = mark.end() if mark else 0
+            start, end = position(sentence.start + length), position(sentence.end)
+            while end > start and text[end - 1] in " |":
+                end -= 1
+            while start < end and text[start] in " |":
+                start += 1
+            if start < end:
+                found.append((start, end, _ITEM.search(sentence.text, 0, length) is not None))
+        return found
+
+    @cached_property
+    def starts(self) -> list[int]:
+        return [start for start, _, _ in self.sentences]
+
+    @cached_property
+    def analyses(self) -> list[Analysis]:
+        """Each sentence taken apart."""
+        text, language = self.normalised.text, self.language
+        return [analyse(text[start:end], language) for start, end, _ in self.sentences]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Content words and numbers of the whole passage."""
+        return frozenset().union(*(analysis.stems for analysis in self.analyses))
+
+    @cached_property
+    def numbers(self) -> frozenset[Token]:
+        return frozenset(number for analysis in self.analyses for number in analysis.numbers)
+
+    def sentences_of(self, start: int, end: int) -> tuple[int, int]:
+        """The first and last sentence that [start, end) touches."""
+        return max(0, bisect_right(self.starts, start) - 1), max(0, bisect_right(self.starts, end - 1) - 1)
+
+    # 1. letter by letter
+
+    def find_whole(self, wording: str, position: int = 0) -> tuple[int, int] | None:
+        """Where a lower-case normalised wording stands without cutting a word or a number in two."""
+        at = self.lower.find(wording, position) if wording else -1
+        while at >= 0:
+            if stands_whole(self.lower, at, at + len(wording)):
+                return at, at + len(wording)
+            at = self.lower.find(wording, at + 1)
+        return None
+
+    def find_quote(self, wording: str, *, asks: bool = False, lead_in: str = "") -> tuple[int, int, bool] | None:
+        """Where a wording stands, and whether that place proves it; a place that does is preferred.
+
+        `asks`: the wording is a question. `lead_in`: the line of the answer that introduces it, in lower case.
+        """
+        first = place = self.find_whole(wording)
+        while place is not None:
+            if self._is_proof(*place, lead_in or wording, asks):
+                return (*place, True)
+            place = self.find_whole(wording, place[0] + 1)
+        return None if first is None else (*first, False)
+
+    def _is_proof(self, start: int, end: int, said: str, asks: bool) -> bool:
+        first, last = self.sentences_of(start, end)
+        if not self.sentences:
+            return False
+        begin, finish, item = self.sentences[first]
+        finish = max(self.sentences[last][1], end)
+        if begin < start or finish > end:
+            begin, finish = self._line(min(begin, start), start, end, finish)
+        before, after = self.lower[begin:start], self.lower[end:finish]
+        if WORD.search(before) or WORD.search(after):
+            if self._cut and first == 0 and self.original[:1].islower():
+                return False
+            joints = WORD.findall(_CLAUSE_EDGE.split(before)[-1])  # ", because": what joins a clause to the one before
+            begins = _EDGE_BEFORE.search(before) or not any(classify(word, self.language).content for word in joints)
+            if not (begins and _EDGE_AFTER.match(after)):
+                return False
+            if self._binds(before, after):
+                return False
+        elif self._cut and start == 0 and self.original[:1].islower():
+            return False
+        if after.lstrip("\"' *)")[:1] == "?" and not asks:
+            return False
+        return not (item and self._introduced_by_negation(first, said))
+
+    def _line(self, begin: int, start: int, end: int, finish: int) -> tuple[int, int]:
+        """[begin, finish) around a match, cut where another line begins with a capital; no stop need end the first."""
+        original, position = self.normalised.original, self.normalised.position
+        if begin < start:
+            first = original(begin, start + 1)
+            for line in _NEW_LINE.finditer(self.original, first[0], first[1]):
+                begin = min(start, position(line.end() - 1))
+        if finish > end and (new := _NEW_LINE.search(self.original, *original(end - 1, finish))):
+            finish = max(end, position(new.start()))
+        return begin, finish
+
+    def _binds(self, before: str, after: str) -> bool:
+        """Whether what a quote leaves out of its sentence may change its sense."""
+        conditions = load_lexicon(self.language).conditions
+        left = [fold_word(word) for word in WORD.findall(before)]
+        if any(word in conditions for word in (*left, *map(fold_word, WORD.findall(after)))):
+            return True
+        if left and left[-1] in _COMPLEMENTISERS:
+            return True
+        clause = _CLAUSE_EDGE.split(before.rstrip(" ,;:(|"))[-1], _CLAUSE_EDGE.split(after.lstrip(" ,;:)|."))[0]
+        return any(map(self._negates, clause))
+
+    def _introduced_by_negation(self, item: int, said: str) -> bool:
+        """Whether the line above a list denies its items ("Not covered:") and the answer leaves it out."""
+        for start, end, is_item in reversed(self.sentences[max(0, item - _LONGEST_LIST) : item]):
+            if not is_item:
+                line = self.lower[start:end]
+                return line.endswith(":") and line.strip(" :*") not in said and self._negates(line)
+        return False
+
+    def _negates(self, text: str) -> bool:
+        return any(is_negation(fold_word(word[0]), text, word.end(), self.language) for word in WORD.finditer(text))
+
+    def find_parts(self, parts: Sequence[str]) -> tuple[int, int] | None:
+        """Where the parts of a quotation with elisions stand, in order and near to each other."""
+        places: list[tuple[int, int]] = []
+        for part in parts:
+            place = self.find_whole(part, places[-1][1] if places else 0)
+            if place is None or (places and place[0] - places[-1][1] > _LONGEST_ELISION):
+                return None
+            places.append(place)
+        return (places[0][0], places[-1][1]) if places else None
+
+    # 2. and 3. evidence
+
+    def read(self, evidence: Evidence) -> Analysis:
+        """The sentences of an evidence, taken apart together."""
+        if evidence.first == evidence.last:
+            return self.analyses[evidence.first]
+        start, end = self.sentences[evidence.first][0], self.sentences[evidence.last][1]
+        return analyse(self.normalised.text[start:end], self.language)
+
+    def find_evidence(self, claim: Analysis, named: str = "") -> Evidence | None:
+        """The words that the model named, where they stand here; else the nearest sentences; None: no shared word."""
+        if named and len(named) <= _LONGEST_EVIDENCE and (place := self.find_named(named, claim)):
+            first, last = self.sentences_of(*place)
+            held = frozenset().union(*(analysis.stems for analysis in self.analyses[first : last + 1]))
+            return Evidence(*place, first, last, _share(claim.stems, held))
+        return self._nearest(claim)
+
+    def find_named(self, named: str, claim: Analysis | None = None) -> tuple[int, int] | None:
+        """The place of the named words; where they stand more than once, that with most of the claim's words."""
+        folded = fold_word(self.lower)
+        words = WORD.findall(fold_word(normalise(named, fold_case=True, markup=True).text))
+        if not words:
+            return None
+        pattern = re.compile(r"(?<!\w)" + r"\W{1,12}".join(map(re.escape, words)) + r"(?!\w)")
+        places = [match.span() for match in pattern.finditer(folded)]
+        if len(places) < 2 or claim is None:
+            return places[0] if places else None
+        return max(places, key=lambda place: _share(claim.stems, self.analyses[self.sentences_of(*place)[0]].stems))
+
+    def _nearest(self, claim: Analysis) -> Evidence | None:
+        stems = claim.stems
+        if stems.isdisjoint(self.stems):
+            return None
+        held = [stems & analysis.stems for analysis in self.analyses]
+        counts = [len(words) for words in held]
+        first = last = max(range(len(held)), key=lambda i: (counts[i], -len(self.analyses[i].stems)))
+        best = held[first]
+        for neighbour in (first + 1, first - 1):
+            if 0 <= neighbour < len(held) and len(held[neighbour] - best) >= _PAIR_GAIN:
+                first, last = min(first, neighbour), max(first, neighbour)
+                best = best | held[neighbour]
+                break
+        share = len(best) / len(stems)
+        if share < _NUMBERS_ONLY and not any(token.kind is not None and token.stem in best for token in claim.content):
+            return None
+        return Evidence(self.sentences[first][0], self.sentences[last][1], first, last, share)
+
+
+def _share(stems: frozenset[str], held: frozenset[str]) -> float:
+    return len(stems & held) / len(stems) if stems else 0.0
+
+
+# Every answer looks through twenty passages, and those that people ask about come again. A hundred of them,
+# read to the last sentence, are 10 MB.
+@lru_cache(maxsize=_REMEMBERED)
+def prepare(text: str, language: str | None, cut: bool) -> Passage:
+    """The passage of a text; `cut`: it may begin in the middle of a sentence."""
+    return Passage(text, language, cut=cut)
+
+
+def passage_of(chunk: Chunk, language: str | None) -> Passage:
+    """The passage of a chunk."""
+    return prepare(chunk.text, language, chunk.start > 0)
+
+
+def stands_whole(text: str, start: int, end: int) -> bool:
+    """Whether the match [start, end) cuts neither a word nor a number in two."""
+    first, last = text[start], text[end - 1]
+    if first.isalnum() and start and text[start - 1].isalnum():
+        return False
+    if last.isalnum() and end < len(text) and text[end].isalnum():
+        return False
+    if first.isdigit() and _NUMBER_BEFORE.search(text[max(0, start - 3) : start]):
+        return False
+    return not (last.isdigit() and _NUMBER_AFTER.match(text, end))

@@ -1,0 +1,266 @@
+"""What speaks against a claim although its evidence has its words: one function for each kind of difference.
+
+A claim and its nearest sentences are aligned by their common words. Where the claim has another number, date, name
+or opposite at the same place, or negates what the evidence states, the passage contradicts it. A veto fires only on
+what stands on both sides; what the claim adds or leaves out is for a judge. Each veto's precision on the development
+claims is in docs/decisions/028-proof.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from rag_service.answering.proof.analysis import SENTENCE, Analysis, Token, classify
+from rag_service.answering.proof.computed import PERIODS, convert, is_reckoned
+from rag_service.answering.proof.lexicon import Pole, load_lexicon
+from rag_service.answering.proof.pair import Difference, Pair, comparable, differ, write
+from rag_service.answering.proof.passage import Passage
+
+_TIGHT = 0.5  # share of the claim's words that its evidence must hold for most vetoes
+_TIGHTER = 0.6  # … where nothing tells that the differing words stand at the same place
+_CLAUSE_SHARE = 0.6  # of the words of a clause that two clauses must share to speak of the same
+_SUBJECT_SHARE = 0.8  # of the claim's words after its subject that the evidence must hold in their order
+_SWAP_SHARE = 0.8  # of the claim's words that the evidence must hold, for a swap
+
+
+def number(pair: Pair) -> Difference | None:
+    """Another number at the same place, of the same unit."""
+    if pair.place.share < _TIGHT:
+        return None
+    for one in pair.claim.numbers:
+        if one.stem in pair.evidence.stems | pair.context or is_reckoned(one, pair.claim, pair.passage):
+            continue
+        rivals = [two for two in pair.evidence.numbers if two.unit == one.unit and two.stem not in pair.claim.stems]
+        in_its_place = any(one is said and two is rivals[0] for said, two in pair.substituted) if rivals else False
+        alone = one.unit and pair.place.share >= _TIGHTER and one.stem not in pair.passage.stems
+        is_limit = rivals and pair.evidence.bound(rivals[0]) and not pair.claim.bound(one)
+        if len(rivals) == 1 and (in_its_place or alone) and not is_limit:
+            return differ("number", one, rivals[0])
+    return None
+
+
+def unit(pair: Pair) -> Difference | None:
+    """The same number with another unit."""
+    for one in pair.claim.numbers:
+        units = {two.unit for analysis in pair.passage.analyses for two in analysis.numbers if two.stem == one.stem}
+        if one.unit and units and "" not in units and one.unit not in units and pair.place.share >= _TIGHT:
+            other = next((two for two in pair.evidence.numbers if two.stem == one.stem), None)
+            if other is not None:
+                return differ("unit", one, other)
+    for said, stands in pair.substituted:  # "12 euros a month"
+        units = {said.kind.unit, stands.kind.unit} if said.kind and stands.kind else {""}
+        if units <= PERIODS and pair.place.share >= _TIGHT:
+            return differ("unit", said, stands)
+    return None
+
+
+def date(pair: Pair) -> Difference | None:
+    """Another month or weekday at the same place."""
+    for one, two in pair.substituted:
+        if one.kind and two.kind and one.kind.calendar and two.kind.calendar and pair.place.share >= _TIGHT:
+            return differ("date", one, two)
+    return None
+
+
+def name(pair: Pair) -> Difference | None:
+    """Another name at the same place."""
+    for one, two in pair.substituted:
+        if one.name and two.name and one.stem not in pair.context and pair.place.share >= _TIGHT:
+            return differ("name", one, two)
+    return None
+
+
+def subject(pair: Pair) -> Difference | None:
+    """What the evidence says of its subject is said of the subject of another sentence or row."""
+    if not pair.anchors or pair.place.first != pair.place.last:
+        return None
+    own = pair.evidence.content[0]
+    others = {analysis.content[0].stem for analysis in pair.passage.analyses if analysis.content}
+    said = pair.claim.content[: pair.anchors[0][0]]
+    conditions = load_lexicon(pair.claim.language).conditions
+    if not said or any(t.kind and t.kind.folded in conditions for t in pair.claim.tokens if t.start < said[0].start):
+        return None  # "If you rent, …" names a case in words of its own
+    kept = len(pair.anchors) / max(1, len(pair.claim.content) - len(said))
+    for one in said:
+        if one.stem in others - pair.evidence.stems and own.stem not in pair.claim.stems and kept >= _SUBJECT_SHARE:
+            return differ("subject", one, own)
+    return None
+
+
+def label(pair: Pair) -> Difference | None:
+    """A number under the label of another one: their labels have changed places."""
+    return _find_misplaced(pair, swapped=True)
+
+
+def _find_misplaced(pair: Pair, *, swapped: bool) -> Difference | None:
+    """A number whose label is nearer to another number; `swapped`: which the claim names, too."""
+    said, stands = pair.labels
+    for one, words in said:
+        own = [(two, found) for two, found in stands if two.stem == one.stem]
+        units = _units(pair, one)
+        own_words = frozenset().union(*(found for _, found in own))
+        for two, found in stands if own else ():
+            if two.stem == one.stem or not units & _units(pair, two):
+                continue
+            farther = len(words & (found - own_words)) > len(words & (own_words - found))
+            in_other_cell = not words & own_words and all(abs(two.clause - it.clause) >= SENTENCE for it, _ in own)
+            if farther and (not swapped or two.stem in pair.claim.stems or in_other_cell):
+                return differ("label", one, two)
+    return None
+
+
+def _units(pair: Pair, number: Token) -> set[str]:
+    """The units that a number has in either text: one may leave out what the other says."""
+    numbers = (*pair.claim.numbers, *pair.evidence.numbers)
+    return {token.unit for token in numbers if token.stem == number.stem} - {""} or {""}
+
+
+def find_doubt(pair: Pair) -> Difference | None:
+    """A figure, month or weekday of the claim that code cannot place: no judge may verify it.
+
+    It does not stand in the passage, or other figures of its unit share more of its label.
+    """
+    own = pair.passage.numbers
+    for one in pair.claim.numbers:
+        stands = any(one.stem == two.stem and (one.unit == two.unit or not one.unit or not two.unit) for two in own)
+        converted = any(convert(two, one.unit) == one.stem for two in own)
+        if not stands and not converted and one.stem not in pair.context:
+            return Difference(veto="figure", said=write(one), found="not in the passage")
+    for token in pair.claim.content:
+        if token.kind is not None and token.kind.calendar and token.stem not in pair.passage.stems:
+            return Difference(veto="figure", said=write(token), found="not in the passage")
+    for one, two in pairwise(pair.claim.content):
+        if one.kind and two.kind and one.kind.calendar and two.kind.calendar and not _adjoin(one, two, pair.passage):
+            return Difference(veto="figure", said=f"{write(one)} {write(two)}", found="not together in the passage")
+    misplaced = _find_misplaced(pair, swapped=False) or _find_other_row(pair)
+    return None if misplaced is None else Difference(veto="figure", said=misplaced.said, found=misplaced.found)
+
+
+def _adjoin(one: Token, two: Token, passage: Passage) -> bool:
+    """Whether two words follow each other in the passage, as the ends of a range do."""
+    return any(
+        (a.stem, b.stem) == (one.stem, two.stem) for analysis in passage.analyses for a, b in pairwise(analysis.content)
+    )
+
+
+def _find_other_row(pair: Pair) -> Difference | None:
+    """A number whose label stands in another sentence or row, beside another number of its unit."""
+    analyses = pair.passage.analyses
+    for one, words in pair.labels[0]:
+        holders = [a for a in analyses if any(two.stem == one.stem for two in a.numbers)]
+        if not holders or any(words & analysis.stems for analysis in holders):
+            continue
+        for analysis in analyses:
+            two = next((two for two in analysis.numbers if comparable(one, two)), None)
+            if two is not None and words & analysis.stems:
+                return differ("label", one, two)
+    return None
+
+
+def limit(pair: Pair) -> Difference | None:
+    """The opposite limit before the same number: at least / at most, before / after."""
+    opposite = {"minimum": "maximum", "maximum": "minimum", "before": "after", "after": "before"}
+    for one in pair.claim.numbers:
+        said = pair.claim.bound(one)
+        stands = [two for two in pair.evidence.numbers if two.stem == one.stem and two.unit == one.unit]
+        bounds = [pair.evidence.bound(two) for two in stands]
+        differs = bool(said and bounds) and all(bound == opposite[said] for bound in bounds)
+        if differs and pair.place.share >= _TIGHT and pair.claim.is_negative == pair.evidence.is_negative:
+            return Difference(veto="limit", said=f"{said} {one.stem}", found=f"{bounds[0]} {one.stem}")
+    return None
+
+
+def negation(pair: Pair) -> Difference | None:
+    """One clause negates a word that the other states, and they share most of their words."""
+    for said, denied in _clauses(pair.claim):
+        found: list[tuple[int, bool, str]] = []
+        for stands, refused in _clauses(pair.evidence):
+            shared = said & stands
+            if len(shared) < 2 or len(shared) < _CLAUSE_SHARE * min(len(said), len(stands)):
+                continue
+            differing = (denied ^ refused) & shared
+            found.append((len(shared), bool(differing), min(differing, default="")))
+        if found:
+            best = max(count for count, _, _ in found)
+            words = [word for count, differs, word in found if count == best and differs]
+            if words and len(words) == sum(count == best for count, _, _ in found):
+                word = words[0]
+                texts = (f"not {word}", word) if word in denied else (word, f"not {word}")
+                return Difference(veto="negation", said=texts[0], found=texts[1])
+    return None
+
+
+def _clauses(analysis: Analysis) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """The content words of each clause, and those of them that are negated."""
+    clauses: dict[int, tuple[set[str], set[str]]] = {}
+    for position, token in enumerate(analysis.content):
+        words, negated = clauses.setdefault(analysis.parts[position], (set(), set()))
+        words.add(token.stem)
+        if position in analysis.negated:
+            negated.add(token.stem)
+    return [(frozenset(words), frozenset(negated)) for words, negated in clauses.values()]
+
+
+def opposite(pair: Pair) -> Difference | None:
+    """A word with an opposite, where the evidence has that opposite before the same word, and never the word itself."""
+    if pair.place.share < _TIGHT or pair.claim.is_negative != pair.evidence.is_negative:
+        return None
+    stands = list(_poles(pair.evidence))
+    for pole, word, beside in _poles(pair.claim):
+        if classify(word, pair.claim.language).stem in pair.context:
+            continue
+        near = [(other.side, found) for other, found, words in stands if other.pair == pole.pair and beside & words]
+        if near and all(side != pole.side for side, _ in near):
+            return Difference(veto=pole.veto, said=word, found=near[0][1])
+    return None
+
+
+def _poles(analysis: Analysis) -> Iterator[tuple[Pole, str, frozenset[str]]]:
+    """Each word with an opposite, and the content words beside it in its clause."""
+    for at, token in enumerate(analysis.tokens):
+        if token.kind is None or not token.kind.poles:
+            continue
+        before = [one.stem for one in analysis.tokens[:at] if one.content and one.clause == token.clause][-2:]
+        after = [one.stem for one in analysis.tokens[at + 1 :] if one.content and one.clause == token.clause][:2]
+        for pole in token.kind.poles:
+            yield pole, token.kind.folded, frozenset((*before, *after))
+
+
+def antonym(pair: Pair) -> Difference | None:
+    """A word at the same place that a prefix makes the opposite: valid / invalid."""
+    prefixes = load_lexicon(pair.claim.language).negating_prefixes
+    for one, two in pair.substituted:
+        if one.kind is None or two.kind is None:
+            continue
+        short, long = sorted((one.kind.folded, two.kind.folded), key=len)
+        if len(short) >= 4 and any(long == prefix + short for prefix in prefixes):
+            return differ("antonym", one, two)
+    return None
+
+
+def swap(pair: Pair) -> Difference | None:
+    """Two words that have changed places around the same verb, all else in its order: who informs whom."""
+    one, two = pair.claim.content, pair.evidence.content
+    common = pair.claim.stems & pair.evidence.stems
+    said, stands = ([token for token in tokens if token.stem in common] for tokens in (one, two))
+    if pair.place.share < _SWAP_SHARE or len(said) != len(stands):
+        return None
+    moved = [i for i, (a, b) in enumerate(zip(said, stands, strict=True)) if a.stem != b.stem]
+    if len(moved) != 2 or said[moved[0]].stem != stands[moved[1]].stem:
+        return None
+    first, last = moved
+    between = [(said[i].kind, stands[i].kind) for i in range(first + 1, last)]
+    if between and all(a is not None and a == b for a, b in between):
+        return differ("swap", said[first], said[last])
+    return None
+
+
+VETOES: tuple[Callable[[Pair], Difference | None], ...] = (
+    number, unit, date, label, limit, name, subject, negation, opposite, antonym, swap,
+)  # fmt: skip
+
+
+def find_difference(pair: Pair) -> Difference | None:
+    """The first veto that fires."""
+    return next((difference for veto in VETOES if (difference := veto(pair))), None)

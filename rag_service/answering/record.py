@@ -1,0 +1,258 @@
+"""Answer records: everything that decided an answer, stored with it, and a comparison of two records.
+
+A record names the model, prompt, index definition, settings, and the ranked chunks with their scores and hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from rag_service.answering.prompt.templates import Prompts
+from rag_service.domain import (
+    Answer,
+    CitationStatus,
+    Condition,
+    ConditionGroup,
+    Filters,
+    FilterTree,
+    Hit,
+    Identity,
+    Operator,
+)
+from rag_service.errors import StoreError
+from rag_service.indices import IndexDefinition
+from rag_service.models.llm.model import ChatModel
+from rag_service.retrieval.query import RagQuery
+from rag_service.settings import Settings
+from rag_service.store.accounts.answers import store_answer
+from rag_service.store.session import Database
+
+log = structlog.get_logger(__name__)
+
+# Settings that decide an answer: no secrets, no addresses.
+_RECORDED_SETTINGS = (
+    "embedding_provider", "embedding_model", "embedding_dimension", "rerank_strategy", "rerank_model", "hybrid",
+    "grounded_prompting", "max_chunks_in_prompt", "context_max_tokens", "max_tokens", "context_window",
+    "temperature", "withhold_unverified",
+)  # fmt: skip
+_SCORE_DIGITS = 4
+
+
+class AnswerRecorder:
+    """Makes and stores the records."""
+
+    def __init__(self, database: Database, prompts: Prompts, chat: ChatModel, settings: Settings):
+        self._database = database
+        self._prompts = prompts
+        self._chat = chat
+        self._grounded = settings.answers.grounded_prompting
+        self._settings = {key: value for key, value in settings.flat().items() if key in _RECORDED_SETTINGS}
+        self._embedding = settings.embedding
+        self._indices: dict[str, dict[str, str]] = {}  # by name: what a record says of an index
+
+    def make_record(self, query: RagQuery, answer: Answer) -> dict[str, Any]:
+        """The record of an answer, ready for JSON. An answer without retrieval has no index and no chunks."""
+        index = None if query.retrieval is None else query.retrieval.index
+        own = index.query.prompt if index is not None and self._grounded else "classic"
+        name = query.prompt or own
+        template = self._prompts.template(name, answer.language)
+        shown = {hit.chunk.id for hit in answer.shown}
+        return {
+            "answerId": str(answer.id),
+            "createdAt": datetime.now(UTC).isoformat(),
+            "question": answer.question,
+            "language": answer.language,
+            "request": {
+                "topK": query.top_k,
+                "threshold": query.threshold,
+                "filters": _write_filters(query.filters),
+                "prompt": query.prompt,
+                "instructions": query.instructions,
+                "history": query.history,
+                "personalCorpora": sorted(map(str, query.personal_corpora)),
+                "agentId": None if query.agent_id is None else str(query.agent_id),
+            },
+            "model": {"provider": (query.model or self._chat).provider, "name": answer.model},
+            "prompt": {
+                "name": name,
+                "sha256": _hash(template.system + "\0" + template.user),
+                "instructionsSha256": _hash(query.instructions),
+            },
+            "index": {} if index is None else self._describe(index),
+            "settings": self._settings,
+            "chunks": [_write_hit(hit, shown=hit.chunk.id in shown) for hit in answer.sources],
+            "answer": answer.text,
+            "decision": answer.decision.value,
+            "confidence": answer.confidence.value,
+            "citations": [
+                {
+                    "mark": citation.mark,
+                    "status": citation.status.value,
+                    "method": None if citation.method is None else citation.method.value,
+                    "reason": citation.reason,
+                    "formula": citation.formula,
+                    "judge": citation.judge,
+                    "documentId": None if citation.document_id is None else str(citation.document_id),
+                    "contentHash": citation.content_hash,
+                    "chunkId": citation.chunk_id,
+                    "quote": citation.quote,
+                    "start": citation.start,
+                    "end": citation.end,
+                }
+                for citation in answer.citations
+            ],
+            "verification": {
+                **{status.value: 0 for status in CitationStatus},
+                **Counter([citation.status.value for citation in answer.citations]),
+                "unmarkedSentences": answer.unmarked_sentences,
+                "withheldSentences": answer.withheld_sentences,
+            },
+            "tokens": asdict(answer.tokens),
+            "latencyMs": answer.latency_ms,
+        }
+
+    def _describe(self, index: IndexDefinition) -> dict[str, str]:
+        """Name and hashes of an index definition; made once for each."""
+        if index.name not in self._indices:
+            ingest = index.fingerprint(embedding_model=self._embedding.model, dimension=self._embedding.dimension)
+            self._indices[index.name] = {"name": index.name, "query": index.query_hash, "ingest": ingest}
+        return self._indices[index.name]
+
+    async def record(self, query: RagQuery, answer: Answer) -> None:
+        """Store the record. If the database fails now, the answer is still returned."""
+        record = self.make_record(query, answer)
+        try:
+            async with self._database.transaction(query.identity) as connection:
+                await store_answer(connection, query.identity, answer_id=answer.id, record=record)
+        except StoreError as error:
+            log.error("answer_not_recorded", answer_id=str(answer.id), exc_info=error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One thing that changed between two records."""
+
+    what: str  # model, prompt, index, settings, chunks, answer, verification
+    detail: str  # for people
+
+
+def compare_records(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """What changed between two records, causes first; ids, times and latencies are ignored."""
+    differences: list[Difference] = []
+    for part in ("model", "prompt", "index", "settings"):
+        differences += _changed_keys(part, before.get(part, {}), after.get(part, {}))
+    differences += _changed_chunks(before["chunks"], after["chunks"])
+    if before["answer"] != after["answer"]:
+        differences.append(Difference(what="answer", detail="the text differs"))
+    for part in ("decision", "confidence"):
+        if before[part] != after[part]:
+            differences.append(Difference(what=part, detail=f"{before[part]} → {after[part]}"))
+    differences += _changed_keys("verification", before["verification"], after["verification"])
+    return differences
+
+
+def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
+    """The recorded request, ready to be asked again."""
+    request = record["request"]
+    filters = request["filters"]
+    agent_id = request.get("agentId")
+    return RagQuery(
+        record["question"],
+        identity=identity,
+        top_k=request["topK"],
+        threshold=request["threshold"],
+        filters=Filters(
+            corpus_ids=tuple(UUID(value) for value in filters["corpusIds"]),
+            document_ids=tuple(UUID(value) for value in filters["documentIds"]),
+            file_name=filters["fileName"],
+            source=filters["source"],
+            tags=tuple(filters["tags"]),
+            fields=filters["fields"],
+            chunk_types=tuple(filters["chunkTypes"]),
+            territory=filters["territory"],
+            where=_read_tree(filters.get("where")),
+        ),
+        prompt=request.get("prompt"),
+        instructions=request.get("instructions", ""),
+        history=request.get("history", ""),
+        personal_corpora=frozenset(UUID(value) for value in request.get("personalCorpora", ())),
+        agent_id=None if agent_id is None else UUID(agent_id),
+    )
+
+
+def _write_filters(filters: Filters) -> dict[str, Any]:
+    return {
+        "corpusIds": list(map(str, filters.corpus_ids)),
+        "documentIds": list(map(str, filters.document_ids)),
+        "fileName": filters.file_name,
+        "source": filters.source,
+        "tags": list(filters.tags),
+        "fields": dict(filters.fields),
+        "chunkTypes": list(filters.chunk_types),
+        "territory": filters.territory,
+        "where": msgspec.to_builtins(filters.where),
+    }
+
+
+def _read_tree(written: Mapping[str, Any] | None) -> FilterTree | None:
+    """The inverse of what `_write_filters` makes of a filter tree."""
+    if written is None:
+        return None
+    if "combine" in written:
+        parts = [part for item in written["parts"] if (part := _read_tree(item)) is not None]
+        return ConditionGroup(combine=written["combine"], parts=tuple(parts))
+    value = written["value"]
+    return Condition(
+        field=written["field"],
+        operator=Operator(written["operator"]),
+        value=tuple(value) if isinstance(value, list) else value,
+    )
+
+
+def _write_hit(hit: Hit, *, shown: bool) -> dict[str, Any]:
+    scores = {key: None if value is None else round(value, _SCORE_DIGITS) for key, value in asdict(hit.scores).items()}
+    return {
+        "chunkId": hit.chunk.id,
+        "documentId": str(hit.chunk.document.id),
+        "title": hit.chunk.document.title,
+        "contentHash": hit.chunk.document.content_hash,
+        "textSha256": _hash(hit.chunk.text),
+        "shown": shown,
+        "scores": scores,
+    }
+
+
+def _changed_keys(part: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    return [
+        Difference(what=part, detail=f"{key}: {before.get(key)} → {after.get(key)}")
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    ]
+
+
+def _changed_chunks(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[Difference]:
+    old = {chunk["chunkId"]: chunk for chunk in before}
+    new = {chunk["chunkId"]: chunk for chunk in after}
+    found = [f"{chunk_id} of {old[chunk_id]['title']!r} is no longer found" for chunk_id in old if chunk_id not in new]
+    found += [f"{chunk_id} of {new[chunk_id]['title']!r} is found now" for chunk_id in new if chunk_id not in old]
+    for chunk_id in old.keys() & new.keys():
+        if old[chunk_id]["textSha256"] != new[chunk_id]["textSha256"]:
+            found.append(f"{chunk_id} of {new[chunk_id]['title']!r} has another text")
+        elif old[chunk_id]["scores"] != new[chunk_id]["scores"]:
+            found.append(f"{chunk_id} of {new[chunk_id]['title']!r} is scored differently")
+    if not found and list(old) != list(new):
+        found.append("the order differs")
+    return [Difference(what="chunks", detail=detail) for detail in found]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,271 @@
+"""The response synthesizer: writes a verified answer from passages with one model call.
+
+    passages → packed context → prompt → streaming model call → citations checked sentence by sentence
+             → decision and confidence
+
+LlamaIndex's own synthesizers call the model several times when the context overflows, and verify nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+from uuid import uuid4
+
+import llama_index.core.instrumentation as instrument
+from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
+from llama_index.core.indices.prompt_helper import ChatPromptHelper, PromptHelper
+from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
+from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.response_synthesizers.base import BaseSynthesizer
+from llama_index.core.schema import NodeWithScore, QueryType
+from llama_index.core.types import RESPONSE_TEXT_TYPE
+
+from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit
+from rag_service.answering.decision import decide, is_refusal
+from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
+from rag_service.answering.guards.guardrails import NEVER_SAY, Rule, check_rules
+from rag_service.answering.judged import is_undecided, judge_citations
+from rag_service.answering.prompt.packing import Prompted, warn_of_absent, write_prompt
+from rag_service.answering.prompt.templates import Prompts
+from rag_service.domain import Answer, Decision, GuardrailCheck, Hit, TokenCount
+from rag_service.language.words import count_tokens
+from rag_service.models.judge.judge import Judge
+from rag_service.models.llm.model import ChatDelta, ChatModel
+from rag_service.observability.tracing import record_span, span
+from rag_service.retrieval.postprocessors import find_related
+from rag_service.retrieval.query import RagQuery
+from rag_service.settings import Settings
+
+FindRules = Callable[[RagQuery, Sequence[Hit]], Awaitable[Sequence[Rule]]]  # guardrails of the documents shown
+
+dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
+
+
+class CitedResponse(Response):
+    """A LlamaIndex response with the whole answer; its metadata hold id, decision, confidence and citations."""
+
+    def __init__(self, answer: Answer, nodes: list[NodeWithScore]):
+        metadata = {
+            "answer_id": str(answer.id),
+            "decision": answer.decision.value,
+            "confidence": answer.confidence.value,
+            "citations": answer.citations,
+        }
+        super().__init__(response=answer.text, source_nodes=nodes, metadata=metadata)
+        self.answer = answer
+
+
+class CitedSynthesizer(BaseSynthesizer):
+    """Writes answers with verified citations from the passages of a `RagQuery`."""
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        prompts: Prompts,
+        settings: Settings,
+        *,
+        find_rules: FindRules,
+        judge: Judge | None = None,
+    ):
+        """
+        Args:
+            chat: writes the answer, unless the query names another model.
+            prompts: templates and messages.
+            settings: limits and switches.
+            find_rules: the guardrails of the documents that an answer was made from.
+            judge: decides about reworded sentences; None: they stay unchecked.
+        """
+        # LlamaIndex's helpers pack prompts; ours are packed by `budget.py`, and the default ones load a tokenizer.
+        super().__init__(
+            llm=chat.llm,
+            prompt_helper=PromptHelper(tokenizer=str.split),
+            chat_prompt_helper=ChatPromptHelper(tokenizer=str.split),
+        )
+        self._chat = chat
+        self._prompts = prompts
+        self._settings = settings
+        self._find_rules = find_rules
+        self._judge = judge
+        self._fit = read_fit(settings.answers.confidence_fit)
+
+    def model_for(self, query: RagQuery) -> ChatModel:
+        """The model that answers this query."""
+        return query.model or self._chat
+
+    async def asynthesize(
+        self,
+        query: QueryType,
+        nodes: list[NodeWithScore],
+        additional_source_nodes: Sequence[NodeWithScore] | None = None,
+        **_: Any,
+    ) -> RESPONSE_TYPE:
+        """Answer a `RagQuery` from the passages in `nodes`, in their order.
+
+        Raises:
+            ModelError: the model fails.
+            ContextOverflowError: question and instructions alone fill the window.
+        """
+        if not isinstance(query, RagQuery):
+            raise TypeError(f"CitedSynthesizer needs a RagQuery, not {type(query).__name__}.")
+        dispatcher.event(SynthesizeStartEvent(query=query))
+        sources = query.hits(nodes)
+        answer = await (self._answer_from(query, sources) if sources else self._nothing_found(query))
+        response = CitedResponse(answer, nodes)
+        dispatcher.event(SynthesizeEndEvent(query=query, response=response))
+        return response
+
+    async def _nothing_found(self, query: RagQuery) -> Answer:
+        """Say why there is no answer, without calling the model."""
+        retrieval, language = query.found, query.found.plan.language
+        if not retrieval.scope.chunk_count:
+            text = self._prompts.message("no_documents", language)
+        elif not retrieval.scope.reachable:
+            text = self._prompts.message("nothing_selected", language)
+        else:
+            said = self._prompts.message("nothing_found", language)
+            text = f"{warn_of_absent(retrieval, self._prompts)} {said}".strip()
+        await _emit(query, SourcesFound(sources=(), shown=(), timings_ms=retrieval.timings_ms))
+        await _emit(query, AnswerDelta(text=text))
+        return Answer(
+            id=uuid4(),
+            question=query.question,
+            language=language,
+            text=text,
+            sources=(),
+            shown=(),
+            citations=(),
+            decision=Decision.OUT_OF_SCOPE,
+            confidence=NO_CONFIDENCE,
+            tokens=TokenCount(prompt=0, completion=0, estimated=False),
+            latency_ms=0.0,
+            model=self.model_for(query).model_name,
+            related=find_related(retrieval.hits),
+        )
+
+    async def _answer_from(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
+        model = self.model_for(query)
+        with span("prompt"):
+            prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings, model=model)
+        shown = prompted.context.hits
+        await _emit(query, SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
+        checker = self._checker(query, prompted)
+        last = ChatDelta(text="")
+        deltas = model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        verifying = 0.0  # seconds
+        async with aclosing(deltas):
+            async for delta in deltas:
+                last = delta
+                began = time.perf_counter()
+                events = checker.feed(delta.text)
+                verifying += time.perf_counter() - began
+                for event in events:
+                    await self._emit_decided(query, event)
+        began = time.perf_counter()
+        events, checked = checker.finish()
+        record_span("verify", verifying + time.perf_counter() - began)
+        for event in events:
+            await self._emit_decided(query, event)
+        checked = await self._judged(query, checked, shown)
+        forbidden = [rule for rule in await self._find_rules(query, shown) if rule.kind == NEVER_SAY]
+        language = query.found.plan.language
+        guardrails = check_rules(forbidden, [("answer", checked.text)], language=language) if forbidden else ()
+        return self._complete(query, sources, prompted, checked, last, guardrails)
+
+    async def _emit_decided(self, query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
+        """Emit an event, unless the judge has yet to decide about its citation."""
+        waits = self._judge is not None and isinstance(event, CitationChecked) and is_undecided(event.citation)
+        if not waits:
+            await _emit(query, event)
+
+    async def _judged(self, query: RagQuery, checked: CheckedAnswer, shown: Sequence[Hit]) -> CheckedAnswer:
+        """The answer with the judge's verdicts on its undecided citations, which are emitted now."""
+        if self._judge is None:
+            return checked
+        judged = await judge_citations(self._judge, checked, shown, language=query.found.plan.language)
+        for before, citation in zip(checked.citations, judged.citations, strict=True):
+            if is_undecided(before):
+                await _emit(query, CitationChecked(citation=citation))
+        return judged
+
+    def _checker(self, query: RagQuery, prompted: Prompted) -> AnswerChecker:
+        shown, language = prompted.context.hits, query.found.plan.language
+        ids = {hit.chunk.id for hit in shown}
+        return AnswerChecker(
+            shown,
+            others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
+            question=query.question,
+            harmless=[prompted.refusal, prompted.warning],
+            notice=self._prompts.message("withheld", language),
+            language=language,
+            secrets=[prompted.secret],
+            withhold=self._settings.answers.withhold_unverified,
+        )
+
+    def _complete(
+        self,
+        query: RagQuery,
+        sources: tuple[Hit, ...],
+        prompted: Prompted,
+        checked: CheckedAnswer,
+        last: ChatDelta,
+        guardrails: tuple[GuardrailCheck, ...],
+    ) -> Answer:
+        text, language = checked.text, query.found.plan.language
+        definition = query.found.index.query
+        confidence = estimate_confidence(self._fit, query.found, sources, text, checked.citations)
+        refused = is_refusal(text, checked.citations, refusal=prompted.refusal, language=language)
+        counted = last.prompt_tokens is not None and last.completion_tokens is not None
+        return Answer(
+            id=uuid4(),
+            question=query.question,
+            language=language,
+            text=text,
+            sources=sources,
+            shown=prompted.context.hits,
+            citations=checked.citations,
+            decision=decide(
+                confidence,
+                refused=refused,
+                warned=bool(prompted.warning),
+                context_tokens=prompted.context.tokens,
+                minimum=definition.minimum_context_tokens,
+                proved=checked.is_proved,
+                allowed=all(check.passed for check in guardrails),
+                least=self._fit.least,
+            ),
+            confidence=confidence,
+            tokens=TokenCount(
+                prompt=last.prompt_tokens if last.prompt_tokens is not None else prompted.tokens,
+                completion=last.completion_tokens if last.completion_tokens is not None else count_tokens(text),
+                estimated=not counted,
+            ),
+            latency_ms=0.0,
+            model=self.model_for(query).model_name,
+            unmarked_sentences=0 if refused else len(checked.unmarked),
+            withheld_sentences=checked.withheld,
+            flagged=() if refused else checked.flagged,
+            guardrails=guardrails,
+        )
+
+    # The rest of LlamaIndex's interface.
+
+    def get_response(self, query_str: str, text_chunks: Sequence[str], **_: Any) -> RESPONSE_TEXT_TYPE:
+        raise TypeError("CitedSynthesizer cites stored passages, not loose texts: use `asynthesize` with a RagQuery.")
+
+    async def aget_response(self, query_str: str, text_chunks: Sequence[str], **_: Any) -> RESPONSE_TEXT_TYPE:
+        return self.get_response(query_str, text_chunks)
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts: PromptDictType) -> None:
+        return
+
+
+async def _emit(query: RagQuery, event: object) -> None:
+    if query.emit is not None:
+        await query.emit(event)

@@ -1,0 +1,1 @@
+"""Agents, chats, conversations and feedback."""

@@ -1,0 +1,164 @@
+"""Chat with an agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+import structlog
+from litestar import Controller, Response, post
+from litestar.enums import MediaType
+
+from rag_service.api.agents.schemas import ChatBody, ChatRequest, MessageRequest
+from rag_service.api.http.access import Caller, CallerDependency
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.events import WireEvent, wire_events
+from rag_service.api.http.presenters import find_nul, find_range_errors, is_blank, present
+from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.schemas import AnswerBody
+from rag_service.api.http.services import READING
+from rag_service.api.http.streaming import reply_with_answer
+from rag_service.errors import NotFoundError, StoreError
+from rag_service.settings import Settings
+from rag_service.store.accounts.agents import Agent, read_agent
+from rag_service.store.accounts.conversations import (
+    Message,
+    add_message,
+    create_conversation,
+    last_messages,
+    read_conversation,
+    require_project,
+)
+from rag_service.store.session import Connection
+
+if TYPE_CHECKING:  # these load LlamaIndex
+    from rag_service.agents.chat import ChatQuery
+
+log = structlog.get_logger(__name__)
+
+_TITLE = 80  # characters of the first question
+_KEPT_TURNS = 5  # read from a stored conversation
+
+
+class ChatController(Controller):
+    """Conversations with an agent."""
+
+    path = "/api/v1/agents/{agent_id:uuid}/chat"
+    tags = ["Agents"]  # noqa: RUF012 - Litestar's way
+
+    @post(
+        status_code=200,
+        media_type=MediaType.JSON,
+        summary="Chat with an agent",
+        description="Answers the last message from the agent's corpora and, where it allows them, the caller's own. "
+        "Without relevant passages, or with the store down, it says so and `ragUsed` is false. `stream: true` gives "
+        "the events of an answer; `final` carries the fields of a chat.",
+        operation_class=accepts(ChatRequest),
+        opt=READING,
+        responses=problems(400, 401, 403, 404, 500, 503),
+    )
+    async def chat(self, agent_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[Any]:
+        body = await read_json(request, ChatRequest)
+        settings = caller.tenancy.settings
+        _check(body, settings)
+        query = await _prepare(caller, agent_id, body)
+        return await reply_with_answer(_chat_events(caller, query, body), request, settings, stream=body.stream)
+
+
+def _check(body: ChatRequest, settings: Settings) -> None:
+    errors: list[FieldError] = []
+    last = body.messages[-1] if body.messages else None
+    if last is None or last.role != "user" or is_blank(last.content):
+        errors.append(FieldError("messages", "must end with a question of the user"))
+    elif len(last.content) > settings.limits.query_max_chars:
+        errors.append(
+            FieldError("messages", f"must end with a question of at most {settings.limits.query_max_chars} characters")
+        )
+    errors += find_range_errors(body.top_k, body.similarity_threshold, settings)
+    errors += find_nul({"messages": [message.content for message in body.messages]})
+    if errors:
+        raise InvalidRequestError(errors)
+
+
+async def _prepare(caller: Caller, agent_id: UUID, body: ChatRequest) -> ChatQuery:
+    """Agent, history and question; objects that are not the caller's are not found."""
+    from rag_service.agents.chat import ChatQuery
+    from rag_service.agents.history import Turn
+
+    said: Sequence[MessageRequest | Message] = body.messages[:-1]
+    memory = caller.tenancy.agents
+    try:
+        agent, stored = await caller.run(_read_context, agent_id, body)
+        memory.keep(caller.identity, agent)
+        said = said or stored
+    except StoreError:
+        remembered = memory.recall(caller.identity, agent_id)
+        if remembered is None:
+            raise
+        agent = remembered
+    return ChatQuery(
+        agent=agent,
+        history=tuple(Turn(role=message.role, content=message.content) for message in said),
+        question=body.messages[-1].content.strip(),
+        top_k=caller.tenancy.settings.retrieval.top_k if body.top_k is None else body.top_k,
+        threshold=body.similarity_threshold,
+    )
+
+
+async def _read_context(connection: Connection, agent_id: UUID, body: ChatRequest) -> tuple[Agent, tuple[Message, ...]]:
+    """The agent, and the last messages of the conversation that is named."""
+    agent = await read_agent(connection, agent_id)
+    if not agent.spec.active:
+        raise NotFoundError("There is no such agent.")
+    if body.project_id is not None:
+        await require_project(connection, body.project_id)
+    if body.conversation_id is None:
+        return agent, ()
+    await read_conversation(connection, body.conversation_id)
+    return agent, await last_messages(connection, body.conversation_id, count=_KEPT_TURNS)
+
+
+async def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:
+    """The events of an answer; the final one is stored first and carries a chat's fields."""
+    outcome, events = caller.tenancy.chat(query, caller.identity)
+    wire = wire_events(events)
+    async with aclosing(wire):
+        async for event in wire:
+            if not isinstance(event.data, AnswerBody):
+                yield event
+                continue
+            chat = present(
+                ChatBody,
+                event.data,
+                rag_used=outcome.rag_used,
+                context_use=outcome.context,
+                standalone_question=outcome.question,
+                conversation_id=await _keep(caller, query, body, event.data),
+            )
+            yield WireEvent("final", chat)
+
+
+async def _keep(caller: Caller, query: ChatQuery, body: ChatRequest, answer: AnswerBody) -> UUID | None:
+    """Store question and answer; None when the database is down: the answer is worth more than its record."""
+    identity, conversation_id = caller.identity, body.conversation_id
+    try:
+        async with caller.transaction() as connection:
+            if conversation_id is None:
+                created = await create_conversation(
+                    connection, identity, agent_id=query.agent.id, project_id=body.project_id,
+                    title=query.question[:_TITLE],
+                )  # fmt: skip
+                conversation_id = created.id
+            await add_message(connection, identity, conversation_id, role="user", content=query.question)
+            await add_message(
+                connection, identity, conversation_id, role="assistant", content=answer.answer,
+                citations=msgspec.to_builtins(answer.citations), answer_id=answer.answer_id,
+            )  # fmt: skip
+    except (StoreError, NotFoundError) as error:  # also: the conversation or agent was deleted meanwhile
+        log.warning("conversation_not_stored", exc_info=error)
+        return None
+    return conversation_id

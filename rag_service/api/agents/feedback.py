@@ -1,0 +1,99 @@
+"""Records of answers, feedback on them, and its review."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, Response, delete, get, put
+
+from rag_service.api.agents.schemas import FeedbackBody, FeedbackList, FeedbackRequest
+from rag_service.api.http.access import ADMINISTRATORS, CallerDependency
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.events import NDJSON
+from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.presenters import present
+from rag_service.store.accounts.answers import (
+    Feedback,
+    Thumbs,
+    give_feedback,
+    list_feedback,
+    read_answer,
+    withdraw_feedback,
+)
+from rag_service.store.rows import Slice
+
+_EXPORTED = 100_000  # maximum number of lines of an export
+
+
+class ExportFormat(StrEnum):
+    FEEDBACK = "feedback"
+    EVAL = "eval"
+
+
+@get(
+    "/api/v1/answers/{answer_id:uuid}",
+    tags=["Query"],
+    summary="Where an answer comes from",
+    description="Its provenance record: model, prompt, definition, settings, ranked chunks and verification.",
+    responses=problems(401, 404, 500),
+)
+async def read_answer_record(answer_id: UUID, caller: CallerDependency) -> dict[str, Any]:
+    return await caller.run(read_answer, answer_id)
+
+
+class FeedbackController(Controller):
+    """Thumbs and comments."""
+
+    path = "/api/v1"
+    tags = ["Feedback"]  # noqa: RUF012 - Litestar's way
+
+    @put(
+        "/answers/{answer_id:uuid}/feedback",
+        summary="Give feedback on an answer",
+        operation_class=accepts(FeedbackRequest),
+        responses=problems(400, 401, 403, 404, 500),
+    )
+    async def give(self, answer_id: UUID, request: AnyRequest, caller: CallerDependency) -> FeedbackBody:
+        """On one's own answer; again replaces it. Question and answer are shown to the administrators."""
+        body = await read_json(request, FeedbackRequest)
+        check_texts(required={}, optional={"comment": body.comment})
+        thumbs, comment = Thumbs(body.thumbs), body.comment.strip()
+        given = await caller.run(give_feedback, caller.identity, answer_id, thumbs=thumbs, comment=comment)
+        caller.tenancy.count_feedback(given.thumbs.value)
+        return present(FeedbackBody, given)
+
+    @delete("/answers/{answer_id:uuid}/feedback", summary="Take feedback back", responses=problems(401, 403, 404, 500))
+    async def withdraw(self, answer_id: UUID, caller: CallerDependency) -> None:
+        await caller.run(withdraw_feedback, caller.identity, answer_id)
+
+    @get("/feedback", summary="List feedback", responses=problems(400, 401, 403, 500))
+    async def list_all(self, request: AnyRequest, caller: CallerDependency) -> FeedbackList:
+        """One's own, for administrators all, latest first. Query: `offset`, `limit`, `thumbs`."""
+        part = read_slice(request, "thumbs")
+        thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
+        return present(FeedbackList, await caller.run(list_feedback, part, thumbs=thumbs))
+
+    @get("/feedback/export", summary="Export feedback", opt=ADMINISTRATORS, responses=problems(400, 401, 403, 500))
+    async def export(self, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:
+        """As NDJSON, latest first. Query: `thumbs`; `format` is `feedback`, or `eval` for the questions as an eval
+        set: whoever reviews it fills in `documents` and `answers`, or sets `answerable` to false."""
+        thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
+        shape = read_choice(request, "format", ExportFormat, "feedback or eval")
+        page = await caller.run(list_feedback, Slice(limit=_EXPORTED), thumbs=thumbs)
+        write = _as_eval_question if shape is ExportFormat.EVAL else partial(present, FeedbackBody)
+        lines = b"".join(msgspec.json.encode(write(item)) + b"\n" for item in page.items)
+        headers = {"Content-Disposition": "attachment; filename=feedback.ndjson"}
+        return Response(lines, media_type=NDJSON, headers=headers)
+
+
+def _as_eval_question(item: Feedback) -> dict[str, Any]:
+    """A line of an eval set that `rag-service eval run` asks to be completed."""
+    return {
+        "id": str(item.answer_id), "category": f"feedback {item.thumbs.value}", "question": item.question,
+        "answerable": True, "documents": [], "answers": [], "comment": item.comment, "answered": item.answer,
+    }  # fmt: skip

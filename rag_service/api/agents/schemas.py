@@ -1,0 +1,141 @@
+"""The wire shapes of agents, chats and conversations, and of what their readers thought of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from rag_service.api.http.schemas import AnswerBody, Name
+
+LongText = Annotated[str, Meta(max_length=20_000)]
+
+
+class AgentRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """An agent as a whole; null fields follow the settings."""
+
+    name: Name
+    description: Annotated[str, Meta(max_length=2000)] = ""
+    system_prompt: LongText = ""
+    model_provider: Annotated[Name | None, Meta(description="One of RAG_AGENT_PROVIDERS.")] = None
+    model_name: Name | None = None
+    temperature: Annotated[float | None, Meta(description="0 to 2.")] = None
+    max_tokens: Annotated[int | None, Meta(description="16 or more.")] = None
+    allows_personal_corpus: bool = False
+    active: bool = True
+
+
+class AgentBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: UUID
+    name: str
+    description: str
+    system_prompt: str
+    model_provider: str | None
+    model_name: str | None
+    temperature: float | None
+    max_tokens: int | None
+    allows_personal_corpus: bool
+    active: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class AgentList(Struct, kw_only=True, frozen=True):
+    items: Sequence[AgentBody]
+    total: int
+
+
+class MessageRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    role: Literal["user", "assistant"]
+    content: LongText
+
+
+class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A conversation whose last message is the question."""
+
+    messages: Annotated[list[MessageRequest], Meta(max_length=200)]
+    project_id: Annotated[UUID | None, Meta(description="Groups conversations.")] = None
+    conversation_id: Annotated[
+        UUID | None, Meta(description="Goes on with a stored conversation; with one message, from its history.")
+    ] = None
+    stream: bool = False
+    top_k: int | None = None
+    similarity_threshold: float | None = None
+
+
+class ChatBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
+    """An answer within a conversation."""
+
+    rag_used: Annotated[bool, Meta(description="Whether it comes from documents.")]
+    context_use: Annotated[str, Meta(description="used, no_context or store_unavailable.")]
+    standalone_question: Annotated[str, Meta(description="What was searched for.")]
+    conversation_id: Annotated[UUID | None, Meta(description="null when it could not be stored.")]
+
+
+class ProjectCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    name: Name
+
+
+class ProjectBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: UUID
+    name: str
+    created_at: datetime
+
+
+class ProjectList(Struct, kw_only=True, frozen=True):
+    items: Sequence[ProjectBody]
+    total: int
+
+
+class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: UUID
+    project_id: UUID | None
+    agent_id: UUID | None
+    title: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class ConversationList(Struct, kw_only=True, frozen=True):
+    items: Sequence[ConversationBody]
+    total: int
+
+
+class MessageBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: UUID
+    role: str
+    content: str
+    citations: Sequence[Any]
+    answer_id: UUID | None
+    created_at: datetime
+
+
+class MessageList(Struct, kw_only=True, frozen=True):
+    items: Sequence[MessageBody]
+    total: int
+
+
+class FeedbackRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Giving feedback shows question and answer to the administrators."""
+
+    thumbs: Literal["up", "down"]
+    comment: Annotated[str, Meta(max_length=4000)] = ""
+
+
+class FeedbackBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    answer_id: UUID
+    user_id: UUID
+    thumbs: str
+    comment: str
+    question: str
+    answer: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class FeedbackList(Struct, kw_only=True, frozen=True):
+    items: Sequence[FeedbackBody]
+    total: int

@@ -1,0 +1,115 @@
+"""Middleware for every request, even without a route: id, log line, metrics, security headers, origin check."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from urllib.parse import urlsplit
+
+import structlog
+from litestar.datastructures import Headers
+from litestar.datastructures.headers import MutableScopeHeaders
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag_service.api.http.problems import ForeignOriginError, send_problem
+from rag_service.observability.logs import correlation
+from rag_service.observability.metrics import Metrics
+from rag_service.observability.tracing import request_span
+from rag_service.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+CORRELATION_HEADER = "X-Request-ID"
+_SANE_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})  # clients may send anything else
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class RequestContext:
+    """Wraps the whole application, because Litestar's own middleware does not see a 404."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics | None):
+        self._app = app
+        self._metrics = metrics
+        self._hosts = _LOOPBACK | {settings.http.host} if settings.auth.mode == "none" else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers.from_scope(scope)
+        given = headers.get(CORRELATION_HEADER, "")
+        correlation_id = given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex
+        started = time.perf_counter()
+        status = 0
+
+        async def send_on(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(message, scope["path"], correlation_id)
+            await send(message)
+
+        with correlation(correlation_id), request_span(scope["method"], headers, correlation_id) as describe:
+            try:
+                self._check_origin(scope["method"], headers)
+                await self._app(scope, receive, send_on)
+            except ForeignOriginError as error:
+                await send_problem(error, scope, receive, send_on)
+            finally:
+                describe(http__route=scope.get("path_template") or "", http__response__status_code=status)
+                seconds = time.perf_counter() - started
+                write = log.debug if scope["path"].startswith("/health") and status < 400 else log.info
+                path, duration_ms = scope["path"][:200], round(seconds * 1000, 1)
+                write("http_request", method=scope["method"], path=path, status=status, duration_ms=duration_ms)
+                if self._metrics is not None:
+                    method = scope["method"] if scope["method"] in _METHODS else "other"
+                    route = scope.get("path_template") or "unmatched"
+                    self._metrics.request(method, route, status or 500, seconds)
+
+    def _check_origin(self, method: str, headers: Headers) -> None:
+        """Stop other sites' pages from using a service that trusts everyone who can reach it.
+
+        A form post needs no CORS permission, and a host name that an attacker points to 127.0.0.1 makes
+        their page same-origin (DNS rebinding).
+        """
+        host = headers.get("host", "")
+        if self._hosts is not None and host and _host_name(host) not in self._hosts:
+            raise ForeignOriginError("The service does not answer under this host name.")
+        if method in _SAFE_METHODS:
+            return
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        foreign = site not in {"same-origin", "none"} if site else origin and origin.partition("//")[2] != host
+        if foreign:
+            raise ForeignOriginError("The service takes no requests from pages of other sites.")
+
+
+def _host_name(host: str) -> str | None:
+    """The name in a Host header, without its port; None when it is malformed."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _add_headers(message: Message, path: str, correlation_id: str) -> None:
+    headers = MutableScopeHeaders.from_message(message)
+    headers[CORRELATION_HEADER] = correlation_id
+    for name, value in _SECURITY_HEADERS.items():
+        headers.setdefault(name, value)
+    if path.startswith(("/api/", "/v1/")):
+        headers.setdefault("Cache-Control", "no-store")  # replies are private to the caller

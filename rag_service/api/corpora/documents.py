@@ -1,0 +1,148 @@
+"""Documents of a corpus: upload, list, read, delete."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import quote
+from uuid import UUID
+
+from litestar import Controller, Response, Router, delete, get, patch, post
+
+from rag_service.api.corpora.document_input import UPLOAD_FORM_SCHEMA, largest_body, read_document_input
+from rag_service.api.corpora.schemas import (
+    ChunkList,
+    DocumentBody,
+    DocumentList,
+    DocumentUpdate,
+    UploadBody,
+    UploadRequest,
+)
+from rag_service.api.corpora.uploads import present_upload
+from rag_service.api.http.access import CallerDependency, TenancyServices
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.fields import read_slice
+from rag_service.api.http.presenters import present
+from rag_service.settings import Settings
+from rag_service.store.corpora import Corpus, check_ttl, read_corpus
+from rag_service.store.documents.catalogue import (
+    StoredDocument,
+    list_chunks,
+    list_documents,
+    read_document,
+    remove_document,
+    set_expiry,
+)
+from rag_service.store.rows import database_now
+from rag_service.store.session import Connection
+
+
+class CorpusDocumentsController(Controller):
+    """Documents of one corpus."""
+
+    path = "/api/v1/corpora/{corpus_id:uuid}/documents"
+    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+
+    @get(summary="List documents", responses=problems(400, 401, 403, 404, 500))
+    async def list_all(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentList:
+        """Newest first, with the state of their newest uploads. Query: `offset`, `limit`."""
+        part = read_slice(request)
+        async with caller.transaction() as connection:
+            corpus = await read_corpus(connection, corpus_id)
+            page = await list_documents(connection, corpus_id, part)
+        items = [_present(document, corpus, caller.tenancy) for document in page.items]
+        return DocumentList(items=items, total=page.total)
+
+    @post(
+        status_code=202,
+        summary="Upload a document",
+        description="A file as multipart/form-data, or a text as JSON. The reply comes when it is safely stored; "
+        "`Location` is where its progress shows. The same content is not indexed twice; the same file name replaces "
+        "the document in one step, when the new version is indexed.",
+        operation_class=accepts(UploadRequest, form=UPLOAD_FORM_SCHEMA),
+        responses=problems(400, 401, 403, 404, 408, 409, 413, 415, 500),
+    )
+    async def upload(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[UploadBody]:
+        source, ttl_seconds = await read_document_input(request, caller.tenancy.settings)
+        await caller.run(caller.check_writable, corpus_id)
+        upload = await caller.tenancy.uploads.accept(
+            source, corpus_id=corpus_id, identity=caller.identity, ttl_seconds=ttl_seconds
+        )
+        location = f"/api/v1/uploads/{upload.id}"
+        return Response(present_upload(upload), status_code=202, headers={"Location": location})
+
+
+class DocumentsController(Controller):
+    """One document."""
+
+    path = "/api/v1/documents/{document_id:uuid}"
+    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+
+    @get(summary="Read a document's description", responses=problems(401, 403, 404, 500))
+    async def read(self, document_id: UUID, caller: CallerDependency) -> DocumentBody:
+        return await caller.run(_read, document_id, caller.tenancy)
+
+    @get("/original", summary="Download the original", responses=problems(401, 403, 404, 500))
+    async def download(self, document_id: UUID, caller: CallerDependency) -> Response[bytes]:
+        """The file as it was uploaded, in the version that is searched."""
+        async with caller.transaction() as connection:
+            document = await read_document(connection, document_id)
+            data = await caller.tenancy.originals.read(connection, document.id, document.content_hash)
+        # An attachment, whatever it is: a page or script from a document must never run as ours.
+        name = quote(document.file_name or document.name, safe="")
+        return Response(
+            data,
+            media_type=document.media_type or "application/octet-stream",
+            headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"},
+        )
+
+    @get("/chunks", summary="List a document's chunks", responses=problems(400, 401, 403, 404, 500))
+    async def chunks(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> ChunkList:
+        """In order, each with its places. Query: `offset`, `limit`."""
+        part = read_slice(request)
+        async with caller.transaction() as connection:
+            await read_document(connection, document_id)
+            return present(ChunkList, await list_chunks(connection, document_id, part))
+
+    @patch(
+        summary="Set when a document expires",
+        operation_class=accepts(DocumentUpdate),
+        responses=problems(400, 401, 403, 404, 500),
+    )
+    async def update(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentBody:
+        seconds = (await read_json(request, DocumentUpdate)).ttl_seconds
+        check_ttl(seconds)
+        async with caller.transaction() as connection:
+            expires_at = None if seconds is None else await database_now(connection) + timedelta(seconds=seconds)
+            document = await read_document(connection, document_id)
+            await caller.check_writable(connection, document.corpus_id)
+            await set_expiry(connection, document_id, expires_at)
+            return await _read(connection, document_id, caller.tenancy)
+
+    @delete(summary="Delete a document", responses=problems(401, 403, 404, 500))
+    async def remove(self, document_id: UUID, caller: CallerDependency) -> None:
+        """From then on nothing of it is found; what waits to be indexed is void."""
+        async with caller.transaction() as connection:
+            document = await read_document(connection, document_id)
+            await caller.check_writable(connection, document.corpus_id)
+            await remove_document(connection, document_id)
+
+
+def documents_router(settings: Settings) -> Router:
+    """The routes for documents, which take documents of the maximum size."""
+    return Router(
+        "/",
+        route_handlers=[CorpusDocumentsController, DocumentsController],
+        request_max_body_size=largest_body(settings),
+    )
+
+
+async def _read(connection: Connection, document_id: UUID, tenancy: TenancyServices) -> DocumentBody:
+    document = await read_document(connection, document_id)
+    return _present(document, await read_corpus(connection, document.corpus_id), tenancy)
+
+
+def _present(document: StoredDocument, corpus: Corpus, tenancy: TenancyServices) -> DocumentBody:
+    current = tenancy.fingerprints.get(corpus.index_name)  # None: the index is no longer defined
+    stale = bool(document.fingerprint) and current is not None and document.fingerprint != current
+    return present(DocumentBody, document, stale=stale, progress=document)

@@ -1,0 +1,135 @@
+"""The wire shapes of corpora, their documents and uploads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from rag_service.api.http.schemas import IngestRequest, LocationBody, Name
+
+Seconds = Annotated[int, Meta(description="Lifetime in seconds, 1 or more.")]
+
+
+class CorpusCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    name: Name
+    kind: Literal["global", "personal"] = "personal"
+    index: Annotated[str | None, Meta(description="Index definition that rules it; RAG_INDEX when missing.")] = None
+    ttl_seconds: Seconds | None = None
+
+
+class CorpusUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What is missing stays as it is."""
+
+    name: Name | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
+    ttl_seconds: Annotated[Seconds | UnsetType | None, Meta(description="null: documents are kept for ever.")] = UNSET
+
+
+class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: UUID
+    name: str
+    kind: str
+    index: str
+    active: bool
+    ttl_seconds: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class CorpusList(Struct, kw_only=True, frozen=True):
+    items: Sequence[CorpusBody]
+    total: int
+
+
+class UploadRequest(IngestRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A text to store as a document."""
+
+    ttl_seconds: Seconds | None = None
+
+
+class DocumentUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    ttl_seconds: Annotated[Seconds | None, Meta(description="From now on; null: kept for ever.")]
+
+
+class ProgressBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """In chunks; total is null until they are cut."""
+
+    done: int
+    total: int | None
+
+
+class UploadBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """How an upload fares."""
+
+    upload_id: UUID
+    document_id: UUID
+    corpus_id: UUID
+    file_name: str
+    status: Annotated[str, Meta(description="pending, parsing, chunking, embedding, storing, indexed or failed.")]
+    code: Annotated[str | None, Meta(description="Of the error that failed or delays it.")]
+    reason: Annotated[str | None, Meta(description="The same for people.")]
+    progress: ProgressBody
+    attempts: int
+    size_bytes: int
+    expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A document with the state of its newest upload."""
+
+    id: UUID
+    corpus_id: UUID
+    name: str
+    title: str
+    file_name: str | None
+    source: str | None
+    tags: Sequence[str]
+    language: str | None
+    media_type: str | None
+    content_hash: str
+    chunk_count: int
+    size_bytes: int
+    expires_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    fields: dict[str, str]
+    upload_id: UUID | None
+    status: str
+    code: str | None
+    reason: str | None
+    progress: ProgressBody
+    stale: Annotated[
+        bool, Meta(description="Made by other settings than those in force; found as it is until ingested again.")
+    ]
+
+
+class DocumentList(Struct, kw_only=True, frozen=True):
+    items: Sequence[DocumentBody]
+    total: int
+
+
+class SpanBody(Struct, kw_only=True, frozen=True):
+    start: int
+    end: int
+    location: LocationBody | None
+
+
+class ChunkBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: str
+    index: int
+    text: str
+    start: Annotated[int, Meta(description="First character in the document's stored text.")]
+    end: int
+    type: str | None
+    spans: Sequence[SpanBody]
+
+
+class ChunkList(Struct, kw_only=True, frozen=True):
+    items: Sequence[ChunkBody]
+    total: int

@@ -1,0 +1,70 @@
+"""Progress of uploads, by polling or as events, and their retry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from uuid import UUID
+
+from litestar import Controller, Response, get, post
+from litestar.enums import MediaType
+
+from rag_service.api.corpora.schemas import UploadBody
+from rag_service.api.http.access import Caller, CallerDependency
+from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.documentation import problems
+from rag_service.api.http.events import WireEvent
+from rag_service.api.http.presenters import present
+from rag_service.api.http.problems import report
+from rag_service.api.http.streaming import stream_events
+from rag_service.store.documents.uploads import Upload, read_upload
+
+_LOOK_SECONDS = 0.3  # between two looks at an upload that is watched
+
+
+class UploadsController(Controller):
+    """One upload. Visible to those who may write to its corpus."""
+
+    path = "/api/v1/uploads/{upload_id:uuid}"
+    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+
+    @get(summary="Progress of an upload", responses=problems(401, 403, 404, 500))
+    async def read(self, upload_id: UUID, caller: CallerDependency) -> UploadBody:
+        return present_upload(await caller.run(read_upload, upload_id))
+
+    @get(
+        "/events",
+        media_type=MediaType.JSON,
+        summary="Progress of an upload as events",
+        description="`status` at each change, the last one `indexed` or `failed`. Server-sent events, or NDJSON by "
+        "`Accept`. `error` with a problem when the upload is deleted meanwhile.",
+        responses=problems(401, 403, 404, 500),
+    )
+    async def watch(self, upload_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[None]:
+        first = await caller.run(read_upload, upload_id)
+        return stream_events(_watch(caller, first), request, caller.tenancy.settings)
+
+    @post("/retry", status_code=202, summary="Try a failed upload again", responses=problems(401, 403, 404, 409, 500))
+    async def retry(self, upload_id: UUID, caller: CallerDependency) -> UploadBody:
+        upload = await caller.run(read_upload, upload_id)
+        await caller.run(caller.check_writable, upload.corpus_id)
+        return present_upload(await caller.tenancy.uploads.retry(upload_id, caller.identity))
+
+
+async def _watch(caller: Caller, upload: Upload) -> AsyncGenerator[WireEvent, None]:
+    """The upload at each change, until it is indexed or failed."""
+    try:
+        while True:
+            yield WireEvent("status", present_upload(upload))
+            before = upload
+            while not upload.status.final and upload.updated_at == before.updated_at:
+                await asyncio.sleep(_LOOK_SECONDS)
+                upload = await caller.run(read_upload, upload.id)
+            if before.status.final:
+                return
+    except Exception as error:  # noqa: BLE001 - logged, and told to the client as far as it may know
+        yield WireEvent("error", report(error))
+
+
+def present_upload(upload: Upload) -> UploadBody:
+    return present(UploadBody, upload, upload_id=upload.id, progress=upload)

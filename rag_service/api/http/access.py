@@ -1,0 +1,116 @@
+"""Services and permissions for the routes of users' own objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+from litestar import Request
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from rag_service.answering.events import AnswerEvent
+from rag_service.api.http.services import IdentityDependency, ServicesDependency
+from rag_service.auth.authenticator import scopes_of
+from rag_service.domain import CorpusKind, Identity, Role
+from rag_service.errors import PermissionDeniedError
+from rag_service.settings import Settings
+from rag_service.store.accounts.agents import Agent
+from rag_service.store.accounts.keys import Scope
+from rag_service.store.corpora import read_corpus
+from rag_service.store.documents.originals import Originals
+from rag_service.store.session import Connection
+
+if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
+    from rag_service.agents.chat import ChatOutcome, ChatQuery
+    from rag_service.ingest.queue import Uploads
+
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
+
+REQUIRED_SCOPE = "scope"  # key of a route's `opt`
+_REMEMBERED_AGENTS = 1000
+_REMEMBERED_SECONDS = 600.0
+ADMINISTRATORS = {REQUIRED_SCOPE: Scope.ADMIN}  # `opt` of routes that only administrators may use
+
+
+class AgentMemory:
+    """Agents as callers last saw them, for chats while the database is down."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[UUID, UUID], tuple[Agent, float]] = {}
+
+    def keep(self, identity: Identity, agent: Agent) -> None:
+        if len(self._seen) >= _REMEMBERED_AGENTS:
+            self._seen.clear()
+        self._seen[identity.user_id, agent.id] = (agent, time.monotonic())
+
+    def recall(self, identity: Identity, agent_id: UUID) -> Agent | None:
+        """The agent, if this caller has seen it in the last ten minutes."""
+        agent, at = self._seen.get((identity.user_id, agent_id), (None, 0.0))
+        return agent if time.monotonic() - at < _REMEMBERED_SECONDS else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenancyServices:
+    """What these routes use."""
+
+    settings: Settings
+    transaction: Callable[[Identity], AbstractAsyncContextManager[Connection]]  # as an identity
+    uploads: Uploads
+    originals: Originals
+    fingerprints: Mapping[str, str]  # index name → fingerprint of its current settings
+    chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
+    agents: AgentMemory = field(default_factory=AgentMemory)
+    count_feedback: Callable[[str], None] = lambda thumbs: None  # called with "up" or "down"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who asks, and what the routes do for them."""
+
+    tenancy: TenancyServices
+    identity: Identity
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self.tenancy.transaction(self.identity)
+
+    async def run(
+        self, work: Callable[Concatenate[Connection, _P], Awaitable[_Result]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _Result:
+        """The result of `work(connection, …)` in a transaction of its own."""
+        async with self.transaction() as connection:
+            return await work(connection, *args, **kwargs)
+
+    async def check_writable(self, connection: Connection, corpus_id: UUID) -> None:
+        """Raise NotFoundError, or PermissionDeniedError if only administrators may change the corpus."""
+        if (await read_corpus(connection, corpus_id)).kind is CorpusKind.GLOBAL:
+            require_scope(self.identity, Scope.ADMIN)
+
+
+CallerDependency = NamedDependency[SkipValidation[Caller]]
+
+
+def make_caller(request: Request[Any, Any, Any], identity: IdentityDependency) -> Caller:
+    return Caller(tenancy=request.app.state.tenancy, identity=identity)
+
+
+async def identify(request: Request[Any, Any, Any], services: ServicesDependency) -> Identity:
+    """The caller, if their credential allows what the route does."""
+    identity = await services.authenticate(request.headers)
+    # The scope in the route's `opt`, otherwise read for GET and write for the rest.
+    by_method = Scope.READ if request.method in {"GET", "HEAD"} else Scope.WRITE
+    require_scope(identity, Scope(request.route_handler.opt.get(REQUIRED_SCOPE, by_method)))
+    return identity
+
+
+def require_scope(identity: Identity, scope: Scope) -> None:
+    """Raise PermissionDeniedError without this scope, or for `admin` unless the user is an administrator."""
+    if scope is Scope.ADMIN and identity.role is not Role.ADMIN:
+        raise PermissionDeniedError("Only administrators may do this.")
+    if scope not in scopes_of(identity):
+        raise PermissionDeniedError(f"The key or token lacks the scope {scope.value!r}.")

@@ -1,0 +1,109 @@
+"""OpenAPI: request bodies, which Litestar cannot see because we read them ourselves, and the reference page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jinja2 import ChainableUndefined, Environment, FileSystemLoader
+from litestar import Request, Response, Router, get
+from litestar.enums import MediaType
+from litestar.exceptions import NotFoundException
+from litestar.openapi import OpenAPIConfig, ResponseSpec
+from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
+from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody
+
+from rag_service import __version__
+from rag_service.api.http.problems import MEDIA_TYPE, Problem
+
+_FOLDER = Path(__file__).parent
+_MEANING = {
+    400: "The request is invalid; `errors` names the fields.",
+    401: "No valid key or token.",
+    403: "Not permitted.",
+    404: "The object does not exist or belongs to another user.",
+    408: "The request was not completed in time.",
+    409: "It conflicts with the current state.",
+    413: "Too large.",
+    415: "Wrong content type, or an unsupported file type.",
+    500: "A model or the database failed; `code` says which.",
+    503: "Busy; `Retry-After` says when to try again.",
+}
+
+
+def problems(*statuses: int) -> dict[int, ResponseSpec]:
+    """The error replies of a route."""
+    return {
+        status: ResponseSpec(Problem, generate_examples=False, description=_MEANING[status], media_type=MEDIA_TYPE)
+        for status in statuses
+    }
+
+
+def accepts(kind: type[msgspec.Struct], *, form: dict[str, Any] | None = None) -> type[Operation]:
+    """An operation that takes `kind` as JSON, or a form with the given JSON schema."""
+    components = msgspec.json.schema_components([kind], ref_template="{name}")[1]
+    # Plain dicts, because Litestar passes them on as they are. It does not know the types of our bodies, so the types
+    # that a body refers to are written out in their place.
+    schemas: dict[str, Any] = {"application/json": _without_references(components[kind.__name__], components)}
+    if form is not None:
+        schemas["multipart/form-data"] = form
+    content = {kind: OpenAPIMediaType(schema=schema) for kind, schema in schemas.items()}
+
+    @dataclass
+    class DocumentedOperation(Operation):
+        def __post_init__(self) -> None:
+            self.request_body = RequestBody(content=content, required=True)
+
+    return DocumentedOperation
+
+
+def _without_references(schema: Any, components: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_without_references(item, components) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _without_references(components[schema["$ref"]], components)
+    return {name: _without_references(value, components) for name, value in schema.items()}
+
+
+def openapi_config() -> OpenAPIConfig:
+    """The description at /schema/openapi.json and its page at /schema."""
+    return OpenAPIConfig(
+        title="rag_service",
+        version=__version__,
+        description="Answers questions from a team's own documents and proves every answer. Where rate limits are "
+        "set, replies carry `RateLimit` and `RateLimit-Policy`, and any route may answer 429 `rate_limited` with "
+        "`Retry-After`.",
+        use_handler_docstrings=True,
+        render_plugins=[DocumentationPage(path="/"), JsonRenderPlugin()],
+        openapi_router=Router(
+            "/schema", route_handlers=[_style], include_in_schema=False, after_request=_without_html_errors
+        ),
+    )
+
+
+async def _without_html_errors(response: Response[Any]) -> Response[Any]:
+    """Replace Litestar's HTML page for an unknown address below /schema by a problem."""
+    if response.status_code == 404:
+        raise NotFoundException
+    return response
+
+
+@get("/style.css", media_type=MediaType.CSS, sync_to_thread=False)
+def _style() -> str:
+    return (_FOLDER / "reference.css").read_text()
+
+
+class DocumentationPage(OpenAPIRenderPlugin):
+    """All operations and types on one page, without scripts or external resources."""
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        environment = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=ChainableUndefined)
+        environment.filters["pretty"] = partial(json.dumps, indent=2, ensure_ascii=False)
+        return environment.get_template("reference.html").render(openapi_schema).encode()

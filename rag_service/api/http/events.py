@@ -1,0 +1,119 @@
+"""One stream of API events for every kind of reply.
+
+The encoders write it as server-sent events or NDJSON; `collect` makes the plain reply from the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.api.http.presenters import (
+    documents_of,
+    present_answer,
+    present_citation,
+    present_context,
+    present_hit,
+)
+from rag_service.api.http.problems import Problem, report
+from rag_service.api.http.schemas import AnswerBody, DeltaData, DoneData, SourceBody, SourcesData
+from rag_service.domain import DocumentRef
+from rag_service.errors import RagError
+
+NDJSON = "application/x-ndjson"
+SSE = "text/event-stream"
+SSE_HEARTBEAT = b": keep-alive\n\n"
+
+
+class WireEvent(msgspec.Struct, frozen=True):
+    """One event of a streamed reply."""
+
+    event: str  # of an answer: sources, delta, citation, final, done or error
+    data: msgspec.Struct  # the body of that event; of `error` a Problem
+
+
+async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
+    """`sources`, many `delta` and `citation`, one `final`, `done`; or `error` when it fails, as the last event.
+
+    Raises nothing except on cancellation. `events` is always closed.
+    """
+    documents: dict[UUID, DocumentRef] = {}
+    answer_id: UUID | None = None
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, SourcesFound):
+                    documents = documents_of((*event.sources, *event.shown))
+                elif isinstance(event, AnswerComplete):
+                    answer_id = event.answer.id
+                yield _present(event, documents)
+        if answer_id is None:
+            raise RagError("The engine ended without an answer.")
+    except Exception as error:  # noqa: BLE001 - logged, and reported to the client
+        yield WireEvent("error", report(error))
+    else:
+        yield WireEvent("done", DoneData(answer_id=answer_id))
+
+
+def _present(event: AnswerEvent, documents: dict[UUID, DocumentRef]) -> WireEvent:
+    match event:
+        case SourcesFound():
+            sources = [present_hit(SourceBody, hit) for hit in event.sources]
+            return WireEvent("sources", SourcesData(sources=sources, context_used=present_context(event.shown)))
+        case AnswerDelta():
+            return WireEvent("delta", DeltaData(text=event.text))
+        case CitationChecked():
+            return WireEvent("citation", present_citation(event.citation, documents))
+        case AnswerComplete():
+            return WireEvent("final", present_answer(event.answer))
+
+
+async def collect(events: AsyncGenerator[WireEvent, None]) -> AnswerBody | Problem:
+    """The plain reply: what `final` or `error` carries."""
+    outcome: AnswerBody | Problem | None = None
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event.data, AnswerBody | Problem):
+                outcome = event.data
+    if outcome is None:
+        raise RagError("The stream ended without an outcome.")
+    return outcome
+
+
+class Encoder(Protocol):
+    """Writes events."""
+
+    media_type: str
+    heartbeat: bytes
+    opening: bytes  # start of the stream; may be empty
+
+    def encode(self, event: WireEvent) -> bytes:
+        """One complete event; empty if the format has no equivalent."""
+
+
+class SseEncoder:
+    """Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+
+    media_type = SSE
+    heartbeat = SSE_HEARTBEAT
+    opening = b""
+
+    def encode(self, event: WireEvent) -> bytes:
+        # JSON holds no line break, so one data line is always enough
+        return b"event: %b\ndata: %b\n\n" % (event.event.encode(), msgspec.json.encode(event.data, enc_hook=str))
+
+
+class NdjsonEncoder:
+    """One JSON object a line."""
+
+    media_type = NDJSON
+    heartbeat = b'{"event":"heartbeat"}\n'
+    opening = b""
+
+    def encode(self, event: WireEvent) -> bytes:
+        return msgspec.json.encode(event, enc_hook=str) + b"\n"

@@ -1,0 +1,195 @@
+"""Requests as queries, and results as response bodies."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from rag_service.answering.proof.place import describe_place
+from rag_service.api.http.filters import read_filter
+from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.schemas import (
+    AnswerBody,
+    CitationBody,
+    ContextBody,
+    FlaggedBody,
+    GuardrailCheckBody,
+    GuardrailsBody,
+    PassageBody,
+    RelatedBody,
+    SearchBody,
+    SearchRequest,
+    SourceBody,
+)
+from rag_service.domain import Answer, Citation, DocumentRef, Filters, GuardrailCheck, Hit, Identity
+from rag_service.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_service.retrieval.query import RagQuery
+
+SNIPPET_CHARS = 300
+_Body = TypeVar("_Body", bound=msgspec.Struct)
+
+
+def read_query(request: SearchRequest, settings: Settings, identity: Identity) -> RagQuery:
+    """The query of a request, with defaults filled in; an InvalidRequestError names every invalid field."""
+    from rag_service.retrieval.query import RagQuery  # loads LlamaIndex, which a remote client does not need
+
+    where, wrong = read_filter(request.filter)
+    texts = {
+        "query": [request.query],
+        "source": [request.source or ""],
+        "fileName": [request.file_name or ""],
+        "tags": request.tags,
+        "fields": [*request.fields, *request.fields.values()],
+    }
+    errors = [
+        *find_question_errors("query", request.query, settings),
+        *find_range_errors(request.top_k, request.similarity_threshold, settings),
+        *find_nul(texts),
+        *wrong,
+    ]
+    if errors:
+        raise InvalidRequestError(errors)
+    return RagQuery(
+        request.query.strip(),
+        identity=identity,
+        top_k=settings.retrieval.top_k if request.top_k is None else request.top_k,
+        threshold=request.similarity_threshold,
+        filters=Filters(
+            corpus_ids=tuple(request.corpus_ids),
+            document_ids=tuple(request.document_ids),
+            file_name=request.file_name or None,
+            source=request.source or None,
+            tags=tuple(request.tags),
+            fields=request.fields,
+            where=where,
+            must_exist=True,
+        ),
+    )
+
+
+def find_question_errors(name: str, text: str, settings: Settings) -> Iterable[FieldError]:
+    """An error for a question that is blank or too long."""
+    if is_blank(text):
+        yield FieldError(name, "must not be empty")
+    elif len(text) > settings.limits.query_max_chars:
+        yield FieldError(name, f"must have at most {settings.limits.query_max_chars} characters, has {len(text)}")
+
+
+def find_range_errors(top_k: int | None, threshold: float | None, settings: Settings) -> Iterable[FieldError]:
+    """An error for `topK` and `similarityThreshold` if they are out of range."""
+    if top_k is not None and not 1 <= top_k <= settings.retrieval.max_top_k:
+        yield FieldError("topK", f"must be from 1 to {settings.retrieval.max_top_k}")
+    if threshold is not None and not 0 <= threshold <= 1:
+        yield FieldError("similarityThreshold", "must be from 0 to 1")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has only white space, control and zero-width characters."""
+    return all(char.isspace() or unicodedata.category(char)[0] == "C" for char in text)
+
+
+def find_nul(texts: Mapping[str, Iterable[str]]) -> Iterable[FieldError]:
+    """An error for each field with a NUL character, which PostgreSQL cannot hold."""
+    for name, values in texts.items():
+        if any("\0" in value for value in values):
+            yield FieldError(name, "must not contain the character NUL")
+
+
+def present(kind: type[_Body], item: Any, /, **given: Any) -> _Body:
+    """A domain value as a body: its attributes that the body has, nested values likewise, and what is given."""
+    shared = {name: getattr(item, name) for name in kind.__struct_fields__ if hasattr(item, name)}
+    return msgspec.convert(SimpleNamespace(**shared | given), kind, from_attributes=True)
+
+
+def present_hit(kind: type[_Body], hit: Hit) -> _Body:
+    """A passage as SourceBody, RelatedBody or PassageBody."""
+    chunk, document = hit.chunk, hit.chunk.document
+    location = chunk.spans[0].location if chunk.spans else None
+    return present(
+        kind,
+        document,
+        document_id=document.id,
+        chunk_id=chunk.id,
+        chunk_index=chunk.index,
+        score=hit.scores.relevance,
+        scores=hit.scores,
+        location=location,
+        place=describe_place(document, location),
+        text=chunk.text,
+        start=chunk.start,
+        end=chunk.end,
+        metadata=chunk.metadata,
+    )
+
+
+def present_context(hits: Iterable[Hit]) -> list[ContextBody]:
+    """The passages given to the model, [C1] first."""
+    bodies = []
+    for mark, hit in enumerate(hits, start=1):
+        text = " ".join(hit.chunk.text.split())
+        snippet = text if len(text) <= SNIPPET_CHARS else text[: SNIPPET_CHARS - 1].rsplit(maxsplit=1)[0] + "…"
+        document_id = hit.chunk.document.id
+        bodies.append(ContextBody(mark=mark, document_id=document_id, chunk_index=hit.chunk.index, snippet=snippet))
+    return bodies
+
+
+def present_citation(citation: Citation, documents: Mapping[UUID, DocumentRef]) -> CitationBody:
+    """A citation with the title and place of its document, which is looked up by id in `documents`."""
+    document = None if citation.document_id is None else documents.get(citation.document_id)
+    return present(
+        CitationBody,
+        citation,
+        title=None if document is None else document.title,
+        place=None if document is None else describe_place(document, citation.location),
+    )
+
+
+def present_answer(answer: Answer) -> AnswerBody:
+    documents = documents_of((*answer.sources, *answer.shown))
+    return present(
+        AnswerBody,
+        answer,
+        answer_id=answer.id,
+        answer=answer.text,
+        confidence=answer.confidence.value,
+        confidence_parts=answer.confidence,
+        sources=[present_hit(SourceBody, hit) for hit in answer.sources],
+        context_used=present_context(answer.shown),
+        citations=[present_citation(citation, documents) for citation in answer.citations],
+        flagged=[FlaggedBody(start=start, end=end) for start, end in answer.flagged],
+        guardrails=present_guardrails(answer.guardrails),
+        latency_ms=round(answer.latency_ms, 1),
+        prompt_tokens=answer.tokens.prompt,
+        completion_tokens=answer.tokens.completion,
+        related=[present_hit(RelatedBody, hit) for hit in answer.related],
+    )
+
+
+async def present_search(search: Callable[[RagQuery], Awaitable[Sequence[Hit]]], query: RagQuery) -> SearchBody:
+    """Run a search, and show what it found and how long it took."""
+    started = time.perf_counter()
+    hits = await search(query)
+    return SearchBody(
+        passages=[present_hit(PassageBody, hit) for hit in hits],
+        language=query.found.plan.language,
+        latency_ms=round((time.perf_counter() - started) * 1000, 1),
+    )
+
+
+def present_guardrails(checks: Sequence[GuardrailCheck]) -> GuardrailsBody:
+    bodies = [present(GuardrailCheckBody, check) for check in checks]
+    violations = [body for body in bodies if not body.passed]
+    return GuardrailsBody(passed=not violations, checks=bodies, violations=violations)
+
+
+def documents_of(hits: Iterable[Hit]) -> dict[UUID, DocumentRef]:
+    """The documents of passages, by id."""
+    return {hit.chunk.document.id: hit.chunk.document for hit in hits}

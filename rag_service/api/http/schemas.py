@@ -1,0 +1,261 @@
+"""Bodies of requests and replies. Names are camelCase in JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+MAX_IDS = 1000
+MAX_TAGS = 50
+MAX_CHARS = 1000  # of a filter value, a tag or a title
+
+Text = Annotated[str, Meta(max_length=MAX_CHARS)]
+Name = Annotated[str, Meta(max_length=200)]
+Tags = Annotated[list[Text], Meta(max_length=MAX_TAGS)]
+Ids = Annotated[list[UUID], Meta(max_length=MAX_IDS)]
+Fields = Annotated[dict[Text, Text], Meta(max_length=MAX_TAGS)]
+
+
+# -- requests
+
+
+TopK = Annotated[int | None, Meta(description="Maximum number of passages, 1 to RAG_TOPK_MAX.")]
+Threshold = Annotated[float | None, Meta(description="Minimum relevance of a passage, 0 to 1.")]
+SourceFilter = Annotated[Text | None, Meta(description="Only documents from this source.")]
+TagFilter = Annotated[Tags, Meta(description="Only documents with all of these tags.")]
+FileFilter = Annotated[Text | None, Meta(description="Only the file with this name.")]
+DocumentFilter = Annotated[Ids, Meta(description="Only these documents; all must exist. Empty: all.")]
+CorpusFilter = Annotated[Ids, Meta(description="Only these corpora; all must exist. Empty: all.")]
+FieldFilter = Annotated[Fields, Meta(description="Exact values of filter fields that the index declares.")]
+
+
+class SearchRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What to search for, and where."""
+
+    query: Annotated[str, Meta(description="The question, in any language; at most RAG_QUERY_MAX_CHARS characters.")]
+    top_k: TopK = None
+    similarity_threshold: Threshold = None
+    source: SourceFilter = None
+    tags: TagFilter = []
+    file_name: FileFilter = None
+    document_ids: DocumentFilter = []
+    corpus_ids: CorpusFilter = []
+    fields: FieldFilter = {}
+    filter: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Conditions on declared filter fields and on title, fileName, source, tags, language, "
+            "mediaType, territory, sizeBytes, createdAt, updatedAt, expiresAt. A condition is "
+            '{"field": "year", "operator": ">=", "value": 2023}; operators: ==, !=, >, >=, <, <=, in, nin, any, all, '
+            'contains, text_match, text_match_insensitive, is_empty. {"and": […]}, {"or": […]} and {"not": […]} '
+            "combine conditions; not: none of them holds. At most 50 conditions, 5 levels deep."
+        ),
+    ] = None
+
+
+class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A question to answer."""
+
+    stream: Annotated[bool, Meta(description="Answer with a stream of events.")] = False
+
+
+class IngestRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A text to store as a document of the default corpus."""
+
+    text: Annotated[str, Meta(description="The document's text.")]
+    title: Text | None = None
+    source: Annotated[Text | None, Meta(description="Where the text comes from.")] = None
+    tags: Tags = []
+    metadata: dict[str, Any] = {}
+    file_name: Annotated[
+        Text | None, Meta(description="Its ending tells the format; the same name replaces the document.")
+    ] = None
+
+
+# -- what replies are made of
+
+
+class LocationBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A place in the original document; fields that do not apply are null or empty. Numbers begin at 1."""
+
+    page: int | None
+    headings: list[str]
+    sheet: str | None
+    cell: str | None
+    row: int | None
+    paragraph: int | None
+
+
+class ScoresBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """The parts of a score; null where the keyword or the vector search did not run."""
+
+    relevance: Annotated[float, Meta(description="Calibrated, 0 to 1: what similarityThreshold applies to.")]
+    dense: Annotated[float | None, Meta(description="Cosine similarity.")]
+    bm25: Annotated[float | None, Meta(description="Okapi BM25, 0 and up.")]
+    coverage: Annotated[float | None, Meta(description="Share of the question that it holds: BM25 without length.")]
+    fused: Annotated[float | None, Meta(description="Weighted sum that ranked the candidates.")]
+    rerank: Annotated[float | None, Meta(description="From the reranker, 0 to 1.")]
+
+
+class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A passage that the answer could use."""
+
+    document_id: UUID
+    title: str
+    chunk_index: int
+    score: Annotated[float, Meta(description="Calibrated relevance, 0 to 1.")]
+    source: str | None
+    tags: list[str]
+    chunk_id: str
+    file_name: str | None
+    location: LocationBody | None
+    place: Annotated[str, Meta(description='Readable, e.g. "rapport.pdf, page 3".')]
+
+
+class RelatedBody(SourceBody, kw_only=True, frozen=True, rename="camel"):
+    """A passage close to the question but not relevant enough to answer it."""
+
+    text: str
+
+
+class PassageBody(RelatedBody, kw_only=True, frozen=True, rename="camel"):
+    """A retrieved passage."""
+
+    corpus_id: UUID
+    scores: ScoresBody
+    start: Annotated[int, Meta(description="First character in the document's stored text.")]
+    end: int
+    content_hash: str
+    metadata: dict[str, Any]
+
+
+class SearchBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Passages above the threshold, best first."""
+
+    passages: list[PassageBody]
+    language: Annotated[str, Meta(description="Of the question, ISO 639-1.")]
+    latency_ms: float
+
+
+class ContextBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A passage that was put before the model."""
+
+    mark: Annotated[int, Meta(description="The number n of its mark [Cn].")]
+    document_id: UUID
+    chunk_index: int
+    snippet: str
+
+
+class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A mark in the answer, resolved and checked. Place and quote are null when nothing supports it."""
+
+    mark: int
+    status: Annotated[str, Meta(description="verified, unchecked, contradicted, misattributed or not_found.")]
+    method: Annotated[str | None, Meta(description="How it was verified: quote, judge or computed; else null.")]
+    reason: Annotated[str | None, Meta(description="What differs, as `number: 12 month / 6 month`: said / found.")]
+    formula: Annotated[str | None, Meta(description="How a computed figure comes about, as `24 + 60 = 84`.")]
+    judge: Annotated[str | None, Meta(description="Name of the judge, where the method is judge; else null.")]
+    quote: str | None
+    document_id: UUID | None
+    title: str | None
+    content_hash: str | None
+    chunk_id: str | None
+    start: Annotated[int | None, Meta(description="First character in the document's stored text.")]
+    end: int | None
+    location: LocationBody | None
+    place: str | None
+    support: float
+    sentence_start: Annotated[int, Meta(description="The marked sentence in the answer, in characters.")]
+    sentence_end: int
+
+
+class ConfidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What the confidence is made of."""
+
+    mean_relevance: float
+    mean_rerank: float | None
+    critical_boost: bool
+
+
+class FlaggedBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A sentence of the answer that no verified citation proves."""
+
+    start: Annotated[int, Meta(description="Its first character in the answer.")]
+    end: int
+
+
+class GuardrailCheckBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A rule of the knowledge base, and where the generated text says what it names."""
+
+    kind: Annotated[str, Meta(description="never_say or always_mention.")]
+    phrase: str
+    passed: bool
+    rule: Annotated[str, Meta(description="As the document words it.")]
+    document_id: UUID
+    chunk_id: str
+    start: Annotated[int, Meta(description="The rule's first character in the document's stored text.")]
+    end: int
+    location: LocationBody | None
+    found_in: Annotated[str | None, Meta(description="Part of the generated text that says it; null: none.")]
+    found_start: Annotated[int | None, Meta(description="There, in characters.")]
+    found_end: int | None
+
+
+class GuardrailsBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What the knowledge base forbids to say or asks to mention, checked by code."""
+
+    passed: bool = True
+    checks: list[GuardrailCheckBody] = []
+    violations: Annotated[list[GuardrailCheckBody], Meta(description="Those of the checks that did not pass.")] = []
+
+
+class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """An answer with its proof."""
+
+    answer_id: UUID
+    answer: str
+    decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
+    confidence: float
+    confidence_parts: ConfidenceBody
+    sources: list[SourceBody]
+    context_used: list[ContextBody]
+    citations: list[CitationBody]
+    unmarked_sentences: int
+    withheld_sentences: int
+    flagged: Annotated[list[FlaggedBody], Meta(description="Sentences without a verified citation.")]
+    guardrails: GuardrailsBody
+    language: str
+    model: str
+    latency_ms: float
+    prompt_tokens: int
+    completion_tokens: int
+    related: Annotated[
+        list[RelatedBody],
+        Meta(description="Where nothing was found: the nearest passages, at most three. They prove nothing."),
+    ] = []
+
+
+class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What became of a document."""
+
+    document_id: UUID
+    outcome: Annotated[str, Meta(description="added, replaced or unchanged.")]
+    chunk_count: int
+
+
+# -- data of streamed events; `citation` carries CitationBody, `final` AnswerBody, `error` a problem
+
+
+class SourcesData(Struct, kw_only=True, frozen=True, rename="camel"):
+    sources: list[SourceBody]
+    context_used: list[ContextBody]
+
+
+class DeltaData(Struct, kw_only=True, frozen=True):
+    text: str
+
+
+class DoneData(Struct, kw_only=True, frozen=True, rename="camel"):
+    answer_id: UUID

@@ -1,0 +1,60 @@
+"""What the routes need. The lifespan in `app.py` puts it into the application's state; tests script it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from litestar import Request
+from litestar.di import NamedDependency, Provide
+from litestar.params import SkipValidation
+
+from rag_service.answering.events import AnswerEvent
+from rag_service.domain import Hit, Identity
+from rag_service.observability.metrics import Channel
+from rag_service.settings import Settings
+
+if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
+    from rag_service.ingest.ingestor import DocumentInput, Ingested
+    from rag_service.retrieval.query import RagQuery
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """How one dependency is asked for its state."""
+
+    check: Callable[[], Awaitable[str | None]]  # raises when it is down; a text says how it lags
+    required: bool  # without it the service is of no use
+    without: str  # what still works, or stops working, while it is down; for people
+    missed: bool = True  # whether something does not work, or not as well, while it is down
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """Everything that a request can ask for."""
+
+    settings: Settings
+    answer: Callable[
+        [RagQuery, Channel], AsyncGenerator[AnswerEvent]
+    ]  # an async generator function; counted by endpoint
+    search: Callable[[RagQuery], Coroutine[Any, Any, tuple[Hit, ...]]]  # passages above the threshold
+    ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
+    probes: Mapping[str, Probe]  # name of a dependency → how to ask it
+    authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is
+
+
+READING = {"scope": "read"}  # `opt` of routes that change nothing although they are posted to
+
+
+def from_state(name: str) -> Provide:
+    """A dependency that is in the application's state."""
+
+    def provide(request: Request[Any, Any, Any]) -> Any:
+        return request.app.state[name]
+
+    return Provide(provide, sync_to_thread=False)
+
+
+ServicesDependency = NamedDependency[SkipValidation[Services]]
+IdentityDependency = NamedDependency[SkipValidation[Identity]]

@@ -1,0 +1,173 @@
+"""Replies that stop when the client disconnects.
+
+Everything runs in plain asyncio tasks, each cancelled once, so that the engine's cleanup can finish;
+Litestar's cancel scopes would cancel every `await` of the cleanup again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import structlog
+from litestar import Request, Response
+from litestar.response.base import ASGIResponse
+from litestar.types import Receive, Scope, Send
+
+from rag_service.api.http.bodies import AnyRequest
+from rag_service.api.http.events import NDJSON, SSE, Encoder, NdjsonEncoder, SseEncoder, WireEvent, collect
+from rag_service.api.http.problems import ClientGoneError, Problem, StreamingDisabledError, problem_response
+from rag_service.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_BUFFERED_EVENTS = 32  # how far the engine may run ahead of a slow reader
+
+_Result = TypeVar("_Result")
+
+
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Await `work`; cancel it and raise ClientGoneError if the client disconnects first.
+
+    The body of the request must have been read from `receive`.
+    """
+    task = asyncio.ensure_future(work)
+    watcher = asyncio.ensure_future(_wait_for_disconnect(receive))
+    try:
+        await asyncio.wait({task, watcher}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGoneError
+        return task.result()
+    finally:
+        await _cancel(task, watcher)
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cancel(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _with_heartbeats(
+    events: AsyncGenerator[WireEvent, None], seconds: float
+) -> AsyncGenerator[WireEvent | None, None]:
+    """The events, and None after each silence of `seconds`.
+
+    They are made in a task of their own, so that a due heartbeat does not cancel them in the middle of a step.
+    """
+    queue: asyncio.Queue[WireEvent | None] = asyncio.Queue(_BUFFERED_EVENTS)
+
+    async def pump() -> None:
+        async with aclosing(events):
+            async for event in events:
+                await queue.put(event)
+        await queue.put(None)
+
+    task = asyncio.create_task(pump())
+    try:
+        while True:
+            try:
+                async with asyncio.timeout(seconds):
+                    event = await queue.get()
+            except TimeoutError:
+                yield None
+                continue
+            if event is None:
+                return
+            yield event
+    finally:
+        await _cancel(task)
+
+
+class EventStreamResponse(Response[None]):
+    """A streamed reply whose status depends on its first event.
+
+    A failure before any event is a problem with its own status. If the first event takes longer than a
+    heartbeat, the stream begins with a heartbeat to keep proxies waiting; a failure is then an `error` event.
+    """
+
+    def __init__(
+        self,
+        events: AsyncGenerator[WireEvent, None],
+        *,
+        encoder: Encoder,
+        heartbeat_seconds: float,
+        refuse: Callable[[Problem], Response[Any]] = problem_response,
+    ):
+        """`events` are always closed; a heartbeat is sent after `heartbeat_seconds` of silence; `refuse` makes the
+        reply when the first event is an error."""
+        super().__init__(None)
+        self.events = events
+        self.encoder = encoder
+        self.heartbeat_seconds = heartbeat_seconds
+        self.refuse = refuse
+
+    def to_asgi_response(  # type: ignore[override]  # the options that Litestar passes are not needed
+        self, app: None, request: Request[Any, Any, Any], **_: object
+    ) -> _EventStream:
+        return _EventStream(self, request)
+
+
+class _EventStream(ASGIResponse):
+    def __init__(self, response: EventStreamResponse, request: AnyRequest):
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(headers=headers, media_type=response.encoder.media_type)
+        self._response = response
+        self._request = request
+        self._complete = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await unless_gone(receive, self._reply(scope, receive, send))
+        except ClientGoneError:
+            if not self._complete:  # the server reports the end of a complete reply as a disconnect, too
+                log.info("client_gone")
+
+    async def _reply(self, scope: Scope, receive: Receive, send: Send) -> None:
+        encoder, started = self._response.encoder, False
+        async with aclosing(_with_heartbeats(self._response.events, self._response.heartbeat_seconds)) as events:
+            async for event in events:
+                if not started and event is not None and isinstance(event.data, Problem):
+                    refusal = self._response.refuse(event.data).to_asgi_response(None, self._request)
+                    self._complete = True
+                    await refusal(scope, receive, send)
+                    return
+                piece = encoder.heartbeat if event is None else encoder.encode(event)
+                if not started:
+                    started, piece = True, encoder.opening + piece
+                    self.headers.pop("content-length", None)
+                    await send({"type": "http.response.start", "status": 200, "headers": self.headers.headers})
+                if piece:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+        self._complete = True
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def stream_events(events: AsyncGenerator[WireEvent, None], request: AnyRequest, settings: Settings) -> Response[None]:
+    """The events as NDJSON for clients that ask for it, else as server-sent events."""
+    encoder = NdjsonEncoder() if request.accept.best_match([SSE, NDJSON]) == NDJSON else SseEncoder()
+    return EventStreamResponse(events, encoder=encoder, heartbeat_seconds=settings.http.heartbeat_seconds)
+
+
+async def reply_with_answer(
+    events: AsyncGenerator[WireEvent, None], request: AnyRequest, settings: Settings, *, stream: bool
+) -> Response[Any]:
+    """The events of an answer as a stream or as one body. Raises StreamingDisabledError, and ClientGoneError."""
+    if stream:
+        check_streaming(settings)
+        return stream_events(events, request, settings)
+    outcome = await unless_gone(request.receive, collect(events))
+    return problem_response(outcome) if isinstance(outcome, Problem) else Response(outcome)
+
+
+def check_streaming(settings: Settings) -> None:
+    """Raise StreamingDisabledError unless answers may be streamed."""
+    if not settings.http.stream_enabled:
+        raise StreamingDisabledError("Streamed answers are turned off here.", field="stream")

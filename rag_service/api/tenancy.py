@@ -1,0 +1,37 @@
+"""The routes for accounts, corpora, documents, agents and conversations."""
+
+from __future__ import annotations
+
+from litestar import Router
+from litestar.di import Provide
+
+from rag_service.api.accounts import KeysController, UsersController
+from rag_service.api.agents.agents import AgentsController
+from rag_service.api.agents.chat import ChatController
+from rag_service.api.agents.conversations import ConversationsController
+from rag_service.api.agents.feedback import FeedbackController, read_answer_record
+from rag_service.api.corpora.corpora import CorporaController
+from rag_service.api.corpora.documents import documents_router
+from rag_service.api.corpora.uploads import UploadsController
+from rag_service.api.http.access import make_caller
+from rag_service.settings import Settings
+
+
+def tenancy_router(settings: Settings) -> Router:
+    """All of them below one router; they use `state.tenancy`. The application checks role and scope for each."""
+    return Router(
+        "/",
+        route_handlers=[
+            AgentsController,
+            ChatController,
+            ConversationsController,
+            CorporaController,
+            FeedbackController,
+            KeysController,
+            UploadsController,
+            UsersController,
+            documents_router(settings),
+            read_answer_record,
+        ],
+        dependencies={"caller": Provide(make_caller, sync_to_thread=False)},
+    )

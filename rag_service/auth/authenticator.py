@@ -1,0 +1,171 @@
+"""Turns API keys and bearer tokens into an identity with scopes.
+
+A checked credential is remembered for a few seconds; a revoked key stops working after that. The database decides in
+each transaction what the identity may see, so deactivating a user works at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rag_service.domain import Identity, Role
+from rag_service.errors import AuthenticationError, InputError
+from rag_service.settings import Settings
+from rag_service.store.accounts.keys import ALL_SCOPES, Scope, identify_key, is_key
+from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.session import Database
+
+if TYPE_CHECKING:
+    from rag_service.auth.tokens import JwksFetcher, TokenChecker
+
+Authenticate = Callable[[Mapping[str, str]], Awaitable[Identity]]
+
+_REMEMBERED = 10_000  # credentials
+_MAX_CREDENTIAL = 16_384  # characters
+_SCOPE_PREFIX = "rag:"  # of our scopes in a token's `scope`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal(Identity):
+    """An identity that came with a credential, which may allow less than the user's role."""
+
+    scopes: frozenset[Scope] = ALL_SCOPES
+    credential: bytes = field(default=b"", repr=False)  # SHA-256 of an API key, which has quotas of its own
+
+
+def scopes_of(identity: Identity) -> frozenset[Scope]:
+    """What the identity's credential may be used for; one without credential is not restricted."""
+    return identity.scopes if isinstance(identity, Principal) else ALL_SCOPES
+
+
+async def local_administrator(_: Mapping[str, str]) -> Identity:
+    """Who asks where RAG_AUTH is `none`."""
+    return LOCAL_ADMIN
+
+
+def choose_authentication(settings: Settings, database: Database) -> Authenticate:
+    """Turns request headers into an identity, as RAG_AUTH says."""
+    return local_administrator if settings.auth.mode == "none" else Authenticator(database, settings).authenticate
+
+
+class Authenticator:
+    """Turns request headers into an identity."""
+
+    def __init__(self, database: Database, settings: Settings, *, fetch_jwks: JwksFetcher | None = None):
+        """`fetch_jwks` gets an issuer's key set; None: over HTTP."""
+        self._database = database
+        self._seconds = settings.auth.cache_seconds
+        self._known: dict[bytes, tuple[Principal, float]] = {}  # hash of a credential → who, until when (monotonic)
+        self._tokens: TokenChecker | None = None
+        if settings.auth.jwt_secret is not None or settings.auth.jwt_jwks_url is not None:
+            from rag_service.auth.tokens import TokenChecker  # loads libraries of cryptography
+
+            self._tokens = TokenChecker(settings, fetch_jwks)
+
+    async def authenticate(self, headers: Mapping[str, str]) -> Principal:
+        """The identity that the headers prove.
+
+        Exactly one credential is taken: `Authorization: Bearer <key or token>` or `X-API-Key: <key>`.
+
+        Raises:
+            InputError: more than one credential; which of them counts must not be guessed.
+            AuthenticationError: none, or it is unknown, revoked, expired or not for us.
+            StoreError: the database cannot be asked.
+        """
+        credential = _find_credential(headers)
+        digest = _digest(credential)
+        known, good_until = self._known.get(digest, (None, 0.0))
+        if known is not None and good_until > time.monotonic():
+            return known
+        if is_key(credential):
+            principal, until = await self._from_key(credential)
+        else:
+            principal, until = await self._from_token(credential)
+        # Never beyond the credential's own end.
+        seconds = self._seconds if until is None else min(self._seconds, until - time.time())
+        if seconds > 0:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[digest] = (principal, time.monotonic() + seconds)
+        return principal
+
+    async def _from_key(self, key: str) -> tuple[Principal, float | None]:
+        async with self._database.transaction(None) as connection:
+            holder = await identify_key(connection, key)
+        if holder is None:
+            raise AuthenticationError("The API key is unknown, revoked or expired.")
+        until = None if holder.expires_at is None else holder.expires_at.timestamp()
+        principal = Principal(user_id=holder.user_id, role=holder.role, scopes=holder.scopes, credential=_digest(key))
+        return principal, until
+
+    async def _from_token(self, token: str) -> tuple[Principal, float | None]:
+        if self._tokens is None:
+            raise AuthenticationError("Bearer tokens are not set up here; use an API key.")
+        claims = await self._tokens.check(token)
+        subject = str(claims["sub"]).replace("\0", "\ufffd")  # PostgreSQL's text holds no NUL
+        async with self._database.transaction(None) as connection:
+            cursor = await connection.execute("SELECT user_id, role FROM rag.identify_subject(%s)", [subject])
+            row = await cursor.fetchone()
+            # Only our own tokens may name a user by id: an issuer's subject that looks like one proves nothing.
+            if row is None and self._tokens.own and (user_id := _as_uuid(subject)) is not None:
+                cursor = await connection.execute("SELECT user_id, role FROM rag.identify_user(%s)", [user_id])
+                row = await cursor.fetchone()
+        if row is None:
+            raise AuthenticationError("The token is valid, but there is no active user with its subject.")
+        principal = Principal(user_id=row[0], role=Role(row[1]), scopes=_token_scopes(claims))
+        return principal, self._tokens.end_of(claims)
+
+
+def _find_credential(headers: Mapping[str, str]) -> str:
+    authorizations, keys = _values(headers, "authorization"), _values(headers, "x-api-key")
+    if len(authorizations) + len(keys) > 1:
+        raise InputError("Send one credential, once: Authorization or X-API-Key.", field="Authorization")
+    if not authorizations and not keys:
+        raise AuthenticationError("This address needs an API key or a bearer token.")
+    credential = keys[0].strip() if keys else ""
+    if authorizations:
+        scheme, _, credential = authorizations[0].strip().partition(" ")
+        if scheme.casefold() != "bearer":
+            raise AuthenticationError("The Authorization header must be: Bearer <key or token>.")
+    credential = credential.strip()
+    if "," in credential:  # a proxy joins repeated headers so
+        raise InputError("Send one credential, once: Authorization or X-API-Key.", field="Authorization")
+    if not credential or len(credential) > _MAX_CREDENTIAL or (keys and not is_key(credential)):
+        raise AuthenticationError("The API key or token is malformed.")
+    return credential
+
+
+def _values(headers: Mapping[str, str], name: str) -> Sequence[str]:
+    """All values of a header; a plain mapping can hold one."""
+    getall = getattr(headers, "getall", None)
+    if getall is not None:
+        found: Sequence[str] = getall(name, [])
+        return found
+    value = headers.get(name)
+    return [] if value is None else [value]
+
+
+def _as_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _token_scopes(claims: Mapping[str, Any]) -> frozenset[Scope]:
+    """Scopes of ours (`rag:read` …) in the token; one that names none is as good as its user's role."""
+    claim = claims.get("scope", "")
+    names = claim.split() if isinstance(claim, str) else [str(name) for name in claim]
+    ours = {name.removeprefix(_SCOPE_PREFIX) for name in names if name.startswith(_SCOPE_PREFIX)}
+    if not ours:
+        return ALL_SCOPES
+    return frozenset(Scope(name) for name in ours if name in set(Scope))
+
+
+def _digest(credential: str) -> bytes:
+    return hashlib.sha256(credential.encode(errors="surrogatepass")).digest()

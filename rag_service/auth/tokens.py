@@ -1,0 +1,141 @@
+"""Bearer tokens: own ones signed with a shared secret, or an issuer's, checked against the keys it publishes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import jwt
+import structlog
+
+from rag_service.errors import AuthenticationError, StoreError
+from rag_service.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+JwksFetcher = Callable[[str], Awaitable[Mapping[str, Any]]]  # URL → the issuer's key set (RFC 7517)
+
+# Signatures with public keys only: an issuer's token never proves itself with a shared secret (RFC 8725, 3.1).
+_PUBLIC_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+_OWN_ALGORITHMS = ("HS256",)
+_LEEWAY_SECONDS = 10  # for clocks that differ
+_JWKS_SECONDS = 300.0  # a key set is fetched again after
+_JWKS_PAUSE_SECONDS = 5.0  # at least, between two fetches: unknown key ids must not make us flood the issuer
+
+
+class IssuerUnreachableError(StoreError):
+    """The keys of the token's issuer cannot be fetched."""
+
+    code = "issuer_unavailable"
+    help = "Try again shortly; RAG_JWT_JWKS_URL must be reachable from the service."
+
+
+class TokenChecker:
+    """Checks signature, issuer, audience and times of a token."""
+
+    def __init__(self, settings: Settings, fetch: JwksFetcher | None = None):
+        """`fetch` gets an issuer's key set; None: over HTTP."""
+        auth = self._auth = settings.auth
+        self._secret = None if auth.jwt_secret is None else auth.jwt_secret.get_secret_value()
+        self._keys = None if auth.jwt_jwks_url is None else _KeySet(auth.jwt_jwks_url, fetch or fetch_jwks_over_http)
+
+    @property
+    def own(self) -> bool:
+        """Whether tokens are signed with our own secret."""
+        return self._secret is not None
+
+    async def check(self, token: str) -> Mapping[str, Any]:
+        """The token's claims.
+
+        Raises:
+            AuthenticationError: says what is wrong with it.
+            IssuerUnreachableError: the issuer's keys cannot be fetched.
+        """
+        try:
+            if self._secret is not None:
+                return self._decode(token, self._secret, _OWN_ALGORITHMS)
+            key = await self._key_of(token)
+            return self._decode(token, key, _PUBLIC_ALGORITHMS)
+        except jwt.ExpiredSignatureError as error:
+            raise AuthenticationError("The token has expired.") from error
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise AuthenticationError("The token is not valid here.") from error
+
+    def end_of(self, claims: Mapping[str, Any]) -> float:
+        """When the token stops being good, in seconds since 1970."""
+        return float(claims["exp"]) + _LEEWAY_SECONDS
+
+    def _decode(self, token: str, key: Any, algorithms: Sequence[str]) -> Mapping[str, Any]:
+        issuer, audience = self._auth.jwt_issuer, self._auth.jwt_audience
+        required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=list(algorithms),
+            issuer=issuer,
+            audience=audience,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": required, "verify_aud": audience is not None},
+        )
+        return claims
+
+    async def _key_of(self, token: str) -> Any:
+        header = jwt.get_unverified_header(token)
+        if header.get("alg") not in _PUBLIC_ALGORITHMS or self._keys is None:
+            raise jwt.InvalidAlgorithmError("not an allowed algorithm")
+        return await self._keys.find(header.get("kid"))
+
+
+class _KeySet:
+    """An issuer's public keys; fetched at first use, after five minutes, and when a key id is unknown."""
+
+    def __init__(self, url: str, fetch: JwksFetcher):
+        self._url = url
+        self._fetch = fetch
+        self._keys: dict[str | None, Any] = {}
+        self._fetched = float("-inf")
+        self._tried = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def find(self, key_id: str | None) -> Any:
+        """The key of an id.
+
+        Raises AuthenticationError if the issuer has no such key, IssuerUnreachableError if no key set can be fetched.
+        """
+        now = time.monotonic()
+        if key_id not in self._keys or now - self._fetched > _JWKS_SECONDS:
+            await self._refresh(key_id)
+        if not self._keys:
+            raise IssuerUnreachableError("The token cannot be checked now.", retry_after=5)
+        if key_id not in self._keys:
+            raise AuthenticationError("The token is signed with a key that its issuer does not publish.")
+        return self._keys[key_id]
+
+    async def _refresh(self, key_id: str | None) -> None:
+        async with self._lock:
+            now = time.monotonic()
+            fresh = now - self._fetched <= _JWKS_SECONDS
+            if (key_id in self._keys and fresh) or now - self._tried < _JWKS_PAUSE_SECONDS:
+                return
+            self._tried = now
+            try:
+                parsed = jwt.PyJWKSet.from_dict(dict(await self._fetch(self._url)))
+            except Exception as error:
+                # Keys that are known stay in use: an issuer that is down must not lock everybody out.
+                log.warning("jwks_not_refreshed", exc_info=error)
+                return
+            self._keys = {key.key_id: key.key for key in parsed.keys}
+            self._fetched = now
+
+
+async def fetch_jwks_over_http(url: str) -> Mapping[str, Any]:
+    """An issuer's key set. Raises httpx.HTTPError."""
+    import httpx
+
+    async with httpx.AsyncClient(timeout=5.0, follow_redirects=False) as client:
+        response = await client.get(url, headers={"Accept": "application/json"})
+        response.raise_for_status()
+        found: Mapping[str, Any] = response.json()
+        return found

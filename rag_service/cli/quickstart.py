@@ -1,0 +1,173 @@
+"""The first run on a terminal: ingest with a progress bar, ask, print the proof, serve."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rag_service.answering.proof.place import describe_place
+from rag_service.app import LOCAL_ADMIN, Components, open_components
+from rag_service.client.files import find_files
+from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
+from rag_service.domain import Answer, CitationStatus
+from rag_service.errors import DocumentError
+from rag_service.ingest.ingestor import DocumentInput, Outcome
+from rag_service.models.embedding.embeddings import warm_up
+from rag_service.retrieval.query import RagQuery
+from rag_service.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_service.ingest.bulk.bulk import BulkIngestor
+
+SAMPLE_QUESTION = "¿Qué documentos necesito para empadronarme?"
+
+
+async def run_quickstart(settings: Settings, *, documents: Path | None, question: str | None, serve: bool) -> None:
+    """Start the database, ingest, ask, print the answer, and serve."""
+    console = Console()
+    started = time.perf_counter()
+    console.print("Starting the database …", style="dim")
+    async with open_components(settings) as components, asyncio.TaskGroup() as group:
+        # The model takes seconds to load; meanwhile documents are read and the API is up.
+        warming = group.create_task(warm_up(components.embedding))
+
+        async def first_steps() -> None:
+            folder = documents or components.indices[settings.indices.default].documents_path
+            await _ingest(components, [folder], console)
+            print_answer(await _ask(components, question or SAMPLE_QUESTION), console)
+            console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
+
+        if serve:
+            await _serve_meanwhile(components, first_steps(), console)
+        else:
+            await first_steps()
+        warming.cancel()
+
+
+async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, None], console: Console) -> None:
+    """Serve until a signal arrives, which also cancels unfinished work."""
+    from rag_service.app import create_app
+    from rag_service.cli.server import serve_application
+
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    app = create_app(components.settings, components=components)
+    serving = asyncio.create_task(serve_application(app, components.settings, announce=address.set_result))
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({serving, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            await working
+            either: set[asyncio.Future[Any]] = {serving, address}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if address.done() and not serving.done():
+            console.print(f"Serving page and API at [bold]{address.result()}[/] (Ctrl-C ends)")
+        await serving
+    finally:
+        for task in (working, serving):
+            task.cancel()
+        await asyncio.gather(working, serving, return_exceptions=True)
+
+
+async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | None = None) -> int:
+    """Ingest files and folders, on the Ray cluster of an address if given; returns the number of failures."""
+    if ray is None:
+        async with open_components(settings) as components:
+            return await _ingest(components, paths, Console())
+    from rag_service.ingest.bulk.bulk import BulkIngestor
+    from rag_service.ingest.bulk.ray_cluster import connected
+
+    console = Console()
+    console.print("Connecting to the Ray cluster …", style="dim")
+    with connected(ray) as cluster:
+        console.print(f"Machines: {cluster.machines}, free CPUs: {cluster.cpus}.", style="dim")
+        async with open_components(settings) as components:
+            corpus = await components.default_corpus(LOCAL_ADMIN)
+            transform = cluster.transform(settings, components.indices[corpus.index_name])
+            return await _ingest(components, paths, console, BulkIngestor(components.ingestor, transform))
+
+
+async def ask_once(settings: Settings, question: str) -> None:
+    """Ask and print. Progress goes to stderr, so that the answer can be piped."""
+    with Console(stderr=True).status("Starting the database …") as status:
+        async with open_components(settings) as components:
+            status.update("Reading the documents; the first answer loads the model …")
+            answer = await _ask(components, question)
+            status.stop()
+            print_answer(answer, Console())
+
+
+async def _ingest(
+    components: Components, paths: Sequence[Path], console: Console, bulk: BulkIngestor | None = None
+) -> int:
+    files = await asyncio.to_thread(find_files, paths, components.reader_suffixes)
+    outcomes: list[Outcome] = []
+    failures: list[str] = []
+    columns = (
+        TextColumn("Ingesting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[rate]}"), TextColumn("{task.description}"),
+    )  # fmt: skip
+    started, chunks = time.perf_counter(), 0
+
+    def rate() -> str:
+        return f"{chunks / (time.perf_counter() - started):.1f} chunks/s" if chunks else ""
+
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(files), rate="")
+
+        async def read_files() -> AsyncIterator[DocumentInput]:
+            for name, file in files:
+                progress.update(task, description=escape(name))
+                yield DocumentInput(data=await asyncio.to_thread(file.read_bytes), file_name=file.name, name=name)
+
+        corpus = await components.default_corpus(LOCAL_ADMIN)
+        ingesting = (bulk or components.ingestor).ingest_all(
+            read_files(), corpus=corpus, index=components.indices[corpus.index_name], identity=LOCAL_ADMIN
+        )
+        async for source, outcome in ingesting:
+            if isinstance(outcome, DocumentError):
+                failures.append(f"{source.name}: {outcome.message}")
+            else:
+                outcomes.append(outcome.outcome)
+                chunks += 0 if outcome.outcome is Outcome.UNCHANGED else outcome.chunk_count
+            progress.update(task, advance=1, rate=rate())
+    counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
+    console.print(f"Documents: {counts or 'none ingested'}.{f' {chunks} chunks, {rate()}.' if chunks else ''}")
+    for failure in failures:
+        console.print(f"  not ingested: {escape(failure)}", style="yellow")
+    return len(failures)
+
+
+async def _ask(components: Components, question: str) -> Answer:
+    query = RagQuery(question, identity=LOCAL_ADMIN, top_k=components.settings.retrieval.top_k)
+    return await components.engine.answer(query)
+
+
+def print_answer(answer: Answer, console: Console) -> None:
+    """Print question, answer, and each citation with its place and quote."""
+    console.print(f"\n[bold]Q:[/] {escape(answer.question)}")
+    console.print(f"[bold]A:[/] {escape(answer.text)}\n")
+    titles = {hit.chunk.document.id: hit.chunk.document for hit in (*answer.shown, *answer.sources)}
+    for citation in answer.citations:
+        if citation.document_id is None or citation.status is CitationStatus.NOT_FOUND:
+            line = f"  [C{citation.mark}] {describe_proof(citation)}"
+            console.print(line, style=TERMINAL_COLOURS[citation.status], markup=False)
+            continue
+        document = titles.get(citation.document_id)
+        place = describe_place(document, citation.location) if document is not None else str(citation.document_id)
+        line = f"  [C{citation.mark}] {describe_proof(citation)} · {place} · characters {citation.start}-{citation.end}"
+        console.print(line, style=TERMINAL_COLOURS[citation.status], markup=False)
+        console.print(f"       “{citation.quote}”", style="dim", markup=False)
+    for hit in answer.related:
+        start = hit.chunk.spans[0].location if hit.chunk.spans else None
+        console.print(f"  near, but no answer: {describe_place(hit.chunk.document, start)}", style="dim", markup=False)
+    console.print(
+        f"\n  {answer.decision.value}, confidence {answer.confidence.value:.2f}, {answer.latency_ms:.0f} ms",
+        style="dim",
+    )

@@ -1,0 +1,102 @@
+"""The service's components in this process, as the local administrator."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from rag_service.api.corpora.schemas import CorpusBody
+from rag_service.api.http.presenters import present, present_answer, present_hit, present_search, read_query
+from rag_service.api.http.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
+from rag_service.components import LOCAL_ADMIN, Components, Plugins, open_components
+from rag_service.domain import Hit
+from rag_service.ingest.ingestor import DocumentInput
+from rag_service.retrieval.query import Mode, RagQuery
+from rag_service.settings import Settings
+from rag_service.store.corpora import select_corpora
+
+
+@dataclass(kw_only=True)
+class EmbeddedBackend:
+    """Opens components, and closes them. Every method runs on the service's own loop."""
+
+    settings: Settings = field(repr=False)
+    plugins: Plugins = field(repr=False)
+    kind = "embedded"
+    _components: Components | None = field(default=None, init=False, repr=False)
+    _keeper: asyncio.Task[None] | None = field(default=None, init=False)
+    _closing: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    @property
+    def where(self) -> str:
+        external = self.settings.database.url is not None
+        return "external database" if external else str(self.settings.database.data_dir)
+
+    @property
+    def reader_suffixes(self) -> frozenset[str]:
+        return self.components.reader_suffixes
+
+    @property
+    def components(self) -> Components:
+        if self._components is None:
+            raise RuntimeError("The service is closed; call open_service() again.")
+        return self._components
+
+    async def open(self) -> None:
+        """Open in a task that also closes: a context must be left in the task that entered it."""
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(opened))
+        await opened
+
+    async def _keep(self, opened: asyncio.Future[None]) -> None:
+        try:
+            async with open_components(self.settings, plugins=self.plugins) as components:
+                self._components = components
+                opened.set_result(None)
+                await self._closing.wait()
+        except Exception as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+        finally:
+            self._components = None
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._keeper is not None:
+            await self._keeper
+
+    async def ingest(self, data: bytes, *, name: str, file_name: str) -> IngestBody:
+        source = DocumentInput(data=data, file_name=file_name, name=name)
+        return present(IngestBody, await self.components.ingest(source, LOCAL_ADMIN))
+
+    async def search(
+        self,
+        request: SearchRequest,
+        *,
+        alpha: float | None = None,
+        mode: Mode | None = None,
+    ) -> SearchBody:
+        """Passages as requests get them; with `alpha` or `mode` ranked by fusion alone."""
+        query = read_query(request, self.settings, LOCAL_ADMIN)
+        if alpha is None and mode is None:
+            return await present_search(self.components.engine.search, query)
+        return await present_search(
+            self._fuse, replace(query, candidates=query.top_k, mode=mode or "hybrid", alpha=alpha)
+        )
+
+    async def _fuse(self, query: RagQuery) -> list[Hit]:
+        query.keep(await self.components.retriever.search(query))
+        return [hit for hit in query.found.hits if hit.scores.relevance >= (query.threshold or 0.0)]
+
+    async def answer(
+        self, request: SearchRequest, *, with_passages: bool = False
+    ) -> tuple[AnswerBody, list[PassageBody]]:
+        answer = await self.components.engine.answer(read_query(request, self.settings, LOCAL_ADMIN))
+        passages = [present_hit(PassageBody, hit) for hit in answer.sources] if with_passages else []
+        return present_answer(answer), passages
+
+    async def corpora(self) -> list[CorpusBody]:
+        async with self.components.database.transaction(LOCAL_ADMIN) as connection:
+            found = await select_corpora(connection, "TRUE", {})
+        return [present(CorpusBody, corpus, index=corpus.index_name) for corpus in found]

@@ -1,0 +1,46 @@
+"""How far a citation proves its sentence, in words and colours, for notebooks and terminals."""
+
+from __future__ import annotations
+
+import re
+
+from rag_service.api.http.schemas import CitationBody
+from rag_service.domain import Citation
+
+# Each status has a sign as well as a colour. The last one is the worst.
+SIGNS = {"verified": "✓", "unchecked": "≈", "misattributed": "≠", "contradicted": "✗", "not_found": "✗"}
+TERMINAL_COLOURS = {
+    "verified": "green",
+    "unchecked": "default",
+    "misattributed": "yellow",
+    "contradicted": "red",
+    "not_found": "red",
+}
+_WORDS = {
+    "quote": "exact quote",
+    "computed": "computed",
+    "unchecked": "reworded; compare with the source",
+    "misattributed": "from another passage than the one cited",
+    "contradicted": "the source says something else",
+    "not_found": "not found in the documents",
+}
+_DIFFERENCE = re.compile(r"\w+: (?P<said>.+) / (?P<found>.+)", re.DOTALL)
+
+
+def describe_proof(citation: Citation | CitationBody) -> str:
+    """How a citation was verified, or what is wrong: "exact quote", "checked by llama3.2", "computed: 24 + 60 = 84"."""
+    if citation.method == "judge":
+        return f"checked by {citation.judge or 'a model'}"
+    said = _WORDS.get(citation.method or citation.status, citation.status)
+    if citation.formula:
+        return f"{said}: {citation.formula}"
+    if citation.status == "contradicted" and (found := _DIFFERENCE.fullmatch(citation.reason or "")):
+        return f"{said}: “{found['found']}”, not “{found['said']}”"
+    return said
+
+
+def describe_kind(citation: Citation | CitationBody) -> str:
+    """What all citations of this kind have in common."""
+    if citation.method == "judge":
+        return describe_proof(citation)
+    return _WORDS.get(citation.method or citation.status, citation.status)

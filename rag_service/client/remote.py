@@ -1,0 +1,124 @@
+"""A service elsewhere, over its API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from rag_service.api.corpora.schemas import CorpusBody, CorpusList
+from rag_service.api.http.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
+from rag_service.errors import ConfigurationError, InputError, RagError
+
+T = TypeVar("T")
+
+_PAGE = 100  # corpora per request
+_TIMEOUT = httpx.Timeout(300.0, connect=10.0)  # a busy model takes long to answer
+
+
+class ServiceUnreachableError(RagError):
+    """The service at the URL does not answer."""
+
+    code = "service_unreachable"
+    retryable = True
+    help = "Check the URL, and that `rag-service serve` runs there."
+
+
+class RemoteBackend:
+    """Calls a running service, with the methods of `EmbeddedBackend`. The key is in the headers and never shown."""
+
+    kind = "remote"
+    components = None
+    reader_suffixes: frozenset[str] = frozenset()
+
+    def __init__(self, url: str, api_key: str | None):
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError("url must begin with http:// or https:// and name a host.", field="url")
+        self.where = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+        self._url = url.rstrip("/")
+        self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._client: httpx.AsyncClient | None = None
+
+    async def open(self) -> None:
+        """Check that the service answers, else raise ServiceUnreachableError."""
+        self._client = httpx.AsyncClient(base_url=self._url, headers=self._headers, timeout=_TIMEOUT)
+        try:
+            await self._request("GET", "/health", Any)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def ingest(self, data: bytes, *, name: str, file_name: str) -> IngestBody:
+        return await self._request("POST", "/api/ingest", IngestBody, files={"file": (name, data)})
+
+    async def search(
+        self, request: SearchRequest, *, alpha: float | None = None, mode: str | None = None
+    ) -> SearchBody:
+        if alpha is not None or mode is not None:
+            raise InputError("alpha and mode are for an embedded service; a remote one ranks by its own definition.")
+        return await self._request("POST", "/api/v1/query", SearchBody, json=_as_json(request))
+
+    async def answer(
+        self, request: SearchRequest, *, with_passages: bool = False
+    ) -> tuple[AnswerBody, list[PassageBody]]:
+        """An answer has the places of its passages, not their texts: these are searched for again."""
+        body = await self._request("POST", "/api/v1/query/answer", AnswerBody, json=_as_json(request))
+        return body, (await self.search(request)).passages if with_passages and body.sources else []
+
+    async def corpora(self) -> list[CorpusBody]:
+        found: list[CorpusBody] = []
+        while True:
+            part = {"offset": len(found), "limit": _PAGE}
+            page = await self._request("GET", "/api/v1/corpora", CorpusList, params=part)
+            found += page.items
+            if not page.items or len(found) >= page.total:
+                return found
+
+    async def _request(self, method: str, path: str, kind: type[T], **content: Any) -> T:
+        if self._client is None:
+            raise RuntimeError("The service is closed; call open_service() again.")
+        try:
+            response = await self._client.request(method, path, **content)
+        except httpx.TransportError as error:
+            raise ServiceUnreachableError(f"The service at {self.where} does not answer.") from error
+        if response.is_error:
+            raise error_from(_problem_of(response), response.status_code)
+        return msgspec.json.decode(response.content, type=kind)
+
+
+def _as_json(request: SearchRequest) -> dict[str, Any]:
+    """The request without empty fields, for which the service has defaults."""
+    fields: dict[str, Any] = msgspec.to_builtins(request)
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
+
+
+def _problem_of(response: httpx.Response) -> dict[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def error_from(problem: Mapping[str, Any], status: int) -> RagError:
+    """The error that a service reported, as the class that it has there."""
+    code = str(problem.get("code", ""))
+    kind = _find_kind(RagError, code) or RagError
+    named = [item.get("field") for item in problem.get("errors", [])]
+    message = str(problem.get("detail") or f"The service replied with status {status}.")
+    return kind(message, field=named[0] if named else None, retry_after=problem.get("retryAfter"))
+
+
+def _find_kind(kind: type[RagError], code: str) -> type[RagError] | None:
+    if kind.code == code and kind.__init__ is RagError.__init__:
+        return kind
+    return next((found for child in kind.__subclasses__() if (found := _find_kind(child, code))), None)

@@ -1,0 +1,161 @@
+"""Results of the service's methods, which display themselves in a notebook and on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, overload
+from uuid import UUID
+
+from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, SourceBody
+from rag_service.client.html import answer_html, passages_html, score_names, table_html
+from rag_service.client.proof_words import describe_proof
+
+_SHOWN = 300  # characters of a passage on a terminal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Items(Sequence[T]):
+    """A sequence that displays itself."""
+
+    items: tuple[T, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CitedAnswer:
+    """An answer with its proof."""
+
+    question: str
+    body: AnswerBody  # everything, as the API sends it
+
+    @property
+    def id(self) -> UUID:
+        """Identifies the provenance record."""
+        return self.body.answer_id
+
+    @property
+    def text(self) -> str:
+        """The answer with its marks, such as [C1]."""
+        return self.body.answer
+
+    @property
+    def citations(self) -> Sequence[CitationBody]:
+        """Each mark, resolved and checked."""
+        return self.body.citations
+
+    @property
+    def sources(self) -> Sequence[SourceBody]:
+        """The passages that the answer could draw on, best first."""
+        return self.body.sources
+
+    @property
+    def decision(self) -> str:
+        """can_proceed, uncertain or out_of_scope."""
+        return self.body.decision
+
+    @property
+    def confidence(self) -> float:
+        """0 to 1."""
+        return self.body.confidence
+
+    def __repr__(self) -> str:
+        lines = [f"Q: {self.question}", f"A: {self.text.strip()}", ""]
+        for citation in self.citations:
+            if citation.quote is None:
+                lines.append(f"  [C{citation.mark}] {describe_proof(citation)}")
+            else:
+                lines.append(f"  [C{citation.mark}] {describe_proof(citation)}: {citation.place}: “{citation.quote}”")
+        return "\n".join([*lines, f"  {self.decision}, confidence {self.confidence:.2f}"])
+
+    def _repr_html_(self) -> str:
+        return answer_html(self.question, self.body)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Passages(Items[PassageBody]):
+    """Passages above the threshold, best first."""
+
+    question: str
+    language: str  # of the question, ISO 639-1
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self)} passage(s) for: {self.question}"]
+        for number, passage in enumerate(self.items, start=1):
+            scores = ", ".join(f"{name} {value:.2f}" for name, value in score_names(passage.scores))
+            text = " ".join(passage.text.split())
+            lines += [f"{number}. {passage.place} ({scores})", f"   {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return passages_html(self.question, self.language, self.items)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestedFile:
+    """The outcome of ingesting a file."""
+
+    name: str  # in the corpus
+    outcome: str  # added, replaced, unchanged or failed
+    chunk_count: int = 0
+    document_id: UUID | None = None
+    reason: str = ""  # of a failure
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IngestReport(Items[IngestedFile]):
+    """The outcomes of one call's files, in their order."""
+
+    @property
+    def failed(self) -> tuple[IngestedFile, ...]:
+        return tuple(item for item in self.items if item.outcome == "failed")
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{item.outcome:9} {item.name}" + (f": {item.reason}" if item.reason else f" ({item.chunk_count} chunks)")
+            for item in self.items
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(item.name, item.outcome, item.chunk_count, item.reason) for item in self.items]
+        return table_html(("file", "outcome", "chunks", ""), rows)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Table:
+    """Rows under a head, for the last expression of a notebook cell."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def __repr__(self) -> str:
+        lines = [self.head, *([_as_text(value) for value in row] for row in self.rows)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(self.head))]
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        return table_html(self.head, self.rows)
+
+
+def _as_text(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table for the last expression of a notebook cell: column names, and rows of values."""
+    return Table(head=head, rows=[tuple(row) for row in rows])

@@ -1,0 +1,245 @@
+"""`Service`, which `open_service` returns: plain methods over an embedded or remote service."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rag_service.api.corpora.schemas import CorpusBody
+from rag_service.api.http.schemas import SearchRequest
+from rag_service.client.files import Paths, find_files
+from rag_service.client.html import table_html
+from rag_service.client.loop import BackgroundLoop
+from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Items, Passages
+from rag_service.errors import ConfigurationError, DocumentError
+
+if TYPE_CHECKING:
+    from llama_index.core.llms import LLM
+
+    from rag_service.client.embedded import EmbeddedBackend
+    from rag_service.client.llama import ServiceEmbedding, ServiceQueryEngine, ServiceRetriever
+    from rag_service.client.remote import RemoteBackend
+    from rag_service.components import Components
+    from rag_service.retrieval.query import Mode
+    from rag_service.store.documents.chunk_store import ChunkStore
+
+
+_AT_A_TIME = 2  # files parsed at once
+
+
+class Searchable:
+    """All corpora, or some, as LlamaIndex objects."""
+
+    def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpus_ids: Sequence[UUID] = ()):
+        """Empty `corpus_ids`: all."""
+        self._loop = loop
+        self._backend = backend
+        self._corpus_ids = list(corpus_ids)
+
+    @property
+    def retriever(self) -> ServiceRetriever:
+        """A LlamaIndex `BaseRetriever`: `retrieve` and `aretrieve`."""
+        from rag_service.client.llama import ServiceRetriever
+
+        return ServiceRetriever(self._loop, self._backend, self._corpus_ids)
+
+    @property
+    def query_engine(self) -> ServiceQueryEngine:
+        """A LlamaIndex `BaseQueryEngine`: `query` and `aquery`."""
+        from rag_service.client.llama import ServiceQueryEngine
+
+        return ServiceQueryEngine(self._loop, self._backend, self._corpus_ids)
+
+
+class Service(Searchable):
+    """The service for notebooks and programs. Close it, or use it in a `with` block.
+
+    Methods may be called inside a running event loop, Jupyter's included. Failures raise a `RagError`: `InputError`
+    for what the caller can fix, `ModelError` and `StoreError` for what may work later, locally and remotely.
+    """
+
+    def __init__(self, backend: EmbeddedBackend | RemoteBackend):
+        """Use `open_service`."""
+        super().__init__(BackgroundLoop(), backend)
+        try:
+            self._loop.run(backend.open())
+        except BaseException:
+            self._loop.close()
+            raise
+        self._closed = False
+        atexit.register(self.close)
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release all resources. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        try:
+            self._loop.run(self._backend.close())
+        finally:
+            self._loop.close()
+
+    def __repr__(self) -> str:
+        return f"<rag_service {self._backend.kind}: {self._backend.where}{', closed' if self._closed else ''}>"
+
+    def ingest(self, paths: Paths) -> IngestReport:
+        """Ingest files, and all documents below folders, into the default corpus.
+
+        A file that cannot be read is reported as `failed` with its reason. Unchanged content is not stored twice; a
+        changed file replaces its earlier version. Files of folders are named by their path within the folder.
+
+        Raises:
+            InputError: a path does not exist, or there is no document.
+            EmbeddingError, StoreError: nothing more can be stored now.
+        """
+        return self._loop.run(self._ingest(find_files(paths, self._backend.reader_suffixes)))
+
+    async def _ingest(self, files: Sequence[tuple[str, Path]]) -> IngestReport:
+        done = {files[0]: await self._ingest_one(*files[0])}  # alone: it creates the corpus
+        waiting = iter(files[1:])
+
+        async def work() -> None:
+            for file in waiting:
+                done[file] = await self._ingest_one(*file)
+
+        workers = [asyncio.ensure_future(work()) for _ in range(_AT_A_TIME)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return IngestReport(items=tuple(done[file] for file in files))
+
+    async def _ingest_one(self, name: str, path: Path) -> IngestedFile:
+        data = await asyncio.to_thread(path.read_bytes)
+        try:
+            done = await self._backend.ingest(data, name=name, file_name=path.name)
+        except DocumentError as error:
+            return IngestedFile(name=name, outcome="failed", reason=error.message)
+        return IngestedFile(name=name, outcome=done.outcome, chunk_count=done.chunk_count, document_id=done.document_id)
+
+    def search(
+        self,
+        question: str,
+        *,
+        top_k: int | None = None,
+        threshold: float | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
+        file_name: str | None = None,
+        document_ids: Sequence[UUID] = (),
+        corpus_ids: Sequence[UUID] = (),
+        fields: Mapping[str, str] | None = None,
+        alpha: float | None = None,
+        mode: Mode | None = None,
+    ) -> Passages:
+        """Passages above the threshold, best first; no language model is called.
+
+        Args:
+            question: in any language.
+            top_k: maximum number of passages; None: the service's default.
+            threshold: minimum calibrated relevance, 0..1; None: the index's, else the service's.
+            source, file_name, document_ids, corpus_ids: only these.
+            tags: only documents that have all of these.
+            fields: values of filter fields that the index declares.
+            alpha: weight of the vector search, 0..1. With `alpha` or `mode`, ranking is by fusion alone, without
+                reranker, for experiments with an embedded service.
+            mode: "hybrid", "dense" or "lexical".
+
+        Raises:
+            InputError: an argument is out of range.
+            EmbeddingError, StoreError: searching is not possible now.
+        """
+        request = SearchRequest(
+            query=question, top_k=top_k, similarity_threshold=threshold, source=source, tags=list(tags),
+            file_name=file_name, document_ids=list(document_ids), corpus_ids=list(corpus_ids),
+            fields=dict(fields or {}),
+        )  # fmt: skip
+        found = self._loop.run(self._backend.search(request, alpha=alpha, mode=mode))
+        return Passages(question=question, language=found.language, items=tuple(found.passages))
+
+    def ask(self, question: str, *, top_k: int | None = None, threshold: float | None = None) -> CitedAnswer:
+        """An answer in the question's language, with each citation checked; arguments as in `search`.
+
+        Raises:
+            InputError: an argument is out of range.
+            ModelError, EmbeddingError, StoreError: answering is not possible now.
+        """
+        request = SearchRequest(query=question, top_k=top_k, similarity_threshold=threshold)
+        body, _ = self._loop.run(self._backend.answer(request))
+        return CitedAnswer(question=question, body=body)
+
+    def corpora(self) -> Corpora:
+        """The corpora that the caller may see, each with its own retriever and query engine."""
+        found = self._loop.run(self._backend.corpora())
+        return Corpora(items=tuple(CorpusView(info, self._loop, self._backend) for info in found))
+
+    @property
+    def vector_store(self) -> ChunkStore:
+        """For `VectorStoreIndex.from_vector_store(…, embed_model=service.embedding)`. Embedded only."""
+        from rag_service.components import LOCAL_ADMIN
+
+        components = self._embedded("vector_store")
+        index = components.indices[components.settings.indices.default]
+        return components.ingestor.vector_store(index, LOCAL_ADMIN)
+
+    @property
+    def embedding(self) -> ServiceEmbedding:
+        """The embedding model that the chunks were embedded with. Embedded only."""
+        from rag_service.client.llama import ServiceEmbedding
+
+        return ServiceEmbedding(self._loop, self._embedded("embedding").embedding)
+
+    @property
+    def llm(self) -> LLM:
+        """The LlamaIndex LLM that writes answers, without the service's time limits and queue. Embedded only."""
+        return self._embedded("llm").chat.llm
+
+    def _embedded(self, what: str) -> Components:
+        components = self._backend.components
+        if components is None:
+            raise ConfigurationError(f"{what} needs an embedded service; this one is remote.")
+        return components
+
+
+class CorpusView(Searchable):
+    """A corpus with its own LlamaIndex objects."""
+
+    def __init__(self, info: CorpusBody, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend):
+        super().__init__(loop, backend, [info.id])
+        self.info = info
+        self.id = info.id
+        self.name = info.name
+
+    def __repr__(self) -> str:
+        return f"{self.info.kind} corpus {self.name!r} (index {self.info.index}, {self.id})"
+
+
+class Corpora(Items[CorpusView]):
+    """Corpora by position or name; KeyError if no corpus has the name."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, str):
+            return self.items[index]
+        for item in self.items:
+            if item.name == index:
+                return item
+        raise KeyError(index)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.items)) or "no corpora"
+
+    def _repr_html_(self) -> str:
+        rows = [(item.name, item.info.kind, item.info.index, item.id) for item in self.items]
+        return table_html(("corpus", "kind", "index", "id"), rows)

@@ -1,0 +1,207 @@
+"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/confidence.py`).
+
+Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
+refusals are left out. The fit is made on each half of the articles and measured on the other; what is written is made
+from all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rag_service.answering.confidence import SIGNALS, ConfidenceFit, read_signals
+from rag_service.errors import ConfigurationError, InputError
+from rag_service.evaluation.calibrate import fit_logistic
+from rag_service.evaluation.eval_set import EvalSet
+from rag_service.evaluation.metrics import holds_answer, is_refusal
+from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load_corpus
+from rag_service.evaluation.workspace import Workspace
+from rag_service.indices import IndexDefinition
+
+BINS = 5  # of the calibration error: quantiles, so that each has enough answers
+HIGH = 0.9  # answers from here on are reported by themselves
+TARGET = 0.8  # share of right answers among those that may proceed
+RIDGE = 1.0
+_LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 96))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatedAnswer:
+    """An answer that is no refusal, and whether it is right."""
+
+    set: str
+    group: int  # number of its article
+    language: str  # of the question, ISO 639-1
+    signals: Mapping[str, float]
+    right: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfReport:
+    """How well a fit of one half of a set's articles predicts the answers to the other half."""
+
+    set: str
+    measured: str  # odd or even articles
+    answers: int
+    right: float  # share
+    error: float  # expected calibration error, 0..1
+    high: int  # answers with a confidence of at least `HIGH`
+    high_right: float | None  # share of these that is right
+
+
+async def calibrate_answers(
+    workspace: Workspace, paths: Sequence[Path], *, run: str | None, documents: Path | None, steps: Steps
+) -> tuple[ConfidenceFit, list[HalfReport]]:
+    """Answer the sets' questions, fit, and measure.
+
+    Raises:
+        EvalSetError: a set cannot be used.
+        InputError: all answers are right, or none is.
+    """
+    rated: list[RatedAnswer] = []
+    options = RunOptions(documents=documents)
+    for path in paths:
+        loaded, index_name = find_set(path, options, workspace.settings)
+        rated += await rate_answers(workspace, loaded, workspace.index_named(index_name), options, steps)
+    name = run or f"{'+'.join(path.stem for path in paths)}-{datetime.now(UTC):%Y%m%d}"
+    return fit_answers(rated, run=name)
+
+
+async def rate_answers(
+    workspace: Workspace, loaded: EvalSet, index: IndexDefinition, options: RunOptions, steps: Steps
+) -> list[RatedAnswer]:
+    """The answers to a set's questions that have gold answers or none in the documents."""
+    corpus = await load_corpus(workspace, loaded, index, steps)
+    steps.begin(f"{loaded.name}: answering", len(loaded.questions))
+    rated = []
+    for question in loaded.questions:
+        query = ask_of(
+            corpus, question, options, top_k=workspace.settings.retrieval.top_k, threshold=index.query.threshold
+        )
+        answer = await workspace.components.engine.answer(query)
+        steps.advance(1)
+        if is_refusal(answer) or not answer.sources or (question.answerable and not question.answers):
+            continue
+        rated.append(
+            RatedAnswer(
+                set=loaded.name,
+                group=question.group,
+                language=query.found.plan.language,
+                signals=read_signals(query.found, answer.sources, answer.text),
+                right=question.answerable and holds_answer(answer.text, question.answers),
+            )
+        )
+    return rated
+
+
+def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFit, list[HalfReport]]:
+    """The fit of all answers, and how fits of one half predict the other.
+
+    Raises:
+        InputError: a half has no right or no wrong answers.
+    """
+    halves = [[answer for answer in rated if answer.group % 2 == rest] for rest in (0, 1)]
+    predicted: list[tuple[RatedAnswer, float]] = []
+    reports: list[HalfReport] = []
+    for measured, (seen, other) in (("even", halves), ("odd", halves[::-1])):
+        fit = _fit(seen, run=run, least=0.0)
+        pairs = [(answer, fit.probability(answer.signals, answer.language)) for answer in other]
+        predicted += pairs
+        reports += _measure(pairs, measured)
+    least = choose_least([probability for _, probability in predicted], [answer.right for answer, _ in predicted])
+    return _fit(rated, run=run, least=least), sorted(reports, key=lambda report: report.set)
+
+
+def _fit(rated: Sequence[RatedAnswer], *, run: str, least: float) -> ConfidenceFit:
+    if len({answer.right for answer in rated}) < 2:
+        raise InputError("The confidence of answers needs right and wrong answers in both halves; add questions.")
+    languages = sorted({answer.language for answer in rated})
+    rows = [
+        [*(answer.signals[name] for name in SIGNALS), *(float(answer.language == code) for code in languages)]
+        for answer in rated
+    ]
+    intercept, *values = fit_logistic(
+        np.array(rows),
+        np.array([float(answer.right) for answer in rated]),
+        np.ones(len(rated)),
+        np.zeros(len(rated)),
+        ridge=RIDGE,
+    )
+    rounded = [round(value, 3) for value in values]
+    return ConfidenceFit(
+        run=run,
+        intercept=round(intercept, 3),
+        weights=dict(zip(SIGNALS, rounded, strict=False)),
+        languages=dict(zip(languages, rounded[len(SIGNALS) :], strict=True)),
+        least=least,
+    )
+
+
+def _measure(pairs: Sequence[tuple[RatedAnswer, float]], measured: str) -> Iterable[HalfReport]:
+    for name in dict.fromkeys(answer.set for answer, _ in pairs):
+        probabilities = [probability for answer, probability in pairs if answer.set == name]
+        right = [answer.right for answer, _ in pairs if answer.set == name]
+        high = [was for probability, was in zip(probabilities, right, strict=True) if probability >= HIGH]
+        yield HalfReport(
+            set=name,
+            measured=measured,
+            answers=len(right),
+            right=float(np.mean(right)),
+            error=calibration_error(probabilities, right),
+            high=len(high),
+            high_right=float(np.mean(high)) if high else None,
+        )
+
+
+def calibration_error(probabilities: Sequence[float], right: Sequence[bool], *, bins: int = BINS) -> float:
+    """Expected calibration error, 0..1: the mean distance between confidence and share of right answers, over quantiles
+    of the confidence (Naeini, Cooper and Hauskrecht, AAAI 2015)."""
+    if not probabilities:
+        return 0.0
+    expected, was = np.array(probabilities), np.array(right, dtype=np.float64)
+    parts = np.array_split(np.argsort(expected, kind="stable"), bins)
+    return sum(
+        len(part) / len(was) * abs(float(expected[part].mean() - was[part].mean())) for part in parts if len(part)
+    )
+
+
+def choose_least(probabilities: Sequence[float], right: Sequence[bool], *, target: float = TARGET) -> float:
+    """The lowest limit at which the target share of the answers that reach it is right; the highest if none does."""
+    expected, was = np.array(probabilities), np.array(right, dtype=np.float64)
+    for limit in _LIMITS:
+        reached = was[expected >= limit]
+        if len(reached) and reached.mean() >= target:
+            return limit
+    return _LIMITS[-1]
+
+
+def write_fit(fit: ConfidenceFit, file: Path) -> None:
+    """Write a fit as `read_fit` reads it. Raises ConfigurationError if that is not possible."""
+    try:
+        file.write_text(json.dumps(asdict(fit), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{file}: cannot be written: {error.strerror}.", field="output") from error
+
+
+def print_report(console: Console, fit: ConfidenceFit, halves: Sequence[HalfReport]) -> None:
+    """Print the fit, and what each half of the articles says of the fit of the other."""
+    parts = [f"{value:+g}·{name}" for name, value in fit.weights.items()]
+    console.print(f"log-odds = {fit.intercept:g} {' '.join(parts)}; by language {fit.languages}")
+    console.print(f"{TARGET:.0%} of the answers with a confidence of {fit.least:.2f} or more are right.")
+    table = Table(title="Fitted on one half of the articles, measured on the other", box=box.SIMPLE_HEAD)
+    for column in ("set", "articles", "answers", "right", "calibration error", f"from {HIGH}", "of these right"):
+        table.add_column(column, justify="left" if column in ("set", "articles") else "right")
+    for half in halves:
+        high_right = "" if half.high_right is None else f"{half.high_right:.3f}"
+        shares = (f"{half.right:.3f}", f"{half.error:.3f}", str(half.high), high_right)
+        table.add_row(half.set, half.measured, str(half.answers), *shares)
+    console.print(table)

@@ -1,0 +1,1 @@
+"""Bulk ingestion on several processes or machines."""

@@ -1,0 +1,116 @@
+"""A document on its way into the store: as submitted, admitted, described and passed to the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from llama_index.core.schema import Document, TransformComponent
+
+from rag_service.indices import IndexDefinition
+from rag_service.ingest.chunker import Chunker
+from rag_service.language.detection import detect_language
+from rag_service.language.words import fold
+from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.file_reader import LANGUAGE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE
+from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
+from rag_service.store.documents.documents import DocumentInput, NewDocument
+
+__all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
+
+
+class Outcome(StrEnum):
+    ADDED = "added"
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingested:
+    """The result for one document."""
+
+    document_id: UUID
+    outcome: Outcome
+    chunk_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """A document to be ingested: its place in the store is known, its text is not yet."""
+
+    source: DocumentInput
+    corpus_id: UUID
+    document_id: UUID  # kept when a document of the same name is replaced
+    name: str  # in the corpus
+    content_hash: str  # SHA-256 of the bytes, hex
+    fingerprint: str  # of the ingest settings
+    replaces: bool  # a document of this name is stored
+
+
+def document_name(source: DocumentInput) -> str:
+    """Its name in the corpus."""
+    return source.name or clean_file_name(source.file_name)
+
+
+def describe_document(admitted: Admitted, read: Document, index: IndexDefinition) -> NewDocument:
+    """An admitted document as it is stored; the uploader's values take precedence over those of the file."""
+    source, properties = admitted.source, read.metadata[PROPERTIES]
+    declared = {key: str(value) for key, value in properties.items() if key in index.ingest.filter_fields}
+    origin = source.source or properties.get("source")
+    language: str | None = index.ingest.language
+    if language == "auto":
+        language = read.metadata[LANGUAGE] or detect_language(read.text)
+    return NewDocument(
+        id=admitted.document_id,
+        corpus_id=admitted.corpus_id,
+        name=admitted.name,
+        title=source.title or read.metadata[TITLE],
+        file_name=clean_file_name(source.file_name),
+        source=None if origin is None else str(origin),
+        tags=source.tags or tuple(str(tag) for tag in properties.get("tags") or ()),
+        language=language,
+        media_type=read.metadata[MEDIA_TYPE],
+        content_hash=admitted.content_hash,
+        fingerprint=admitted.fingerprint,
+        text=read.text,
+        fields={**declared, **source.fields},
+        metadata={**properties, **source.metadata},
+        territory=_territory(properties, index),
+        size_bytes=len(source.data),
+        expires_at=source.expires_at,
+    )
+
+
+def _territory(metadata: Mapping[str, Any], index: IndexDefinition) -> str | None:
+    """The territory in which a document is valid; None: everywhere."""
+    declared = metadata.get(index.ingest.territory_field or "")
+    if declared is None:
+        return None
+    wanted = fold(str(declared))
+    for territory in index.territories:
+        if wanted in {fold(name) for name in (territory.name, *territory.aliases, *territory.cities)}:
+            return territory.name
+    return None
+
+
+def to_pipeline(document: NewDocument, read: Document, transformations: Sequence[TransformComponent]) -> Document:
+    """The document for its pipeline. Only our chunker gets the spans: others would count them as text."""
+    metadata = {
+        CORPUS_ID: str(document.corpus_id),
+        DOCUMENT_ID: str(document.id),
+        LANGUAGE: document.language,
+        TITLE: document.title,
+    }
+    if any(isinstance(component, Chunker) for component in transformations):
+        metadata[SPANS] = read.metadata[SPANS]
+    hidden = [key for key in metadata if key != TITLE]
+    return Document(
+        id_=str(document.id),
+        text=document.text,
+        metadata=metadata,
+        excluded_embed_metadata_keys=hidden,
+        excluded_llm_metadata_keys=hidden,
+    )

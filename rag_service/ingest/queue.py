@@ -1,0 +1,155 @@
+"""The job queue: an upload is stored and enqueued in one transaction, and a worker continues from there.
+
+procrastinate keeps the queue in the same PostgreSQL. A job carries only ids; everything else is read under the
+uploader's identity. Delivery is at least once, so a job checks the upload's state before it works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import structlog
+from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+from psycopg.conninfo import make_conninfo
+
+from rag_service.domain import Identity
+from rag_service.errors import ConflictError, StoreError
+from rag_service.ingest.documents import DocumentInput, document_name
+from rag_service.ingest.upload import RetryLaterError, UploadJob
+from rag_service.observability.logs import correlation, current_correlation_id
+from rag_service.readers.common.names import clean_file_name
+from rag_service.store.corpora import check_ttl, read_corpus
+from rag_service.store.documents.originals import Originals
+from rag_service.store.documents.uploads import NewUpload, Upload, accept_upload, retry_upload
+from rag_service.store.rows import database_now
+from rag_service.store.session import AT_ONCE, Connection, Database
+
+log = structlog.get_logger(__name__)
+
+QUEUE = "ingest"
+TASK = "ingest_upload"
+_PAUSE_SECONDS = 1.0  # before a job whose database failed
+
+
+def queue_connector(conninfo: str, *, pool_size: int = 4) -> PsycopgConnector:
+    """Connections of the unprivileged role that may see the queue, marked as a worker's."""
+    return PsycopgConnector(
+        conninfo=make_conninfo(conninfo, options="-c search_path=rag,public -c rag.worker=on"),
+        min_size=1,
+        max_size=pool_size,
+        timeout=5.0,
+    )
+
+
+async def enqueue(connection: Connection, upload_id: UUID, user_id: UUID) -> None:
+    """Put an upload's job into the queue, inside the caller's transaction."""
+    job = Job(
+        queue=QUEUE,
+        lock=None,
+        queueing_lock=None,
+        task_name=TASK,
+        task_kwargs={
+            "upload_id": str(upload_id),
+            "user_id": str(user_id),
+            "correlation_id": current_correlation_id() or uuid4().hex,
+        },
+    )
+    # The manager works on the caller's connection, whose transaction stores the upload; its own stays closed.
+    await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
+
+
+class Uploads:
+    """Accepts documents: the front of the queue, used by the API."""
+
+    def __init__(
+        self,
+        database: Database,
+        originals: Originals,
+        fingerprints: Mapping[str, str],
+        *,
+        default_ttl_seconds: int | None,
+    ):
+        """
+        Args:
+            fingerprints: index name → fingerprint of its settings, which tells whether the same content needs work.
+            default_ttl_seconds: lifetime where neither upload nor corpus names one; None: no limit.
+        """
+        self._database = database
+        self._originals = originals
+        self._fingerprints = fingerprints
+        self._default_ttl_seconds = default_ttl_seconds
+
+    async def accept(
+        self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None = None
+    ) -> Upload:
+        """Store document, bytes and job in one transaction.
+
+        `ttl_seconds` is the lifetime of the document; None: that of the corpus, else the default.
+
+        Raises:
+            InputError: the lifetime is not positive.
+            NotFoundError, PermissionDeniedError, ConflictError: the corpus is missing or not writable.
+            StoreError: nothing was stored.
+        """
+        check_ttl(ttl_seconds)
+        async with self._database.transaction(identity) as connection:
+            corpus = await read_corpus(connection, corpus_id)
+            fingerprint = self._fingerprints.get(corpus.index_name)
+            if fingerprint is None:
+                raise ConflictError(f"The corpus uses the index {corpus.index_name!r}, which is no longer defined.")
+            lifetime = ttl_seconds or corpus.ttl_seconds or self._default_ttl_seconds
+            now = await database_now(connection)
+            expires_at = source.expires_at if lifetime is None else now + timedelta(seconds=lifetime)
+            new = NewUpload(
+                source=replace(source, file_name=clean_file_name(source.file_name), expires_at=expires_at),
+                corpus_id=corpus.id,
+                name=document_name(source),
+                content_hash=hashlib.sha256(source.data).hexdigest(),
+                fingerprint=fingerprint,
+            )
+            upload, is_new = await accept_upload(connection, identity, self._originals, new)
+            if is_new:
+                await enqueue(connection, upload.id, identity.user_id)
+        log.info("upload_accepted", upload_id=str(upload.id), document_id=str(upload.document_id), new=is_new)
+        return upload
+
+    async def retry(self, upload_id: UUID, identity: Identity) -> Upload:
+        """Retry a failed upload. Raises as `retry_upload`."""
+        async with self._database.transaction(identity) as connection:
+            upload = await retry_upload(connection, upload_id)
+            await enqueue(connection, upload.id, upload.user_id or identity.user_id)
+        return upload
+
+
+class _Retry(BaseRetryStrategy):
+    """The upload's state decides about retries; the queue only learns when."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        if isinstance(exception, RetryLaterError):
+            return RetryDecision(retry_at=exception.at)
+        # Shutdown or database failure: run it again. Attempts are counted with the upload.
+        return RetryDecision(retry_at=AT_ONCE)
+
+
+def build_queue(connector: PsycopgConnector, job: UploadJob) -> App:
+    """The procrastinate application with its only task."""
+    app = App(connector=connector)
+
+    async def ingest_upload(*, correlation_id: str = "", **ids: Any) -> None:
+        try:
+            with correlation(correlation_id or uuid4().hex):
+                await job.run(**ids)
+        except StoreError:
+            await asyncio.sleep(_PAUSE_SECONDS)  # the job is due again at once: avoid a busy loop on a full disk
+            raise
+
+    app.task(name=TASK, queue=QUEUE, retry=_Retry())(ingest_upload)
+    return app

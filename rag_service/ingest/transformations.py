@@ -1,0 +1,72 @@
+"""The transformations between reader and store: chunker, those of index.yaml and the caller, embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import BaseNode, TransformComponent
+
+from rag_service.indices import IndexDefinition
+from rag_service.ingest.chunker import Chunker
+from rag_service.models.plugins import build, load_class
+from rag_service.readers.parse import ReaderClass
+from rag_service.store.documents.uploads import UploadStatus
+
+Progress = Callable[[UploadStatus, int, int | None], Awaitable[None]]  # (stage, chunks done, chunks in all)
+
+
+def build_transformations(index: IndexDefinition, more: Sequence[TransformComponent]) -> list[TransformComponent]:
+    """All transformations before the embedding: our chunker, unless a node parser is given, and the others in order.
+
+    Raises ConfigurationError if a class of the definition cannot be loaded.
+    """
+    given = [
+        build(plugin.use, plugin.options, TransformComponent, setting=_setting(index, f"transformations[{number}]"))
+        for number, plugin in enumerate(index.ingest.transformations)
+    ]
+    given += more
+    has_parser = any(isinstance(component, NodeParser) for component in given)
+    return given if has_parser else [Chunker(index.ingest), *given]
+
+
+def reader_classes(index: IndexDefinition) -> dict[str, ReaderClass]:
+    """The definition's readers by extension. Raises ConfigurationError if a class is not a reader."""
+    for suffix, plugin in index.ingest.readers.items():
+        load_class(plugin.use, BaseReader, setting=_setting(index, f"readers.{suffix}"))
+    return {
+        suffix: ReaderClass(path=plugin.use, options=plugin.options) for suffix, plugin in index.ingest.readers.items()
+    }
+
+
+def _setting(index: IndexDefinition, key: str) -> str:
+    return f"{index.folder / 'index.yaml'}: ingest.{key}"
+
+
+class EmbedWithProgress(TransformComponent):
+    """Embeds batch by batch; `progress` is called before each and may stop the work by raising."""
+
+    _embedding: BaseEmbedding = PrivateAttr()
+    _progress: Progress = PrivateAttr()
+
+    def __init__(self, embedding: BaseEmbedding, progress: Progress):
+        super().__init__()
+        self._embedding = embedding
+        self._progress = progress
+
+    def __call__(self, nodes: Sequence[BaseNode], **_: Any) -> Sequence[BaseNode]:
+        raise NotImplementedError("progress is asynchronous; use acall")
+
+    async def acall(self, nodes: Sequence[BaseNode], **_: Any) -> Sequence[BaseNode]:
+        size = self._embedding.embed_batch_size
+        embedded: list[BaseNode] = []
+        for start in range(0, len(nodes), size):
+            await self._progress(UploadStatus.EMBEDDING, start, len(nodes))
+            embedded += await self._embedding.acall(nodes[start : start + size])
+        if nodes:
+            await self._progress(UploadStatus.STORING, len(nodes), len(nodes))
+        return embedded

@@ -1,0 +1,116 @@
+"""The language of a text: by function words, by endings, and for short questions by groups of three letters.
+
+The groups are compared with those of words typical of a language by a naive Bayes classifier, in the manner of
+Cavnar and Trenkle, "N-Gram-Based Text Categorization" (1994). For questions only: it would also give a language
+to the names and figures of a table.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import fold, words
+
+_SAMPLE = 20_000  # characters of a text that are looked at
+_MAX_WORDS = 8  # different words of a question that is guessed by its letters
+_MIN_LETTERS = 3  # of a word whose letters are looked at
+_SMOOTHING = 0.3  # added to each count, so that a group never seen is only unlikely
+_MIN_MARGIN = 4.0  # natural logarithm of how much likelier the best language is than the next one
+_TYPICAL = 4.0  # the same for a word that is itself typical of the language
+_ACCENT = 2.0  # the same for each letter of a word that only some of the languages use
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def detect_language(text: str, *, default: str | None = None) -> str | None:
+    """Language whose function words and letters fit the text best; the default where none does.
+
+    For documents as for questions: a table of names and figures has no language.
+    """
+    return _choose(text, likely_languages(text)) or default
+
+
+def guess_language(question: str, likely: Sequence[str] | None = None) -> str | None:
+    """Language of a short text, by its function words or else by its letters; None where neither is clear."""
+    likely = likely_languages(question) if likely is None else likely
+    return _choose(question, likely) or _by_letters(question, likely)
+
+
+def likely_languages(text: str) -> tuple[str, ...]:
+    """The languages with the most function words and typical letters in a text; all where it has none."""
+    sample = text[:_SAMPLE]
+    found, lowered = words(sample), sample.casefold()
+    score = {}
+    for code in language_codes():
+        data = load_language(code)
+        known = sum(1 for word in found if word in data.stop_words or word in data.detection.frequent_words)
+        score[code] = known + sum(lowered.count(piece) for piece in data.detection.pieces)
+    highest = max(score.values())
+    return tuple(code for code in score if score[code] == highest)
+
+
+def _choose(text: str, likely: Sequence[str]) -> str | None:
+    """The only likely language; among those with typical endings, the one with most of them.
+
+    Typed without accents, questions such as "limite de la empresa" share the function words of two languages.
+    """
+    if len(likely) == 1:
+        return likely[0]
+    endings = {code: load_language(code).detection.word_endings for code in likely}
+    if not all(endings.values()):
+        return None
+    found = words(text[:_SAMPLE])
+    counts = {code: sum(1 for word in found if re.search(pattern, word)) for code, pattern in endings.items()}
+    best, second = sorted(counts, key=lambda code: -counts[code])[:2]
+    return best if counts[best] > counts[second] else None
+
+
+def _by_letters(question: str, candidates: Sequence[str]) -> str | None:
+    found = list(dict.fromkeys(_WORD.findall(question)))
+    if len(found) > _MAX_WORDS:
+        return None
+    content = _content_words(found)
+    likelihood = {language: sum(_log_likelihood(word, language) for word in content) for language in candidates}
+    best, second = sorted(candidates, key=lambda language: -likelihood[language])[:2]
+    return best if likelihood[best] - likelihood[second] >= _MIN_MARGIN else None
+
+
+def _content_words(found: Sequence[str]) -> list[str]:
+    """Content words with their accents, without names as far as capitals show them and other words are there."""
+    content = [word for word in found if len(word) >= _MIN_LETTERS and fold(word) not in _function_words()]
+    plain = [word for word in content if word.islower() or word == found[0]]
+    return [word.lower() for word in plain or content]
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    every = map(load_language, language_codes())
+    return frozenset().union(*(data.stop_words | data.detection.frequent_words for data in every))
+
+
+@lru_cache(maxsize=20_000)
+def _log_likelihood(word: str, language: str) -> float:
+    """Natural logarithm of how likely a language writes a word so; comparable between languages only."""
+    detection = load_language(language).detection
+    counts, kinds = _trigram_counts()
+    count, all_counts = counts[language], counts[language].total() + _SMOOTHING * kinds
+    letters = sum(math.log((count[group] + _SMOOTHING) / all_counts) for group in _trigrams(fold(word)))
+    typical = _TYPICAL if fold(word) in detection.typical_words else 0.0
+    return letters + typical + _ACCENT * len(set(detection.accents).intersection(word))
+
+
+@cache
+def _trigram_counts() -> tuple[dict[str, Counter[str]], int]:
+    """How often each group of three letters occurs in the typical words of each language; kinds of groups in all."""
+    typical = {code: load_language(code).detection.typical_words for code in language_codes()}
+    counts = {code: Counter(group for word in found for group in _trigrams(word)) for code, found in typical.items()}
+    return counts, len(set().union(*counts.values()))
+
+
+def _trigrams(word: str) -> list[str]:
+    padded = f" {word} "
+    return [padded[start : start + 3] for start in range(len(padded) - 2)]

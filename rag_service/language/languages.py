@@ -1,0 +1,196 @@
+"""The supported languages: one file each, `data/<ISO 639-1 code>.toml`, with every word list the service uses.
+
+A new language is a new file there, with prompts, messages and page texts; no Python changes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rag_service.errors import DefinitionError
+
+FALLBACK_LANGUAGE = "en"
+_FOLDER = Path(__file__).parent / "data"
+
+
+class Words(frozenset[str]):
+    """Words, in the file one text with spaces between them."""
+
+
+Rules = tuple[tuple[str, str], ...]  # (regular expression, replacement)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detection:
+    """What tells the language of a text."""
+
+    frequent_words: Words  # indexed, beside the stop words
+    pieces: tuple[str, ...]  # letters and pieces of words, with accents
+    accents: str  # accented letters
+    word_endings: str  # regular expression; empty: none are typical
+    typical_words: Words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stems:
+    """What the Snowball stemmer does not know."""
+
+    irregular_forms: str  # "base form form, base form": forms replaced before stemming
+    irregular_stems: Mapping[str, str]  # word → its stem
+    accented_endings: Rules
+    stem_corrections: Rules
+    short_plural: str  # regular expression of stems that still end in a plural "s"; empty: none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentences:
+    """What decides whether a full stop ends a sentence. Accents and, for the starters, capitals matter."""
+
+    abbreviations: Words
+    abbreviations_before_numbers: Words
+    abbreviations_at_end: Words
+    sentence_starters: Words
+    named_by_letter: Words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Words that decide whether two sentences say the same."""
+
+    function_words: Words
+    negations: Words
+    months: tuple[Words, ...]  # January first
+    weekdays: Words
+    ordinals: Words
+    compound_numbers: Words  # beginnings
+    numbers: Mapping[str, Words]  # digits → number words
+    ambiguous_numbers: Words  # those that are other words in another language
+    fractions: Words
+    units: Mapping[str, Words]  # canonical unit → its forms
+    opposites: Mapping[str, Mapping[str, tuple[Words, Words]]]  # veto → pair → its two sides
+    lead_ins: tuple[str, ...]  # "however": what may stand before a claim
+    source_prepositions: tuple[str, ...]  # "according to" (the document)
+    source_articles: Words
+    source_nouns: Words  # beginnings
+    conditions: Words  # "unless": what binds the rest of its sentence
+    reporting: Words  # "states": what may stand around a quotation and adds nothing to it
+    negating_prefixes: Words
+    restriction: str  # regular expression of a negation that only restricts: "ne … que"
+    refusals: tuple[str, ...]  # regular expressions of folded sentences
+    operations: Mapping[str, Words]  # how a figure was reckoned: sum, difference, product, ratio, share
+    bounds: Mapping[str, tuple[str, ...]]  # phrases before a number: minimum, maximum, before, after
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """How questions are asked. Phrases are words with single spaces."""
+
+    empty_phrases: tuple[str, ...]  # "how long": phrases that ask and say nothing
+    question_words: Words  # that begin a complete question
+    follow_ups: tuple[str, ...]  # "what about": beginnings of a question that goes on from the one before
+    references: Words  # "it", "that": words for what was named before
+    asks_price: str  # regular expression of folded questions
+    asks_number: str  # likewise
+    place_prepositions: tuple[str, ...]  # "in", "in the": before the name of a place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Injection:
+    """How a text addresses a language model: regular expressions of folded text. See en.toml for the placeholders."""
+
+    role_lines: str  # "system": roles at the beginning of a line, with accents
+    roles: str
+    prompts: str  # "instructions": what a model was told
+    say: str  # "answer with": what it is told to do
+    addresses: tuple[str, ...]
+    triggers: tuple[str, ...]  # every text that `addresses` find contains one of these of all languages
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeBase:
+    """Words of a governed knowledge base: its guardrails and its tables of required data."""
+
+    never: str  # regular expression: how a guardrail begins that forbids
+    always: str  # likewise, one that asks to mention
+    joiners: Words  # between two phrases of one guardrail
+    yes: Words
+    columns: Mapping[str, tuple[str, ...]]  # field, group, description, why, type, required → its heads
+    types: Mapping[str, Words]  # text, currency, date, boolean, number → its names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """What the service itself says inside a reply, beside prompts/messages.yaml."""
+
+    link_removed: str  # no brackets that Markdown knows: what follows must not turn it into a link
+    missing_data: str  # {fields}
+    no_context: str  # no full stop: `not_from_documents` may follow
+    store_unavailable: str
+    not_from_documents: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """All data of a language."""
+
+    name: str  # in English
+    stemmer: str  # Snowball algorithm
+    stop_words: Words
+    detection: Detection
+    stems: Stems
+    sentences: Sentences
+    proof: Proof
+    questions: Questions
+    injection: Injection
+    knowledge_base: KnowledgeBase
+    texts: Texts
+
+
+@cache
+def language_codes() -> tuple[str, ...]:
+    """ISO 639-1 codes of the supported languages, sorted."""
+    return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
+
+
+@cache
+def load_language(code: str) -> Language:
+    """The data of a supported language. Raises DefinitionError if its file is missing or incomplete."""
+    return read_language(_FOLDER / f"{code}.toml")
+
+
+def read_language(file: Path) -> Language:
+    """Read and check a language file. Raises DefinitionError with the file and the entry that is missing or wrong."""
+    try:
+        return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Language, dec_hook=_decode)
+    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DefinitionError(f"{file}: {error}") from error
+
+
+def languages_of(code: str | None) -> tuple[Language, ...]:
+    """The language of that code alone; all of them where it is None or not supported."""
+    return tuple(map(load_language, (code,) if code in language_codes() else language_codes()))
+
+
+def texts_in(code: str | None) -> Texts:
+    """What the service says in a language, else in English."""
+    return load_language(code if code in language_codes() and code else FALLBACK_LANGUAGE).texts
+
+
+def check_language(code: str) -> str:
+    """The code, for validators; ValueError if it is not supported."""
+    if code not in language_codes():
+        raise ValueError(f"must be one of {', '.join(language_codes())}")
+    return code
+
+
+def _decode(kind: type, value: Any) -> object:
+    if kind is not Words or not isinstance(value, str):
+        raise ValueError(f"Expected words in one text, got {value!r}")
+    return Words(value.split())

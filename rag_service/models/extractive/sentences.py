@@ -1,0 +1,100 @@
+"""What can be quoted of a passage: its sentences, table rows and lists, with the words that each holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+from rag_service.domain import Span
+from rag_service.language.sentences import split_sentences
+from rag_service.language.words import fold, word_forms, words
+
+_MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
+_LIST_LENGTH = 900  # maximum characters of a list that is quoted whole
+_LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
+_RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
+_BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A candidate for the answer: a sentence, a table row, or a list with the sentence that announces it."""
+
+    text: str  # on one line, or on as many as its list has
+    folded: str  # for comparisons
+    forms: frozenset[str]  # as `word_forms` gives them
+    position: int  # among the sentences of its passage, headings included
+    header: str  # of the Markdown table that it is a row of: column names and the rule below them
+    is_row: bool
+    mark: int = 0  # number of its passage, from 1
+    holds: frozenset[int | str] = frozenset()  # words of the question; a number stands for a group of synonyms
+
+
+@lru_cache(maxsize=256)  # popular passages come again
+def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tuple[Sentence, ...]:
+    """What can be quoted of a passage, in order.
+
+    Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
+    nothing. A sentence that announces a list ("You need:") takes the list with it. `spans` hold the headings and
+    sheets that the passage stands under; in some formats their lines look like sentences.
+    """
+    bounds = split_sentences(text, language=language)
+    not_quoted = {_plain(heading) for span in spans for heading in span.location.headings}
+    not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
+    sentences: list[Sentence] = []
+    header, previous = "", 0
+    for position, (start, end) in enumerate(bounds):
+        sentence = text[start:end].strip()
+        if not sentence.startswith("|") or "\n\n" in text[previous:start]:
+            header = ""
+        previous = end
+        if sentence.startswith("#") or sentence.endswith("?") or _plain(sentence) in not_quoted:
+            continue
+        if sentence.endswith(":"):
+            last = _end_of_list(text, bounds, position)
+            sentence = text[start:last].strip() if last > end else ""
+        is_row = "\n" not in sentence and sentence.startswith("|")
+        if is_row and (rule := _RULE_FOLLOWS.match(text, end)):
+            header = f"{_clean(sentence)}\n{rule[1].strip()}"
+            continue
+        quote = _clean(sentence)
+        if len(words(quote)) >= _MIN_WORDS:
+            row_header = header if is_row else ""
+            sentences.append(
+                Sentence(
+                    text=quote,
+                    folded=fold(quote),
+                    forms=frozenset(word_forms(quote)),
+                    position=position,
+                    header=row_header,
+                    is_row=bool(row_header) or " | " in quote,
+                )
+            )
+    return tuple(sentences)
+
+
+def _end_of_list(text: str, bounds: Sequence[tuple[int, int]], announced_by: int) -> int:
+    """Where the list or table ends that follows a sentence; the sentence's own end if none follows."""
+    start, last = bounds[announced_by]
+    for _, end in islice(bounds, announced_by + 1, None):
+        if end - start > _LIST_LENGTH or not _ITEM_FOLLOWS.match(text, last):
+            break
+        last = end
+    return last
+
+
+def _clean(sentence: str) -> str:
+    """A sentence on one line and without its list bullet; a list keeps its lines."""
+    lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
+    if any(_LIST_ITEM.match(line) for line in lines[1:]):
+        return "\n".join(lines)
+    return _BULLET.sub("", " ".join(lines)).strip()
+
+
+def _plain(heading: str) -> str:
+    """A heading as it is compared: sentences are split after "5.", so its number is no part of it."""
+    return fold(_clean(heading)).strip(" .:")

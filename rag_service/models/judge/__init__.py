@@ -1,0 +1,1 @@
+"""Whether a passage entails what an answer says of it: a second opinion on sentences that code cannot decide."""

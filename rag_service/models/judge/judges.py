@@ -1,0 +1,160 @@
+"""The judge that RAG_JUDGE names, with a time limit, metrics and a span around it.
+
+    judge = build_judge(settings, chat=chat, write_prompt=..., metrics=metrics)
+    verdicts = await judge.judge(claims)
+
+A judge may fail, hang or answer nonsense; the answer is not lost by it. Its claims then stay unjudged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from rag_service.errors import ConfigurationError
+from rag_service.models.judge.calibration import calibration_file, read_thresholds
+from rag_service.models.judge.judge import Judge, JudgedClaim, Verdict
+from rag_service.models.judge.llm import LLMJudge, WritePrompt
+from rag_service.models.llm.model import ChatModel
+from rag_service.models.plugins import build, parse_options, require_extra
+from rag_service.observability.tracing import span
+from rag_service.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_OPTIONS = "RAG_JUDGE_OPTIONS"
+
+
+class CountVerdicts(Protocol):
+    """Receives what a judge did, such as `Metrics.judged`."""
+
+    def __call__(self, *, supported: int, unsupported: int, unjudged: int, seconds: float) -> None: ...
+
+
+class WatchedJudge:
+    """A judge with a time limit. It never raises, and gives one verdict or None for each claim."""
+
+    def __init__(self, judge: Judge, *, seconds: float, count: CountVerdicts | None = None):
+        """
+        Args:
+            judge: decides.
+            seconds: time limit of one call.
+            count: receives the outcome of each call.
+        """
+        self.name = str(getattr(judge, "name", None) or type(judge).__name__)
+        self._judge = judge
+        self._seconds = seconds
+        self._count = count
+
+    async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
+        """One verdict for each claim, in the same order; None where the judge gave none in time."""
+        if not claims:
+            return []
+        began = time.perf_counter()
+        verdicts: list[Verdict | None] = [None] * len(claims)
+        try:
+            with span("judge", judge=self.name, claims=len(claims)):
+                async with asyncio.timeout(self._seconds):
+                    verdicts = _check(await self._judge.judge(claims), len(claims))
+        except TimeoutError:
+            log.warning("judge_timed_out", judge=self.name, claims=len(claims), seconds=self._seconds)
+        except Exception as error:  # whatever a plug-in raises must not cost the answer
+            log.warning("judge_failed", judge=self.name, claims=len(claims), exc_info=error)
+        if self._count is not None:
+            given = [verdict.entailed for verdict in verdicts if verdict is not None]
+            self._count(
+                supported=sum(given),
+                unsupported=len(given) - sum(given),
+                unjudged=len(claims) - len(given),
+                seconds=time.perf_counter() - began,
+            )
+        return verdicts
+
+    def describe(self) -> str:
+        """Its name, and from which probability on it says yes, where it has thresholds."""
+        describe = getattr(self._judge, "describe_thresholds", None)
+        return f"{self.name}, {describe()}" if describe else self.name
+
+    async def warm_up(self) -> None:
+        """Load what the first call would otherwise wait for, if the judge has something to load.
+
+        Raises ConfigurationError if its model cannot be used.
+        """
+        if load := getattr(self._judge, "warm_up", None):
+            await load()
+
+    async def aclose(self) -> None:
+        """Release what the judge holds."""
+        if close := getattr(self._judge, "aclose", None):
+            await close()
+
+
+def _check(verdicts: Sequence[Verdict | None], count: int) -> list[Verdict | None]:
+    if len(verdicts) != count or not all(isinstance(verdict, Verdict | None) for verdict in verdicts):
+        raise ValueError(f"{len(verdicts)} verdicts for {count} claims, or one that is no Verdict")
+    return list(verdicts)
+
+
+def build_judge(
+    settings: Settings,
+    *,
+    chat: ChatModel,
+    write_prompt: WritePrompt,
+    judge: Judge | None = None,
+    count: CountVerdicts | None = None,
+) -> WatchedJudge | None:
+    """The judge that RAG_JUDGE names; None: nobody judges. No model is loaded yet.
+
+    Args:
+        settings: of the service.
+        chat: the chat model, which is the judge `llm`.
+        write_prompt: the prompt of that judge.
+        judge: replaces what the settings name.
+        count: receives the outcome of each call.
+
+    Raises:
+        ConfigurationError: a package is missing, the class path or options are wrong, or the chat model is unsuitable.
+    """
+    chosen = judge or _choose(settings, chat, write_prompt)
+    if chosen is None:
+        return None
+    seconds = min(settings.judge.timeout, settings.servers.answer_timeout)
+    return WatchedJudge(chosen, seconds=seconds, count=count)
+
+
+def _choose(settings: Settings, chat: ChatModel, write_prompt: WritePrompt) -> Judge | None:
+    strategy = settings.judge.strategy or ("llm" if chat.structured_output else "none")
+    options = parse_options(settings.judge.options, setting=_OPTIONS)
+    match strategy:
+        case "none":
+            return None
+        case "llm":
+            if not chat.structured_output:
+                raise ConfigurationError(
+                    f"RAG_JUDGE=llm needs a language model; the chat provider `{chat.provider}` is none."
+                    " Choose `cross_encoder` or `none`, or RAG_CHAT_PROVIDER=ollama.",
+                    field="RAG_JUDGE",
+                )
+            return LLMJudge(chat, write_prompt)
+        case "cross_encoder":
+            require_extra("sentence_transformers", extra="local", setting="RAG_JUDGE", value="cross_encoder")
+            from rag_service.models.judge.cross_encoder import CrossEncoderJudge
+
+            model = settings.judge.model
+            if Path(model).is_absolute() and not Path(model).is_dir():
+                raise ConfigurationError(f"RAG_JUDGE_MODEL: there is no folder {model}.", field="RAG_JUDGE_MODEL")
+            thresholds = read_thresholds(calibration_file(settings), model)
+            return CrossEncoderJudge(model, thresholds=thresholds, options=options)
+        case path:
+            made = build(path, options, object, setting="RAG_JUDGE")
+            if not callable(getattr(made, "judge", None)):
+                raise ConfigurationError(
+                    f"RAG_JUDGE: {path} has no method `judge(claims)`, see rag_service.models.judge.judge:Judge.",
+                    field="RAG_JUDGE",
+                )
+            return made  # type: ignore[return-value]  # checked as far as can be

@@ -1,0 +1,97 @@
+"""The LLM that RAG_CHAT_PROVIDER names."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core.llms import LLM
+
+from rag_service.models.plugins import build, instantiate, parse_options, require_extra
+from rag_service.models.servers.clients import client_options
+from rag_service.settings import Settings
+
+_OPTIONS = "RAG_CHAT_OPTIONS"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """An LLM and the connections that were made for it."""
+
+    llm: LLM
+    close: Callable[[], Awaitable[Any]] | None = None
+
+
+def build_llm(settings: Settings) -> Provider:
+    """The LLM of a short name other than `extractive`, or of a class path. No connection is made yet.
+
+    Raises ConfigurationError if there is no such class, its package is missing, or it rejects RAG_CHAT_OPTIONS.
+    """
+    # Client packages are imported when chosen, so that the embedded default does not load them.
+    if settings.chat.provider == "ollama":
+        return _build_ollama(settings)
+    if settings.chat.provider == "openai_like":
+        require_extra("llama_index.llms.openai_like", extra="openai", setting="RAG_CHAT_PROVIDER", value="openai_like")
+        return _build_openai_like(settings)
+    return Provider(llm=build(settings.chat.provider, _options(settings), LLM, setting="RAG_CHAT_PROVIDER"))
+
+
+def _build_ollama(settings: Settings) -> Provider:
+    from ollama import AsyncClient
+
+    from rag_service.models.llm.ollama import ServiceOllama
+
+    client = AsyncClient(
+        host=settings.servers.ollama_url, **client_options(settings, read_timeout=_read_timeout(settings))
+    )
+    options = {
+        "model": settings.chat.model,
+        "base_url": settings.servers.ollama_url,
+        "temperature": settings.chat.temperature,
+        "context_window": settings.chat.context_window,  # without it the class asks `/api/show` in a blocking call
+        "request_timeout": settings.servers.answer_timeout,
+        "thinking": settings.chat.thinking,
+        "is_function_calling_model": False,
+        # Without num_ctx, which the class sends, and num_predict the server applies defaults of its own.
+        "additional_kwargs": {"num_predict": settings.chat.max_tokens},
+    } | _options(settings)
+    return Provider(
+        llm=instantiate(ServiceOllama, {**options, "async_client": client}, setting=_OPTIONS), close=client.close
+    )
+
+
+def _build_openai_like(settings: Settings) -> Provider:
+    import httpx
+    from llama_index.llms.openai_like import OpenAILike
+
+    importlib.import_module("openai.resources.chat")  # else loaded by the first request, for seconds
+
+    client = httpx.AsyncClient(**client_options(settings, read_timeout=_read_timeout(settings)))
+    key = settings.servers.openai_api_key
+    options = {
+        "model": settings.chat.model,
+        "api_base": settings.servers.openai_url,
+        "api_key": "none" if key is None else key.get_secret_value(),  # the client package insists on one
+        "temperature": settings.chat.temperature,
+        "context_window": settings.chat.context_window,
+        "max_tokens": settings.chat.max_tokens,
+        "max_retries": 0,  # the package would retry in the middle of an answer
+        "timeout": settings.servers.answer_timeout,
+        "is_chat_model": True,
+        "is_function_calling_model": False,
+        # Token counts come in one more chunk at the end, if asked for.
+        "additional_kwargs": {"stream_options": {"include_usage": True}},
+    } | _options(settings)
+    return Provider(
+        llm=instantiate(OpenAILike, {**options, "async_http_client": client}, setting=_OPTIONS), close=client.aclose
+    )
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    return parse_options(settings.chat.options, setting=_OPTIONS)
+
+
+def _read_timeout(settings: Settings) -> float:
+    return max(settings.servers.first_token_timeout, settings.servers.token_timeout)

@@ -1,0 +1,109 @@
+"""HTTP clients of model servers, and the probes of /health/ready, which wake no model."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import httpx
+
+from rag_service.errors import EmbeddingError, ModelError
+from rag_service.models.servers.breaker import CircuitBreaker, CircuitOpenError
+from rag_service.settings import Settings
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """One for all clients of the process: each of its own would take 20 ms to read the certificates."""
+    return httpx.create_ssl_context()
+
+
+def client_options(settings: Settings, *, read_timeout: float) -> dict[str, Any]:
+    """Keyword arguments of an httpx client, or of one that passes them on.
+
+    `read_timeout` is the maximum number of seconds between two pieces of a response: a backstop behind the
+    finer limits of the callers.
+    """
+    return {
+        "timeout": httpx.Timeout(
+            read_timeout, connect=settings.servers.connect_timeout, pool=settings.servers.connect_timeout
+        ),
+        # The callers limit concurrency; a second limit here would only queue out of sight.
+        "limits": httpx.Limits(max_connections=None, max_keepalive_connections=settings.chat.concurrency),
+        "verify": tls_context(),
+    }
+
+
+def bearer(settings: Settings) -> dict[str, str]:
+    """The header that carries RAG_OPENAI_API_KEY, if there is one."""
+    key = settings.servers.openai_api_key
+    return {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+
+
+KEPT_SECONDS = 2.0  # an outcome is kept this long: a load balancer may ask many times a second
+
+
+class ServerProbe:
+    """Asks one address of a server that costs it nothing."""
+
+    def __init__(
+        self,
+        url: str | None,
+        breaker: CircuitBreaker,
+        *,
+        timeout: float,
+        error: type[ModelError] = ModelError,
+        headers: Mapping[str, str] | None = None,
+    ):
+        """`url` is None where the address is not known: then only the breaker is checked. `timeout` is in seconds."""
+        self._url = url
+        self._breaker = breaker
+        self._timeout = timeout
+        self._error = error
+        self._headers = dict(headers or {})
+        self._asked_at = -KEPT_SECONDS
+        self._failure: ModelError | None = None
+
+    async def check(self) -> None:
+        """Return if the server answers. Raises CircuitOpenError while its breaker is open, else the given error."""
+        if self._breaker.state == "open":
+            raise CircuitOpenError("The server failed several times in a row and is left alone for a while.")
+        if time.monotonic() - self._asked_at >= KEPT_SECONDS:
+            self._failure = await self._ask()
+            self._asked_at = time.monotonic()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _ask(self) -> ModelError | None:
+        if self._url is None:
+            return None
+        try:
+            async with httpx.AsyncClient(timeout=self._timeout, verify=tls_context()) as client:
+                reply = await client.get(self._url, headers=self._headers)
+        except httpx.HTTPError as error:
+            failure = self._error("The server cannot be reached.")
+            failure.__cause__ = error
+            return failure
+        return None if reply.is_success else self._error(f"The server answers with status {reply.status_code}.")
+
+
+def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: CircuitBreaker) -> dict[str, ServerProbe]:
+    """Probes of the servers that the settings name, by dependency; what runs in this process has none."""
+    timeout = min(settings.servers.connect_timeout, 2.0)  # /health/ready gives each probe three seconds
+    probes = {}
+    for name, provider, breaker, error in (
+        ("chat", settings.chat.provider, chat, ModelError),
+        ("embedding", settings.embedding.provider, embedding, EmbeddingError),
+    ):
+        if provider == "ollama":
+            url = f"{settings.servers.ollama_url}/api/version"
+            probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error)
+        elif provider == "openai_like":
+            url = f"{settings.servers.openai_url}/models"
+            probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error, headers=bearer(settings))
+        elif provider not in ("extractive", "local"):
+            probes[name] = ServerProbe(None, breaker, timeout=timeout, error=error)
+    return probes

@@ -1,0 +1,184 @@
+"""What the service counts and times, for Prometheus.
+
+One `Metrics` belongs to one application; nothing is registered globally. Its methods take plain
+values, so that whoever calls them stays testable without it. Labels never hold a question, a
+document, a user or a key; their values come from closed sets.
+
+The names are an interface: dashboards stand on them. `DOCUMENTED` becomes docs/reference/metrics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from rag_service.domain import Answer, Decision, Hit
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+Channel = Literal["search", "answer", "chat", "openai", "mcp"]  # by which a question came in
+
+# Seconds. Search is promised below 0.05, the first token below 1.5, an answer below 4.
+_SEARCH = (0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 2, 5)
+_MODEL = (0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10, 20, 40, 80, 180)
+_EMBEDDING = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_REQUEST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
+_RELEVANCE = tuple(tenth / 10 for tenth in range(1, 11))
+_DEGRADED = "degraded_"  # before a part that a retrieval did without, among its timings
+_TOKENS = (100, 250, 500, 1000, 1500, 2000, 2500, 3000, 4000, 8000, 16_000)
+
+DOCUMENTED: Mapping[str, str] = {
+    "rag_requests_total": "Requests by `method`, `route` (its template) and `status`.",
+    "rag_request_seconds": "Duration of requests by `route`, streams to their end.",
+    "rag_errors_total": "Problems reported to callers, by `code`.",
+    "rag_retrieval_seconds": "Duration of a retrieval, embedding of the question included.",
+    "rag_search_seconds": "Its parts by `step`: scope, lexical (and nearest), embedding (awaited), dense, read.",
+    "rag_embedding_seconds": "Duration of calls to the embedding model, by `role`: query or passage.",
+    "rag_embedded_texts_total": "Texts that were embedded, by `role`.",
+    "rag_embedding_cache_total": "Look-ups in the embedding caches, by `role` and `outcome`: hit or miss.",
+    "rag_chunk_relevance": "Calibrated relevance of the passages returned, 0 to 1.",
+    "rag_questions_total": "Questions by `channel`: search, answer, chat, openai, mcp; `relevant`: if any passage was.",
+    "rag_answers_total": "Complete answers by `decision` and `rag_used`: whether passages were shown to the model.",
+    "rag_context_tokens": "Tokens of the passages shown to the model.",
+    "rag_tokens_total": "Tokens of the chat model, by `kind`: prompt or completion.",
+    "rag_first_token_seconds": "From the question to the first piece of the answer, where the model was asked.",
+    "rag_answer_seconds": "From the question to the complete answer.",
+    "rag_answers_left_total": "Answers whose reader left before the end.",
+    "rag_citations_total": "Citations by `status`: verified, unchecked, contradicted, misattributed, not_found.",
+    "rag_judge_seconds": "Duration of calls to the judge of citations.",
+    "rag_judged_claims_total": "Sentences put before the judge, by `verdict`: supported, unsupported, none (it failed"
+    " or was too slow).",
+    "rag_unmarked_sentences_total": "Sentences of answers that carry no citation.",
+    "rag_feedback_total": "Feedback on answers, by `thumbs`: up or down.",
+    "rag_degraded_total": "Retrievals that did without a `part`: dense.",
+    "rag_replica_searches_total": "Searches where there is a read replica, by `outcome`: replica, or why the primary"
+    " served: behind, failed, down.",
+    "rag_circuit_open": "1 while a `provider` is left alone after failures, else 0.",
+    "rag_model_waiting": "Requests that wait for the chat model now.",
+}
+
+
+class Metrics:
+    """All figures of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._requests = self._counter("rag_requests_total", "method", "route", "status")
+        self._request_seconds = self._histogram("rag_request_seconds", _REQUEST, "route")
+        self._errors = self._counter("rag_errors_total", "code")
+        self._retrieval_seconds = self._histogram("rag_retrieval_seconds", _SEARCH)
+        self._search_seconds = self._histogram("rag_search_seconds", _SEARCH, "step")
+        self._embedding_seconds = self._histogram("rag_embedding_seconds", _EMBEDDING, "role")
+        self._embedded = self._counter("rag_embedded_texts_total", "role")
+        self._cache = self._counter("rag_embedding_cache_total", "role", "outcome")
+        self._relevance = self._histogram("rag_chunk_relevance", _RELEVANCE)
+        self._questions = self._counter("rag_questions_total", "channel", "relevant")
+        self._answers = self._counter("rag_answers_total", "decision", "rag_used")
+        self._context_tokens = self._histogram("rag_context_tokens", _TOKENS)
+        self._tokens = self._counter("rag_tokens_total", "kind")
+        self._first_token = self._histogram("rag_first_token_seconds", _MODEL)
+        self._answer_seconds = self._histogram("rag_answer_seconds", _MODEL)
+        self._left = self._counter("rag_answers_left_total")
+        self._citations = self._counter("rag_citations_total", "status")
+        self._judge_seconds = self._histogram("rag_judge_seconds", _MODEL)
+        self._judged = self._counter("rag_judged_claims_total", "verdict")
+        self._unmarked = self._counter("rag_unmarked_sentences_total")
+        self._feedback = self._counter("rag_feedback_total", "thumbs")
+        self._degraded = self._counter("rag_degraded_total", "part")
+        self._replica_searches = self._counter("rag_replica_searches_total", "outcome")
+        self._circuits = self._gauge("rag_circuit_open", "provider")
+        self._waiting = self._gauge("rag_model_waiting")
+
+    def _counter(self, name: str, *labels: str) -> Counter:
+        return Counter(name, DOCUMENTED[name], labels, registry=self.registry)
+
+    def _gauge(self, name: str, *labels: str) -> Gauge:
+        return Gauge(name, DOCUMENTED[name], labels, registry=self.registry)
+
+    def _histogram(self, name: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, DOCUMENTED[name], labels, buckets=buckets, registry=self.registry)
+
+    def render(self) -> bytes:
+        """Everything in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    # -- requests
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, route, str(status)).inc()
+        self._request_seconds.labels(route).observe(seconds)
+
+    def error(self, code: str) -> None:
+        self._errors.labels(code).inc()
+
+    # -- retrieval
+
+    def retrieval(self, channel: Channel, hits: tuple[Hit, ...], timings_ms: Mapping[str, float]) -> None:
+        """A retrieval that came to its end; `hits` are those above the threshold. No timings: nothing was searched."""
+        self._questions.labels(channel, str(bool(hits)).lower()).inc()
+        for hit in hits:
+            self._relevance.observe(hit.scores.relevance)
+        for step, milliseconds in timings_ms.items():
+            if step.startswith(_DEGRADED):
+                self._degraded.labels(step.removeprefix(_DEGRADED)).inc()
+            else:
+                self._search_seconds.labels(step).observe(milliseconds / 1000)
+        if timings_ms:
+            self._retrieval_seconds.observe(sum(timings_ms.values()) / 1000)
+
+    def replica_search(self, outcome: Literal["replica", "behind", "failed", "down"]) -> None:
+        """A search where there is a read replica."""
+        self._replica_searches.labels(outcome).inc()
+
+    def embedding(self, role: Literal["query", "passage"], count: int, seconds: float) -> None:
+        """A call to the embedding model for `count` texts."""
+        self._embedding_seconds.labels(role).observe(seconds)
+        self._embedded.labels(role).inc(count)
+
+    def cache(self, role: Literal["query", "passage"], hits: int, misses: int) -> None:
+        """Texts looked up in an embedding cache."""
+        self._cache.labels(role, "hit").inc(hits)
+        self._cache.labels(role, "miss").inc(misses)
+
+    # -- answers
+
+    def first_token(self, seconds: float) -> None:
+        self._first_token.observe(seconds)
+
+    def answer(self, answer: Answer, *, context_tokens: int) -> None:
+        """A complete answer."""
+        used = answer.decision is not Decision.OUT_OF_SCOPE and bool(answer.shown)
+        self._answers.labels(answer.decision.value, str(used).lower()).inc()
+        self._answer_seconds.observe(answer.latency_ms / 1000)
+        if answer.shown:
+            self._context_tokens.observe(context_tokens)
+        self._tokens.labels("prompt").inc(answer.tokens.prompt)
+        self._tokens.labels("completion").inc(answer.tokens.completion)
+        for citation in answer.citations:
+            self._citations.labels(citation.status.value).inc()
+        self._unmarked.inc(answer.unmarked_sentences)
+
+    def judged(self, *, supported: int, unsupported: int, unjudged: int, seconds: float) -> None:
+        """A call to the judge."""
+        self._judge_seconds.observe(seconds)
+        for verdict, count in (("supported", supported), ("unsupported", unsupported), ("none", unjudged)):
+            self._judged.labels(verdict).inc(count)
+
+    def answer_left(self) -> None:
+        """The reader of an answer left before its end."""
+        self._left.inc()
+
+    def feedback(self, thumbs: str) -> None:
+        self._feedback.labels(thumbs).inc()
+
+    # -- state, read when the figures are fetched
+
+    def watch_circuit(self, provider: str, is_open: Callable[[], bool]) -> None:
+        self._circuits.labels(provider).set_function(lambda: float(is_open()))
+
+    def watch_waiting(self, waiting: Callable[[], int]) -> None:
+        self._waiting.set_function(lambda: float(waiting()))

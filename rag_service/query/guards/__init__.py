@@ -1,1 +1,0 @@
-"""What must not pass: orders in documents on their way in; links, leaks and forbidden statements on the way out."""

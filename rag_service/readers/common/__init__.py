@@ -1,0 +1,1 @@
+"""What the parsers of several formats share: text building, names, tables, archives, encodings."""

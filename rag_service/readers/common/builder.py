@@ -1,0 +1,93 @@
+"""Builds the stored text of a document piece by piece, with the location of each piece.
+
+All parsers write through `TextBuilder`, which handles cleaning, limits and offsets.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from rag_service.domain import Location, ParsedDocument, Span
+from rag_service.errors import DocumentError, TooLargeError
+
+MAX_CHARACTERS = 5_000_000  # about 2,500 printed pages; anything longer is a data dump
+MAX_SPANS = 300_000  # one per table row and cell; about 200 MB in the worker
+
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+# C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters.
+_FORBIDDEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """Normalise line ends to \\n and characters to NFC; remove control characters and NULs."""
+    if text.isascii() and text.isprintable():
+        return text
+    return unicodedata.normalize("NFC", _FORBIDDEN.sub("", _LINE_ENDS.sub("\n", text)))
+
+
+def one_line(text: str) -> str:
+    """Clean and put on one line: any run of white space becomes one space."""
+    return " ".join(clean(text).split())
+
+
+class TextBuilder:
+    """Collects text and locations of one document.
+
+    `write` and `check_size` raise TooLargeError beyond `MAX_CHARACTERS` or `MAX_SPANS`, so that parsers stop early.
+    """
+
+    def __init__(self, name: str):
+        self._name = name  # for messages
+        self._parts: list[str] = []
+        self._spans: list[Span] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def write(self, text: str, location: Location | None = None) -> None:
+        """Append text that was cleaned by `clean` or `one_line`; with a location it becomes a span."""
+        if not text:
+            return
+        start = self._length
+        self._length += len(text)
+        self.check_size(self._length)
+        self._parts.append(text)
+        if location is None:
+            return
+        last = self._spans[-1] if self._spans else None
+        if last is not None and last.end == start and last.location is location:
+            self._spans[-1] = Span(start=last.start, end=self._length, location=location)
+        else:
+            self._spans.append(Span(start=start, end=self._length, location=location))
+
+    def text(self) -> str:
+        """The text written so far."""
+        return "".join(self._parts)
+
+    def check_size(self, characters: int) -> None:
+        """Raise if the text would be too long, for parsers that read everything before they write."""
+        if characters > MAX_CHARACTERS or len(self._spans) >= MAX_SPANS:
+            raise TooLargeError(
+                f'"{self._name}" contains too much text: more than {MAX_CHARACTERS:,} characters '
+                f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files."
+            )
+
+    def build(
+        self, *, title: str, media_type: str, language: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> ParsedDocument:
+        """The finished document; raises DocumentError if it has no text."""
+        text = self.text()
+        if not text.strip():
+            raise DocumentError(f'"{self._name}" contains no text. Check that you chose the right file.')
+        return ParsedDocument(
+            text=text,
+            spans=tuple(self._spans),
+            title=clean(title),
+            media_type=media_type,
+            language=language,
+            metadata=dict(metadata or {}),
+        )

@@ -1,0 +1,190 @@
+"""Writes table rows of any format as lines labelled with their column names.
+
+    Product: Hex bolt M8 | Stock: 120 | Safety stock: 150
+
+A line can be retrieved and quoted on its own because each value carries its column name. Each value is a span of its
+own, so that a quoted figure leads to exactly one cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
+from statistics import median
+
+from rag_service.domain import Location
+from rag_service.readers.common.builder import TextBuilder
+from rag_service.readers.common.cells import Row, column_letters
+from rag_service.readers.common.two_columns import Reading, are_names, is_label, read_two_columns
+
+LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer
+_MAX_LABEL = 100  # characters of a column name repeated with every value
+_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?|\d{1,2}[/.]\d{1,2}(?:[/.](?:\d\d)?\d\d)?")
+_TEXT_SHARE = 0.8  # of a header's cells; a year or two among the column names is common
+
+Place = Callable[[int, str | None], Location]  # (row number, cell or range) → location
+
+
+def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> None:
+    """Write rows as labelled lines.
+
+    Plain values are written for rows above the header, tables without a header, and rows with a single text in the
+    first column (notes, section titles). A block after a gap with its own header row gets new labels. Only `LOOK_AHEAD`
+    rows are held in memory, so that the builder's limits stop files of any length.
+    """
+    rows = iter(rows)
+    ahead = list(islice(rows, LOOK_AHEAD))
+    header, labelled = find_header(ahead)
+    names: list[Row] = []  # header rows whose labels no row has used yet
+    labels: dict[int, str] = {}
+    previous: Row | None = None
+    below_title = False  # of a block after a gap
+    upcoming: Iterator[Row | None] = chain(ahead, rows, [None])
+    for row, following in pairwise(upcoming):
+        if row is None:
+            break
+        after_gap = bool(labels) and previous is not None and row.number > previous.number + 1
+        if after_gap and previous is not None and _ends_table(previous, row):
+            labels = {}
+        previous = row
+        begins, below_title = after_gap or below_title, after_gap and len(row.values) == 1 and row.values[0].is_text
+        if row is header or (begins and _starts_table(row, following)):
+            _write_plain(builder, names, place)
+            names, labels = [row], _labels(row)
+        elif len(names) == 1 and _continues_header(names[0], row, following):
+            names, labels = [*names, row], _joined_labels(labels, row)
+        else:
+            names = []
+            _write_row(builder, row, labels, place, is_labelled=row.number in labelled)
+    _write_plain(builder, names, place)
+
+
+def _write_plain(builder: TextBuilder, names: Sequence[Row], place: Place) -> None:
+    """Write column names without any row below them, which would be lost otherwise."""
+    for row in names:
+        _write_row(builder, row, {}, place)
+
+
+def find_header(rows: Sequence[Row]) -> tuple[Row | None, frozenset[int]]:
+    """Return the header, and the numbers of rows that are a label and its value.
+
+    The header is the first row with at least two cells, mostly text, and more than half as wide as the rows below. A
+    block of two columns has a header only if `read_two_columns` finds evidence.
+    """
+    labelled: set[int] = set()
+    done = 0  # rows of blocks without a header
+    for position, row in enumerate(rows):
+        if position < done:
+            continue
+        below = [len(other.cells) for other in rows[position + 1 :]]
+        if len(row.values) < 2 or (below and len(row.cells) <= median(below) / 2):
+            continue
+        block = _block(rows, position)
+        if below and len(row.cells) < median(below) and any(map(_starts_table, block[1:], block[2:])):
+            continue  # a remark above the table
+        if len(row.cells) == 2 and max(len(other.cells) for other in block) == 2:
+            reading = read_two_columns(block)
+            if reading is Reading.LABELS:
+                labelled.update(other.number for other in (block[1:] if are_names(row) else block))
+            if reading is not Reading.NAMED or not (row.is_header or _is_texts(row)):
+                done = position + len(block)
+                continue
+        if row.is_header or _is_texts(row) or _names_series(row, block[1:]):
+            return row, frozenset(labelled)
+    return None, frozenset(labelled)
+
+
+def _block(rows: Sequence[Row], position: int) -> Sequence[Row]:
+    """The rows from this one to the next gap."""
+    end = position + 1
+    while end < len(rows) and rows[end].number == rows[end - 1].number + 1:
+        end += 1
+    return rows[position:end]
+
+
+def _ends_table(last: Row, row: Row) -> bool:
+    """Whether a two-column table with figures on the right ends at the gap, because words follow."""
+    return (
+        len(last.values) == len(row.values) == 2 and not last.values[1].is_text and all(c.is_text for c in row.values)
+    )
+
+
+def _is_texts(row: Row) -> bool:
+    texts = sum(cell.is_text for cell in row.cells)
+    return len(row.values) >= 2 and texts >= len(row.cells) * _TEXT_SHARE
+
+
+def _names_series(row: Row, below: Sequence[Row]) -> bool:
+    """Whether figures beside a word are column names: years or dates ("Income | 2024 | 2025"), or stand above words."""
+    first, *others = row.values
+    if not first.is_text or len(others) < 2 or any(cell.is_text for cell in others):
+        return False
+    if not below or not all(other.values and other.values[0].is_text for other in below):
+        return False
+    if len({cell.text for cell in others}) < len(others):
+        return False
+    columns = {cell.column for cell in others}
+    named = [cell.is_text for other in below for cell in other.cells if cell.column in columns]
+    return all(_DATE.fullmatch(cell.text) for cell in others) or (len(named) > 0 and sum(named) > len(named) / 2)
+
+
+def _starts_table(row: Row, following: Row | None) -> bool:
+    """Whether a row of words with figures right below is a header; stricter than at the top of a table."""
+    return (
+        following is not None
+        and following.number == row.number + 1
+        and len(row.values) >= 2
+        and all(cell.is_text for cell in row.cells)
+        and len(following.values) >= 2
+        and not all(cell.is_text for cell in following.cells)
+        and not (len(row.values) == 2 and is_label(following.values[0]))
+    )
+
+
+def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
+    """Whether a row continues a header with merged cells ("2024" above "Stock" and "Orders")."""
+    return (
+        row.number == header.number + 1
+        and any(cell.is_spanned for cell in header.cells)
+        and all(cell.is_text for cell in row.cells)
+        and following is not None
+        and not all(cell.is_text for cell in following.cells)
+    )
+
+
+def _labels(row: Row) -> dict[int, str]:
+    texts = {cell.column: cell.text.rstrip(": ") or cell.text for cell in row.cells}
+    return {column: text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…" for column, text in texts.items()}
+
+
+def _joined_labels(labels: Mapping[int, str], row: Row) -> dict[int, str]:
+    joined = dict(labels)
+    for column, label in _labels(row).items():
+        upper = labels.get(column)
+        joined[column] = label if upper in (None, label) else f"{upper} {label}"
+    return joined
+
+
+def _write_row(
+    builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place, *, is_labelled: bool = False
+) -> None:
+    values = row.values
+    if not values:
+        return
+    if len(values) == 1 and values[0].is_text and values[0].column == min(labels, default=0):
+        labels = {}
+    first, last = column_letters(values[0].column), column_letters(values[-1].column)
+    extent = f"{first}{row.number}" if first == last else f"{first}{row.number}:{last}{row.number}"
+    # The first label is located at the whole row, so that a quoted line names its range. Other labels have no location:
+    # a quote of "Stock: 120" then leads to exactly the cell of 120.
+    whole = place(row.number, extent)
+    for cell in values:
+        label = labels.get(cell.column)
+        where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
+        is_first = cell is values[0]
+        between = " | " if not is_labelled else " " if values[0].text.endswith(":") else ": "
+        before = ("" if is_first else between) + (f"{label}: " if label else "")
+        builder.write(before, whole if is_first or where is whole else None)
+        builder.write(cell.text, where)
+    builder.write("\n")

@@ -1,0 +1,106 @@
+"""Our LlamaIndex reader: one file in, one `Document` with text, locations and properties out.
+
+    documents = FileReader().load_data(Path("report.pdf"))
+    SimpleDirectoryReader("folder", file_extractor={".pdf": FileReader()})
+
+The parsers are plain functions that run in a sandbox, where importing LlamaIndex would take 2.3 s and 100 MB per file;
+a parser takes 0.15 s and 15 MB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document
+
+from rag_service.domain import ParsedDocument, write_span
+from rag_service.readers.common.names import suffix_of
+from rag_service.readers.parse import ReaderClass
+from rag_service.readers.sandbox import parse_in_sandbox
+
+# Keys of a document's metadata.
+TITLE = "title"
+LANGUAGE = "language"  # ISO 639-1, or None
+MEDIA_TYPE = "media_type"
+SPANS = "spans"  # [[start, end, {location}], ...] in characters of the text
+PROPERTIES = "properties"  # from the file itself: front matter, author, pages without text
+
+Parser = Callable[[bytes, str], Awaitable[ParsedDocument]]  # (bytes, file name) → parsed
+
+
+async def _in_sandbox(data: bytes, file_name: str) -> ParsedDocument:
+    return await parse_in_sandbox(data, file_name=file_name)
+
+
+class FileReader(BaseReader):
+    """Reads PDF, DOCX, XLSX, CSV, Markdown and text, and other formats with readers given by extension."""
+
+    def __init__(
+        self,
+        parser: Parser = _in_sandbox,
+        *,
+        readers: Mapping[str, ReaderClass] | None = None,
+        concurrency: int | None = None,
+    ):
+        """
+        Args:
+            parser: for extensions without an entry in `readers`.
+            readers: lower-case extension with its dot → reader, run in the same sandbox; may replace our own.
+            concurrency: maximum number of files parsed at a time; None: no limit.
+        """
+        self._parser = parser
+        self._readers = readers or {}
+        self._slots = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
+
+    def load_data(self, file: Path | bytes, extra_info: Mapping[str, Any] | None = None) -> list[Document]:
+        """`aload_data` outside an event loop."""
+        return asyncio.run(self.aload_data(file, extra_info))
+
+    async def aload_data(
+        self,
+        file: Path | bytes,
+        extra_info: Mapping[str, Any] | None = None,
+        *,
+        file_name: str | None = None,
+        readers: Mapping[str, ReaderClass] | None = None,
+    ) -> list[Document]:
+        """Read one file; the list has one document.
+
+        Args:
+            extra_info: added to the document's metadata.
+            file_name: None: that of the path.
+            readers: more readers by extension, which take precedence.
+
+        Raises:
+            DocumentError: unreadable; the message is for the uploader.
+        """
+        data = file if isinstance(file, bytes) else await asyncio.to_thread(file.read_bytes)
+        name = file_name or ("document" if isinstance(file, bytes) else file.name)
+        chosen = {**self._readers, **(readers or {})}.get(suffix_of(name))
+        async with self._slots:
+            if chosen is None:
+                parsed = await self._parser(data, name)
+            else:
+                parsed = await parse_in_sandbox(data, file_name=name, reader=chosen)
+        return [to_document(parsed, extra_info)]
+
+
+def to_document(parsed: ParsedDocument, extra_info: Mapping[str, Any] | None = None) -> Document:
+    """A parsed file as a LlamaIndex document. Models see only the title of its metadata."""
+    metadata = {
+        TITLE: parsed.title,
+        LANGUAGE: parsed.language,
+        MEDIA_TYPE: parsed.media_type,
+        SPANS: [write_span(span) for span in parsed.spans],
+        PROPERTIES: dict(parsed.metadata),
+        **(extra_info or {}),
+    }
+    hidden = [LANGUAGE, MEDIA_TYPE, SPANS, PROPERTIES]
+    return Document(
+        text=parsed.text, metadata=metadata, excluded_embed_metadata_keys=hidden, excluded_llm_metadata_keys=hidden
+    )

@@ -1,0 +1,217 @@
+"""Word documents: paragraphs and tables in the order of the document, with their heading paths."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from docx import Document
+from docx.document import Document as WordDocument
+
+from rag_service.domain import Location, ParsedDocument
+from rag_service.readers.common.archive import check_members, open_archive
+from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.tables import write_table
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_PARAGRAPH, _TABLE, _ROW, _CELL = _W + "p", _W + "tbl", _W + "tr", _W + "tc"
+# Not text: deletions, moved originals, field codes, fallback drawings, properties. Text boxes are read at their anchor.
+_SKIPPED = frozenset(
+    {_W + tag for tag in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr")}
+    | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
+)
+_BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
+_MAX_SPAN = 200  # columns that a merged cell may cover
+Element = Any  # lxml's elements are untyped
+
+
+def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
+    """Read the body of a document; headers, footers, comments and deleted text are left out.
+
+    `Location.paragraph` counts paragraphs with text, from 1; table rows have the number of the previous paragraph and
+    their own `row`. `headings` is the path by Word's heading styles.
+
+    Raises:
+        DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
+    """
+    check_members(open_archive(data, name), name)
+    document = Document(io.BytesIO(data))
+    writer = _Writer(TextBuilder(name), _outline_levels(document))
+    writer.write_blocks(document.element.body)
+    properties = document.core_properties
+    return writer.builder.build(
+        title=choose_title(name, properties.title, writer.title),
+        media_type=MEDIA_TYPE,
+        language=language_of(properties.language),
+        metadata={"author": one_line(properties.author)[:500]} if properties.author else {},
+    )
+
+
+class _Writer:
+    """Walks the body and tracks the heading path and paragraph number."""
+
+    def __init__(self, builder: TextBuilder, levels: dict[str, int]):
+        self.builder = builder
+        self.title: str | None = None  # first paragraph in the style Title or Heading 1
+        self._levels = levels
+        self._path: list[tuple[int, str]] = []
+        self._paragraph = 0
+
+    def write_blocks(self, parent: Element) -> None:
+        for block in _blocks(parent):
+            if block.tag == _PARAGRAPH:
+                self._write_paragraph(block)
+            elif rows := list(_rows(block)):
+                write_table(self.builder, rows, place=self._places_of_rows())
+                self.builder.write("\n")
+
+    def _write_paragraph(self, paragraph: Element) -> None:
+        text = clean("".join(_pieces(paragraph))).strip()
+        if not text:
+            return
+        self._paragraph += 1
+        level = self._level(paragraph)
+        if level is not None and level <= 1 and self.title is None:
+            self.title = one_line(text)
+        if level:
+            self._path = [entry for entry in self._path if entry[0] < level] + [(level, one_line(text))]
+        self.builder.write(text, Location(headings=self._headings, paragraph=self._paragraph))
+        self.builder.write("\n\n")
+
+    def _places_of_rows(self) -> Callable[[int, str | None], Location]:
+        """One location per row: Word's cells have no addresses."""
+        places: dict[int, Location] = {}
+
+        def place(row: int, cell: str | None) -> Location:
+            if row not in places:
+                places[row] = Location(headings=self._headings, paragraph=self._paragraph or None, row=row)
+            return places[row]
+
+        return place
+
+    def _level(self, paragraph: Element) -> int | None:
+        """Outline level of a heading from 1, 0 for the document's title, None for body text."""
+        properties = paragraph.find(_W + "pPr")
+        if properties is None:
+            return None
+        style, outline = properties.find(_W + "pStyle"), properties.find(_W + "outlineLvl")
+        if outline is not None:
+            return _heading_level(outline)
+        return self._levels.get(style.get(_W + "val")) if style is not None else None
+
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self._path)
+
+
+def _outline_levels(document: WordDocument) -> dict[str, int]:
+    """Style id → heading level, inherited through `basedOn`; built-in names are English in every language."""
+    own: dict[str, int] = {}
+    based_on: dict[str, str] = {}
+    for style in document.styles.element.iterchildren(_W + "style"):
+        identifier = style.get(_W + "styleId")
+        name = style.find(_W + "name")
+        words = (name.get(_W + "val") or "").lower().split() if name is not None else []
+        outline = style.find(f"{_W}pPr/{_W}outlineLvl")
+        base = style.find(_W + "basedOn")
+        if words == ["title"]:
+            own[identifier] = 0
+        elif len(words) == 2 and words[0] == "heading" and words[1].isdigit():
+            own[identifier] = int(words[1])
+        elif outline is not None and (level := _heading_level(outline)):
+            own[identifier] = level
+        if base is not None:
+            based_on[identifier] = base.get(_W + "val")
+    return {
+        identifier: level
+        for identifier in {*own, *based_on}
+        if (level := _inherited(identifier, own, based_on)) is not None
+    }
+
+
+def _inherited(identifier: str | None, own: dict[str, int], based_on: dict[str, str]) -> int | None:
+    for _ in range(20):  # styles may refer to each other in a circle
+        if identifier is None or identifier in own:
+            break
+        identifier = based_on.get(identifier)
+    return own.get(identifier) if identifier is not None else None
+
+
+def _heading_level(outline: Element) -> int | None:
+    value = outline.get(_W + "val") or ""
+    return int(value) + 1 if value.isdigit() and int(value) < 9 else None  # 9 means body text
+
+
+def _blocks(parent: Element) -> Iterator[Element]:
+    """Paragraphs and tables, including those in content controls, which python-docx skips."""
+    for child in parent.iterchildren():
+        if child.tag in (_PARAGRAPH, _TABLE):
+            yield child
+        elif isinstance(child.tag, str) and child.tag not in _SKIPPED:
+            yield from _blocks(child)
+
+
+def _pieces(element: Element) -> Iterator[str]:
+    for child in element.iterchildren():
+        if child.tag == _W + "t":
+            yield child.text or ""
+        elif child.tag in _BREAKS:
+            yield _BREAKS[child.tag]
+        elif child.tag in _SKIPPED or not isinstance(child.tag, str):
+            continue
+        else:
+            yield from _pieces(child)
+            if child.tag in (_PARAGRAPH, _CELL):
+                yield "\n"  # a paragraph of a text box or cell ends its line
+
+
+def _rows(table: Element) -> Iterator[Row]:
+    """Rows with text; vertically merged cells are repeated, nested tables flattened into their cell."""
+    above: dict[int, str] = {}
+    for number, row in enumerate(_descend(table, _ROW), start=1):
+        cells, column = [], 1
+        for cell in _descend(row, _CELL):
+            width, continues = _merging(cell)
+            text = above.get(column, "") if continues else one_line("".join(_pieces(cell)))
+            above[column] = text
+            if text:
+                cells.append(Cell(column, text, not is_number_like(text), is_strong=_is_bold(cell)))
+            column += width
+        if cells:
+            header = row.find(f"{_W}trPr/{_W}tblHeader")
+            yield Row(number, cells, is_header=header is not None and _is_on(header))
+
+
+def _is_bold(cell: Element) -> bool:
+    """Whether all text of a cell is bold by direct formatting; table styles say nothing about a single table."""
+    runs = [run for run in cell.iter(_W + "r") if any((text.text or "").strip() for text in run.iter(_W + "t"))]
+    marks = [run.find(f"{_W}rPr/{_W}b") for run in runs]
+    return bool(marks) and all(mark is not None and _is_on(mark) for mark in marks)
+
+
+def _is_on(switch: Element) -> bool:
+    return switch.get(_W + "val", "true") not in ("0", "false", "off")
+
+
+def _descend(parent: Element, tag: str) -> Iterator[Element]:
+    """Children with the tag, including those in content controls and tracked insertions."""
+    for child in parent.iterchildren():
+        if child.tag == tag:
+            yield child
+        elif isinstance(child.tag, str) and child.tag not in _SKIPPED and child.tag not in (_TABLE, _PARAGRAPH):
+            yield from _descend(child, tag)
+
+
+def _merging(cell: Element) -> tuple[int, bool]:
+    """(number of columns that a cell spans, whether it continues the cell above)."""
+    properties = cell.find(_W + "tcPr")
+    if properties is None:
+        return 1, False
+    span, merge = properties.find(_W + "gridSpan"), properties.find(_W + "vMerge")
+    value = span.get(_W + "val") or "" if span is not None else ""
+    width = min(int(value), _MAX_SPAN) if value.isdigit() else 1
+    return max(width, 1), merge is not None and merge.get(_W + "val", "continue") == "continue"

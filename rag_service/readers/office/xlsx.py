@@ -1,0 +1,210 @@
+"""Excel workbooks: each sheet as labelled rows, each value with its cell."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from openpyxl import load_workbook
+from openpyxl.cell.read_only import ReadOnlyCell
+from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
+from openpyxl.worksheet.cell_range import CellRange
+
+from rag_service.domain import Location, ParsedDocument
+from rag_service.errors import TooLargeError
+from rag_service.readers.common.archive import check_members, open_archive
+from rag_service.readers.common.builder import MAX_SPANS, TextBuilder, one_line
+from rag_service.readers.common.cells import Cell, Row
+from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.tables import write_table
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
+_MAX_CELLS = MAX_SPANS
+_MAX_MERGES = 5_000  # per sheet; others are ignored
+_MAX_SPANNED = 200  # columns named by a wide merged header
+# In a number format: its digits, language tags, and currencies such as `[$€-407]`, `"CHF"` or `$`.
+_PLACE = re.compile(r"[0#?]")
+_LOCALE = re.compile(r"\[\$-[^\]]*\]")
+_CURRENCY = re.compile(r'\[\$(?P<named>[^\]\s-]{1,5})[^\]]*\]|"\s*(?P<code>[A-Z]{3})\s*"|(?P<symbol>[€$£¥₹])')
+
+
+class _Formula(str):
+    """A formula without a stored value."""
+
+    __slots__ = ()
+
+
+class _SheetParser(WorkSheetParser):
+    """Reads values, or formulas without a stored value."""
+
+    def parse_cell(self, element: Any) -> dict[str, Any]:
+        cell: dict[str, Any] = super().parse_cell(element)
+        # A formula whose value is an empty text has the type "str".
+        if cell["value"] is None and element.get("t", "n") != "str" and element.find(FORMULA_TAG) is not None:
+            parse: Any = self.parse_formula  # openpyxl is untyped
+            formula = parse(element) if element.get("r") else None
+            text = getattr(formula, "text", formula)  # of an array formula
+            cell["value"] = _Formula(text) if isinstance(text, str) and len(text) > 1 else None
+        return cell
+
+
+def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
+    """Read all worksheets, including hidden ones, without charts.
+
+    Values are normalised: 12 for 12.0, 15% for 0.15 in a percent format, 349.50 € in a currency format, ISO dates, TRUE
+    and FALSE. Formulas give their stored value, or the formula itself in workbooks no spreadsheet program saved.
+    Each value is a span with `sheet`, `cell` and `row`; the first label of a line has the row's range.
+
+    Raises:
+        DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.
+    """
+    check_members(open_archive(data, name), name)
+    workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    builder = TextBuilder(name)
+    cells_left = _MAX_CELLS
+    has_values = False
+    for sheet in workbook.worksheets:
+        rows = _read_rows(sheet, name, cells_left)
+        cells_left -= sum(len(row.cells) for row in rows)
+        has_values = has_values or bool(rows)
+        title = one_line(str(sheet.title))
+        builder.write("\n" if len(builder) else "")
+        builder.write(f"Sheet: {title}\n", Location(sheet=title))
+        write_table(builder, rows, place=partial(_place, title))
+    if not has_values:
+        builder = TextBuilder(name)  # names of empty sheets do not count as text
+    properties = workbook.properties
+    return builder.build(
+        title=choose_title(name, properties.title),
+        media_type=MEDIA_TYPE,
+        language=language_of(properties.language),
+        metadata={"sheets": [one_line(str(sheet)) for sheet in workbook.sheetnames]},
+    )
+
+
+def _place(sheet: str, row: int, cell: str | None) -> Location:
+    return Location(sheet=sheet, cell=cell, row=row)
+
+
+def _read_rows(sheet: Sheet, name: str, max_cells: int) -> list[Row]:
+    """Read existing cells only; `sheet.iter_rows` would generate the 17 billion from A1 to XFD1048576."""
+    workbook: Any = sheet.parent
+    grid: dict[int, dict[int, Cell]] = {}
+    formats: dict[int, tuple[str, bool]] = {}
+    count = 0
+    with sheet._get_source() as source:
+        parser = _SheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=workbook.epoch,
+            date_formats=workbook._date_formats,
+            timedelta_formats=workbook._timedelta_formats,
+        )
+        for _, cells in parser.parse():
+            for raw in cells:
+                cell = _cell(sheet, raw, formats)
+                if cell is None:
+                    continue
+                grid.setdefault(raw["row"], {})[cell.column] = cell
+                count += 1
+                if count > max_cells:
+                    raise TooLargeError(
+                        f'"{name}" has more than {_MAX_CELLS:,} filled cells. Split it into smaller workbooks.'
+                    )
+    if parser.merged_cells is not None:
+        _spread_merged(grid, parser.merged_cells.mergeCell[:_MAX_MERGES])
+    return [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
+
+
+def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, tuple[str, bool]]) -> Cell | None:
+    value, style = raw["value"], raw["style_id"]
+    if value is None:
+        return None
+    if style not in formats:
+        cell = ReadOnlyCell(sheet, **raw)
+        formats[style] = (
+            str(cell.number_format),
+            bool(cell.font.bold) or getattr(cell.fill, "patternType", None) == "solid",
+        )
+    number_format, is_strong = formats[style]
+    text = render(value, number_format)
+    is_text = isinstance(value, str) and not isinstance(value, _Formula)
+    return Cell(raw["column"], text, is_text, is_strong=is_strong) if text else None
+
+
+def render(value: object, number_format: str = "General") -> str:
+    """A cell's value on one line, as a person would type it."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        unquoted = "".join(number_format.split('"')[0::2])  # `0.0%` is a percentage, `0 "% of sales"` is not
+        if "%" in unquoted and abs(value) < 1e13:
+            return _number(round(value * 100, 10)) + "%"
+        return _with_currency(_number(value), number_format)
+    if isinstance(value, datetime.datetime):
+        is_midnight = value.time() == datetime.time(0)
+        return value.date().isoformat() if is_midnight else f"{value.date().isoformat()} {_time(value.time())}"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.time):
+        return _time(value)
+    return one_line(str(value))
+
+
+def _time(value: datetime.time) -> str:
+    return value.isoformat(timespec="seconds" if value.second or value.microsecond else "minutes")
+
+
+def _with_currency(number: str, number_format: str) -> str:
+    """The number with the currency that its format shows: "349.50 €", "$12", "1200 CHF"."""
+    shown = number_format.split(";")[0]  # of positive numbers; the others follow
+    place = _PLACE.search(shown)
+    currency = _CURRENCY.search(_LOCALE.sub("", shown))
+    if place is None or currency is None:
+        return number
+    symbol = currency["named"] or currency["code"] or currency["symbol"]
+    if number.partition(".")[2].isdigit() and len(number.partition(".")[2]) == 1:
+        number += "0"  # tenths of a currency are written as hundredths
+    if shown.find(symbol) > place.start():
+        return f"{number} {symbol}"
+    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+    return f"{sign}{symbol} {digits}" if symbol.isalpha() else f"{sign}{symbol}{digits}"
+
+
+def _number(value: int | float) -> str:
+    """Fifteen significant digits, as Excel itself keeps: 0.15, never 0.15000000000000002."""
+    if isinstance(value, int):
+        return str(value)
+    short = f"{value:.15g}"
+    if not math.isfinite(value) or not 1e-12 < abs(value) < 1e18:
+        return "0" if value == 0 else short
+    return format(Decimal(short), "f")
+
+
+def _spread_merged(grid: dict[int, dict[int, Cell]], merges: Sequence[CellRange]) -> None:
+    """Repeat tall merged cells in each of their rows, and wide ones in each of their columns."""
+    budget = _MAX_CELLS
+    for merge in merges:
+        anchor = grid.get(merge.min_row, {}).get(merge.min_col)
+        if anchor is None:
+            continue
+        anchor = replace(anchor, address=merge.coord)
+        grid[merge.min_row][merge.min_col] = anchor
+        if merge.max_col > merge.min_col:
+            for column in range(merge.min_col + 1, min(merge.max_col, merge.min_col + _MAX_SPANNED) + 1):
+                grid[merge.min_row].setdefault(column, Cell(column, anchor.text, anchor.is_text, is_spanned=True))
+            continue
+        height = min(merge.max_row - merge.min_row, budget)
+        budget -= height
+        for number in range(merge.min_row + 1, merge.min_row + height + 1):
+            if number in grid:  # rows without cells of their own are left out
+                grid[number].setdefault(merge.min_col, anchor)

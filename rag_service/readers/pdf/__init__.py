@@ -1,0 +1,1 @@
+"""PDF: words, lines, columns, tables and headings of a page."""

@@ -1,0 +1,198 @@
+"""Lays out the words of a PDF page as lines: table rows stay together, columns of prose are read one after the other.
+
+A table has gaps between its columns too, but is read row by row. Columns of prose differ from it in two ways: there are
+words on both sides of the same gap over many rows, and the lines on either side fill their column, as wrapped text
+does. Titles, figures and full-width paragraphs divide a page into bands, each with or without columns of its own.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rag_service.readers.pdf.rows import COLUMN_GAP, Row, read_rows
+from rag_service.readers.pdf.words import Word
+
+_PARAGRAPH_STEP = 1.75  # between line centres, in units of the smaller height, so that headings are separate
+_MIN_ROWS = 5  # of prose on both sides
+_MIN_PROSE = 0.5  # of the rows between the first and the last with words on both sides, or of their lines
+_FILLED = 0.75  # of a column's width, by the median line; table labels vary in length
+_MIN_LETTERS = 12  # of prose
+_LETTERS = 0.5  # of the characters of prose
+_LARGER = 1.15  # than the usual height: a heading of what follows
+_FAR_BELOW = 3.0  # times the usual height; paragraphs of a column are closer
+_MAX_SPLITS = 4  # nested splits of a page into columns
+
+
+class Line(NamedTuple):
+    """A line of a page; without text, vertical space before the next line."""
+
+    text: str
+    height: float = 0.0  # of its letters in points; 0: not in the page's most common direction
+    ends: tuple[int, int] = (-1, -1)  # PDFium's index of the first character of its first and last word
+
+
+def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[Word]] = list) -> list[Line]:
+    """The lines of a page; `COLUMN` marks a wide gap, an empty line a paragraph break or the end of a column.
+
+    Words rotated by quarter turns follow those of the most common direction, then slanted words in PDFium's order.
+    `with_tables` replaces the words of each table, among those of the most common direction, by one word.
+    """
+    turned: dict[int | None, list[Word]] = {}
+    for word in words:
+        turned.setdefault(word.turns, []).append(word)
+    slanted = turned.pop(None, [])
+    lines: list[Line] = []
+    upright, *others = sorted(turned.values(), key=len, reverse=True) or [[]]
+    for part in _split_columns(with_tables(upright)):
+        lines += [Line("")] * bool(lines) + _paragraphs(part)
+    for group in others:
+        lines += [Line(""), *(Line(line.text) for line in _paragraphs(read_rows(group)))]
+    if slanted:
+        lines += [Line("")] * bool(lines) + [Line(" ".join(word.text for word in slanted))]
+    return lines
+
+
+def _paragraphs(rows: Iterable[Row]) -> list[Line]:
+    lines: list[Line] = []
+    above: Word | None = None
+    is_below_table = False
+    for row in rows:
+        here = row.anchor
+        is_table = any(word.is_table for word in row.words)
+        if above and (
+            is_table or is_below_table or above.middle - here.middle > _PARAGRAPH_STEP * min(above.height, here.height)
+        ):
+            lines.append(Line(""))
+        lines += _lines_with_tables(row) if is_table else [_line(row)]
+        above, is_below_table = here, is_table
+    return lines
+
+
+def _line(row: Row) -> Line:
+    words = row.in_order()
+    return Line(row.text(), row.anchor.height, (words[0].at, words[-1].at))
+
+
+def _lines_with_tables(row: Row) -> Iterator[Line]:
+    """The lines of each table in a row, then the words beside them."""
+    for word in row.words:
+        if word.is_table:
+            yield from map(Line, word.text.split("\n"))
+    others = [word for word in row.words if not word.is_table]
+    if others:
+        yield from (Line(""), *(_line(beside) for beside in read_rows(others)))
+
+
+def _split_columns(words: Sequence[Word], *, splits: int = _MAX_SPLITS) -> list[list[Row]]:
+    """Rows in groups to be read one after the other; a single group if there are no columns."""
+    rows = list(read_rows(words))
+    gutters = list(_find_gutters(rows)) if splits else []
+    if not gutters:
+        return [rows] if rows else []
+    gutter = gutters[0]
+    parts: list[list[Row]] = []
+    whole: list[Word] = []  # of full-width rows and bands without columns
+    for is_whole, band in itertools.groupby(rows, key=lambda row: _crosses(row, gutter)):
+        band_rows = list(band)
+        if is_whole or not _has_columns(band_rows, gutters):
+            whole += [word for row in band_rows for word in row.words]
+            continue
+        if whole:
+            parts.append(list(read_rows(whole)))
+        columns, below = _split_below(band_rows)
+        for is_left in (True, False):  # a word without a position (NaN) belongs to the right
+            side = [word for row in columns for word in row.words if (word.left < gutter) is is_left]
+            parts += _split_columns(side, splits=splits - 1)
+        whole = [word for row in below for word in row.words]
+    return [*parts, list(read_rows(whole))] if whole else parts
+
+
+def _split_below(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """(rows of columns, separate rows below them on one side: a heading of what follows, a footer)."""
+    last = max(place for place, row in enumerate(rows) if len(_segments(row)) > 1)
+    usual = statistics.median(row.anchor.height for row in rows)
+    for place in range(last + 1, len(rows)):
+        row, step = rows[place], rows[place - 1].anchor.middle - rows[place].anchor.middle
+        if row.anchor.height >= _LARGER * usual or step > _FAR_BELOW * usual:
+            return rows[:place], rows[place:]
+    return rows, ()
+
+
+def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
+    """Positions of gaps that at least `_MIN_ROWS` rows of prose share, most common first."""
+    gaps = [gap for row in rows if all(map(_is_prose, segments := _segments(row))) for gap in _gaps(segments)]
+    while len(gaps) >= _MIN_ROWS:
+        # A gap ends where the right column begins, which is the same for all its lines.
+        ends = Counter(round(end) for _, end in gaps)
+        begin = max(ends, key=lambda place: (ends[place - 1] + ends[place] + ends[place + 1], place))
+        over = [(start, end) for start, end in gaps if start < begin - 1 <= end]
+        if len(over) < _MIN_ROWS:
+            return
+        yield (max(start for start, _ in over) + begin) / 2
+        gaps = [gap for gap in gaps if gap not in over]
+
+
+def _segments(row: Row) -> list[list[Word]]:
+    """Words of a row from left to right, split at its wide gaps."""
+    words = sorted(row.words, key=lambda word: word.left)
+    segments = [words[:1]]
+    for before, behind in itertools.pairwise(words):
+        if behind.left - before.right > COLUMN_GAP * row.anchor.height:
+            segments.append([])
+        segments[-1].append(behind)
+    return segments
+
+
+def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[tuple[float, float]]:
+    """(start, end) of the gaps between the segments of a row."""
+    for before, behind in itertools.pairwise(segments):
+        if math.isfinite(behind[0].left):  # positions on a broken page may be infinite
+            yield before[-1].right, behind[0].left
+
+
+def _is_prose(words: Sequence[Word]) -> bool:
+    text = "".join(word.text for word in words)
+    letters = sum(map(str.isalpha, text))
+    return len(words) > 1 and letters >= max(_MIN_LETTERS, _LETTERS * len(text))
+
+
+def _crosses(row: Row, gutter: float) -> bool:
+    """Whether a word, or two words with no wide gap between them, cover the gutter."""
+    return any(segment[0].left < gutter < segment[-1].right for segment in _segments(row))
+
+
+def _has_columns(rows: Sequence[Row], gutters: Sequence[float]) -> bool:
+    """Whether prose runs on both sides of the first gutter, line under line."""
+    gutter = gutters[0]
+    parted = [_segments(row) for row in rows]
+    both = [place for place, segments in enumerate(parted) if segments[0][0].left < gutter <= segments[-1][0].left]
+    prose = [parted[place] for place in both if all(map(_is_prose, parted[place]))]
+    if len(prose) < _MIN_ROWS:
+        return False
+    span = parted[both[0] : both[-1] + 1]
+    # Headings shift the lines of columns against each other. Where no column is split itself, unlike a table with
+    # labels beside two columns of prose, each line therefore counts on its own.
+    places = sorted(gutters)
+    columns = ([bisect.bisect(places, segment[0].left) for segment in segments] for segments in span)
+    if all(len(set(found)) == len(found) for found in columns):
+        lines = [_is_prose(segment) for segments in span for segment in segments]
+        if sum(lines) < _MIN_PROSE * len(lines):
+            return False
+    elif len(prose) < _MIN_PROSE * len(span):
+        return False
+    left = [[segment for segment in segments if segment[0].left < gutter] for segments in prose]
+    right = [[segment for segment in segments if segment[0].left >= gutter] for segments in prose]
+    return _fills(left) and _fills(right)
+
+
+def _fills(sides: Sequence[Sequence[Sequence[Word]]]) -> bool:
+    """Whether most lines of a column are about as long as the longest."""
+    begins, ends = [side[0][0].left for side in sides], [side[-1][-1].right for side in sides]
+    begin, end = min(begins), max(ends)
+    return end > begin and statistics.median((right - begin) / (end - begin) for right in ends) >= _FILLED

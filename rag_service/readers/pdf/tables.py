@@ -1,0 +1,168 @@
+"""Ruled tables of a PDF as lines labelled with column names, like those of sheets and documents.
+
+Only tables whose cells are separated by rules (`grids`) are labelled; the rows of others stay lines of the page.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rag_service.domain import Location
+from rag_service.readers.common.builder import TextBuilder, one_line
+from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.tables import find_header, write_table
+from rag_service.readers.pdf.grids import Grid, GridCell, fill, find_frames
+from rag_service.readers.pdf.rows import COLUMN, COLUMN_GAP, read_rows
+from rag_service.readers.pdf.rules import Rule
+from rag_service.readers.pdf.words import Word, turn
+
+_NOWHERE = Location()  # table lines are located by their page
+_LONG = 400  # characters; a table with such a cell only divides the page
+_LEVEL = 0.5  # of a word's height, between words of one line
+_MIN_BESIDE = 2
+_SAME_COLUMNS = 3.0  # points
+_MAX_LINES_BETWEEN = 2  # page headers and footers between the parts of a table that continues on the next page
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Open:
+    """A table at the end of a page, which may continue on the next."""
+
+    lefts: Sequence[float]
+    header: Row
+
+
+class TableReader:
+    """Reads the tables of a document page by page; one that continues on the next page keeps its column names."""
+
+    def __init__(self, name: str):
+        self._name = name  # of the document, for messages
+        self._open: _Open | None = None
+
+    def read(
+        self, words: Sequence[Word], read_rules: Callable[[], Sequence[Rule]], is_bold: Callable[[Word], bool]
+    ) -> list[Word]:
+        """Replace the words of each table by a single word; all words have the same direction.
+
+        Rules are only read if words stand beside each other, as in a table: it takes as long as reading the words.
+        """
+        before, self._open = self._open, None
+        left = list(words)
+        if not _stand_beside(left):
+            return left
+        turns = left[0].turns or 0
+        rules = [_turned(rule, turns) for rule in read_rules()]
+        for frame in find_frames(rules):
+            grid = fill(frame, left)
+            if grid is not None:
+                left = self._replace(grid, left, is_bold, before)
+        return left
+
+    def _replace(
+        self, grid: Grid, words: Sequence[Word], is_bold: Callable[[Word], bool], before: _Open | None
+    ) -> list[Word]:
+        outside = [word for word in words if not grid.holds(word)]
+        above = _count_lines(word for word in outside if word.middle > grid.tops[0])
+        text = self._write(grid, is_bold, before if above <= _MAX_LINES_BETWEEN else None)
+        if _count_lines(word for word in outside if word.middle < grid.tops[-1]) > _MAX_LINES_BETWEEN:
+            self._open = None
+        inside = [word for cell in grid.cells for word in cell.words]
+        table = Word(
+            text=text,
+            number=min(word.number for word in inside),
+            spaced=False,
+            turns=words[0].turns,
+            left=grid.lefts[0],
+            right=grid.lefts[-1],
+            middle=max(word.middle for word in inside),
+            height=statistics.median(word.height for word in inside),
+            is_table=True,
+        )
+        return [*outside, table]
+
+    def _write(self, grid: Grid, is_bold: Callable[[Word], bool], before: _Open | None) -> str:
+        """The table's lines; a table with column names stays open for the next page."""
+        if any(sum(len(word.text) + 1 for word in cell.words) > _LONG for cell in grid.cells):
+            return "\n".join(_blocks(grid))
+        rows = _rows(grid, is_bold)
+        header = find_header(rows)[0]
+        if before and _continues(before, grid, rows[0]):
+            header = before.header
+            rows = [header, *rows]
+        if header is not None:
+            self._open = _Open(lefts=grid.lefts, header=replace(header, number=0, is_header=True))
+        builder = TextBuilder(self._name)
+        write_table(builder, rows, place=lambda row, cell: _NOWHERE)
+        return builder.text().rstrip("\n")
+
+
+def _stand_beside(words: Sequence[Word]) -> bool:
+    """Whether words are far apart on two lines, or one column is drawn after the other, as in a table of two rows."""
+    count = 0
+    for before, word in itertools.pairwise(words):
+        is_level = abs(word.middle - before.middle) <= _LEVEL * word.height
+        gap = word.left - before.right if is_level else word.middle - before.middle
+        count += gap > COLUMN_GAP * word.height
+        if count == _MIN_BESIDE:
+            return True
+    return False
+
+
+def _continues(before: _Open, grid: Grid, first: Row) -> bool:
+    """Whether a table has the columns of the previous one and no column names of its own."""
+    if len(before.lefts) != len(grid.lefts) or any(
+        abs(one - other) > _SAME_COLUMNS for one, other in zip(before.lefts, grid.lefts, strict=True)
+    ):
+        return False
+    names = all(cell.is_strong for cell in first.cells) and all(cell.is_strong for cell in before.header.cells)
+    return not names and [cell.text for cell in first.cells] != [cell.text for cell in before.header.cells]
+
+
+def _rows(grid: Grid, is_bold: Callable[[Word], bool]) -> list[Row]:
+    """Rows with text; vertically merged cells are repeated, horizontally merged ones name all their columns."""
+    rows: dict[int, list[Cell]] = {}
+    for cell in grid.cells:
+        text = _text_of(cell)
+        if not text:
+            continue
+        is_text, is_strong = not is_number_like(text), is_bold(cell.words[0]) and is_bold(cell.words[-1])
+        for row in range(cell.row, cell.row + cell.rows):
+            for step in range(cell.columns):
+                place = cell.column + step + 1
+                rows.setdefault(row + 1, []).append(
+                    Cell(place, text, is_text, is_spanned=step > 0, is_strong=is_strong)
+                )
+    found = [Row(number, sorted(rows[number], key=lambda cell: cell.column)) for number in sorted(rows)]
+    return [row for row in found if row.values]
+
+
+def _text_of(cell: GridCell) -> str:
+    return one_line(" ".join(row.text() for row in read_rows(cell.words)))
+
+
+def _blocks(grid: Grid) -> Iterator[str]:
+    """Lines of a table that only divides the page: one-line cells of a row side by side, others one after the other."""
+    for _, in_row in itertools.groupby(grid.cells, key=lambda cell: cell.row):
+        cells = [[row.text() for row in read_rows(cell.words)] for cell in in_row if cell.words]
+        if all(len(lines) == 1 for lines in cells):
+            yield COLUMN.join(line for lines in cells for line in lines)
+        else:
+            for lines in cells:
+                yield from (*lines, "")
+
+
+def _count_lines(words: Iterable[Word]) -> int:
+    return sum(1 for _ in read_rows(list(words)))
+
+
+def _turned(rule: Rule, turns: int) -> Rule:
+    if turns == 0:
+        return rule
+    box = (rule.start, rule.at, rule.end, rule.at) if rule.is_level else (rule.at, rule.start, rule.at, rule.end)
+    left, bottom, right, top = turn(box, turns)
+    if rule.is_level is (turns % 2 == 0):
+        return Rule(True, bottom, left, right)
+    return Rule(False, left, bottom, top)

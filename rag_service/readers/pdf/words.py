@@ -1,0 +1,206 @@
+"""Words of a PDF page with their positions, from PDFium's characters.
+
+PDFium decides which characters form a word: it corrects kerning, drops text drawn twice to look bold and applies the
+page's glyph mapping. We split at its white space and correct four things:
+
+- A hyphen at a line end is U+0002 or U+FFFE, and the line break after it is missing.
+- Symbol fonts use U+F020 to U+F0FF; the low byte identifies the glyph (a bullet, "x" for a ticked box).
+- A number just before a heading ("2.5 Base Pay") is joined to it; we split where there is a visible gap.
+- The second letter of an italic "ff" drawn letter by letter is dropped as a duplicate (`_lost_letters`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pypdfium2.raw as pdfium
+
+_HYPHENS = "\x02\ufffe"
+_WORD = re.compile(rf"[^\s{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
+_SEAM = re.compile(r"(?<=[^\W_])(?=[A-Z][a-z])|(?<=[A-Za-z).,;:])(?=\d)|(?<=\d)(?=[A-Z])")
+_SEAM_GAP = 0.12  # of the height; a space is 0.2 or more, letters of a word touch
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TRANSLATION = {**dict.fromkeys(map(ord, _HYPHENS), "-"), **{0xF000 + code: chr(code) for code in range(0x20, 0x100)}}
+_WIDE_LETTER = 0.5  # of the height: an "f" that overlaps both its neighbours
+_LEVEL = 0.05  # of its width: a word that rises or falls less is upright
+_FONT_NAME = 200  # bytes
+_BOLD = re.compile(
+    r"(?i:bold)|(?<![A-Za-z])(?:Black|Heavy|Demi|BX|Bd)(?![a-z])|[a-z](?:Black|Heavy|Demi)|Medi(?:Ital)?$|CMBX|SFBX"
+)
+_MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
+
+
+class Word(NamedTuple):
+    """A word and its position on a page, rotated so that it reads from left to right; lengths in points."""
+
+    text: str
+    number: int  # position in PDFium's order
+    spaced: bool  # white space other than a line break precedes it
+    turns: int | None  # quarter turns to the left; None: slanted
+    left: float
+    right: float
+    middle: float  # vertical centre; as everywhere in PDF, higher is more
+    height: float  # from the descender to the ascender of its font
+    at: int = -1  # PDFium's index of its first character; -1: none
+    is_table: bool = False  # represents a whole table, one line of text per row; its height is that of one row
+
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+
+
+def read_words(page: Any, text_page: Any) -> list[Word]:
+    """Words of a page in PDFium's order, given its raw handles."""
+    reader = _Reader(text_page)
+    words = list(reader.words())
+    if reader.may_hide_letters:
+        # A lost letter in the middle of a word is rare and left out.
+        words += [
+            letter
+            for letter in _lost_letters(page, text_page)
+            if not any(
+                word.left <= letter.left
+                and letter.right <= word.right
+                and abs(word.middle - letter.middle) < word.height / 2
+                for word in words
+            )
+        ]
+    return words
+
+
+def is_bold(text_page: Any, index: int) -> bool:
+    """Whether a character's font is bold by its name; PDFium only guesses weights from the width."""
+    buffer, flags = ctypes.create_string_buffer(_FONT_NAME), ctypes.c_int()
+    pdfium.FPDFText_GetFontInfo(text_page, index, buffer, _FONT_NAME, ctypes.byref(flags))
+    return is_bold_font(buffer.value.decode("utf-8", "replace"))
+
+
+def is_bold_font(name: str) -> bool:
+    """Whether a font's name says bold: "ABCDEF+Arial-BoldMT", "NimbusRomNo9L-Medi", "CMBX12"."""
+    return _BOLD.search(name) is not None
+
+
+def _characters(text_page: Any) -> str:
+    """All characters, one per PDFium index; surrogate pairs stay split. Unmapped codes that look like hyphens are 0."""
+    count = pdfium.FPDFText_CountChars(text_page)
+    buffer = (ctypes.c_ushort * (count + 1))()
+    text = ""
+    if pdfium.FPDFText_GetText(text_page, 0, count, buffer) == count + 1:
+        text = bytes(buffer)[:-2].decode("utf-16-le", "surrogatepass")
+    if len(text) != count:  # GetText skips unmapped characters and writes surrogate pairs: ask for each
+        codes = (pdfium.FPDFText_GetUnicode(text_page, index) for index in range(count))
+        text = "".join([chr(code) if code <= sys.maxunicode else "\ufffd" for code in codes])
+    return re.sub(
+        f"[{_HYPHENS}]",
+        lambda mark: mark.group() if pdfium.FPDFText_IsHyphen(text_page, mark.start()) == 1 else "\0",
+        text,
+    )
+
+
+class _Reader:
+    """Reads words with as few calls to PDFium as possible: two for most words."""
+
+    def __init__(self, text_page: Any):
+        self._page = text_page
+        self._first, self._last = pdfium.FS_RECTF(), pdfium.FS_RECTF()
+        self._boxes = ctypes.byref(self._first), ctypes.byref(self._last)
+        self.may_hide_letters = False  # a word ends with a wide "f", which may cover another
+
+    def words(self) -> Iterator[Word]:
+        characters = _characters(self._page)
+        number = end = 0
+        for match in _WORD.finditer(characters):
+            space = characters[end : match.start()]
+            spaced = bool(space) and "\n" not in space
+            end = match.end()
+            for start, stop in self._split(match.group(), match.start()):
+                yield self._word(characters[start:stop], start, number=number, spaced=spaced)
+                number += 1
+
+    def _split(self, word: str, start: int) -> Iterator[tuple[int, int]]:
+        """Split a word at visible gaps; nearly always there are none."""
+        begin = start
+        for seam in () if word.islower() or word.isdigit() else _SEAM.finditer(word):
+            place = start + seam.start()
+            self._load_boxes(place - 1, place)
+            height = self._first.top - self._first.bottom
+            if _SEAM_GAP * height < self._last.left - self._first.right:
+                yield begin, place
+                begin = place
+        yield begin, start + len(word)
+
+    def _load_boxes(self, first: int, last: int) -> None:
+        pdfium.FPDFText_GetLooseCharBox(self._page, first, self._boxes[0])
+        pdfium.FPDFText_GetLooseCharBox(self._page, last, self._boxes[1])
+
+    def _word(self, text: str, start: int, *, number: int, spaced: bool) -> Word:
+        self._load_boxes(start, start + len(text) - 1)
+        first, last = self._first, self._last
+        left, bottom = min(first.left, last.left), min(first.bottom, last.bottom)
+        box = left, bottom, max(first.right, last.right), max(first.top, last.top)
+        turns: int | None = 0
+        if not (first.left < last.left and abs(first.bottom - last.bottom) < _LEVEL * (last.right - first.left)):
+            quarters = pdfium.FPDFText_GetCharAngle(self._page, start) / (math.pi / 2)
+            turns = round(quarters) % 4 if abs(quarters - round(quarters)) < 0.05 else None
+        if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
+            self.may_hide_letters = True
+        if _SURROGATE.search(text):
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        if not (text.isascii() and text.isprintable()):
+            text = text.translate(_TRANSLATION)
+        left, bottom, right, top = turn(box, turns) if turns else box
+        return Word(text, number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start)
+
+
+def turn(box: Box, turns: int) -> Box:
+    """Rotate a box of a page whose text is drawn with so many quarter turns, so that the text is upright."""
+    for _ in range(turns):
+        left, bottom, right, top = box
+        box = -top, left, -bottom, right
+    return box
+
+
+def _lost_letters(page: Any, text_page: Any) -> list[Word]:
+    """Letters that PDFium drops as duplicates of the letter before, although they stand beside it.
+
+    PDFium drops a text object that repeats the previous one and covers half of it, as the wide box of an italic "f"
+    does. The lost letter is therefore the same as the previous one. Only upright letters of the page itself are found.
+    """
+    found: list[Word] = []
+    sides = [ctypes.c_float() for _ in range(4)]
+    references = [ctypes.byref(side) for side in sides]
+    before: Box = (0.0, 0.0, 0.0, 0.0)
+    item_before = None
+    suspects = 0
+    for index in range(pdfium.FPDFPage_CountObjects(page)):
+        item = pdfium.FPDFPage_GetObject(page, index)
+        pdfium.FPDFPageObj_GetBounds(item, *references)
+        left, bottom, right, top = box = sides[0].value, sides[1].value, sides[2].value, sides[3].value
+        step = left - before[0]
+        wider = (right - left) - (before[2] - before[0])
+        is_same_size = abs(wider) + abs(bottom - before[1]) + abs(top - before[3]) < 0.1
+        if is_same_size and 0.15 * (top - bottom) < step < right - left:
+            suspects += 1
+            if suspects > _MAX_SUSPECTS:
+                break
+            letter = _text(item_before, text_page).strip()
+            if len(letter) == 1 and not _text(item, text_page):
+                overhang = (right - left - step) / 2
+                found.append(
+                    Word(letter, -2, False, 0, left + overhang, right - overhang, (bottom + top) / 2, top - bottom)
+                )
+        before, item_before = box, item
+    return found
+
+
+def _text(item: Any, text_page: Any) -> str:
+    if pdfium.FPDFPageObj_GetType(item) != pdfium.FPDF_PAGEOBJ_TEXT:
+        return ""
+    size = pdfium.FPDFTextObj_GetText(item, text_page, None, 0)
+    buffer = (ctypes.c_ushort * (size // 2))()
+    pdfium.FPDFTextObj_GetText(item, text_page, buffer, size)
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")

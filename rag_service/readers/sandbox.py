@@ -1,0 +1,205 @@
+"""Parses one document in a separate process, which may crash without harm.
+
+An uploaded file is treated as hostile. The child gets its bytes by stdin and nothing else (no environment, credentials
+or open files), has hard limits on memory, CPU time, files and processes, and replies in msgpack, which cannot carry
+code. `unshare` removes the network where the kernel permits it (root, or unprivileged user namespaces); deny egress in
+containers that forbid both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from rag_service.domain import ParsedDocument, Span
+from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
+from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.parse import ReaderClass
+from rag_service.readers.sandbox_child import OUT_OF_MEMORY, Reply, Request, Success, frame
+
+# -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
+_FLAGS = ("-I", "-S", "-B", "-X", "utf8")
+_BOOT = "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.readers.sandbox_child import main; main()"
+_ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH: parsers may not run programs
+_PIPE_CHUNK = 1024 * 1024
+_MAX_COMPLAINT = 8_192  # bytes of stderr kept for the log
+_ERRORS = {error.code: error for error in (DocumentError, UnsupportedMediaError, TooLargeError)}
+_DECODER: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_SPANS: msgspec.msgpack.Decoder[tuple[Span, ...]] = msgspec.msgpack.Decoder(tuple[Span, ...])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseLimits:
+    """Limits for one document. The defaults are ample for 10 MB files of every format."""
+
+    memory_bytes: int = 1024**3  # address space of the child, the interpreter's ~40 MB included
+    cpu_seconds: int = 55  # of processor time
+    wall_seconds: float = 60.0  # from start to reply; then the child is killed
+    output_bytes: int = 128 * 1024**2  # longest reply; five million characters with places take about 60 MB
+    open_files: int = 64  # descriptors; the child opens only modules
+
+
+class ChildFailure(Exception):  # noqa: N818 - only used as the cause of a DocumentError
+    """How the child ended, for the log: exit code or signal, and its stderr."""
+
+
+async def parse_in_sandbox(
+    data: bytes, *, file_name: str, reader: ReaderClass | None = None, limits: ParseLimits | None = None
+) -> ParsedDocument:
+    """Parse a file in a subprocess without blocking the event loop; see `parse` for formats and result.
+
+    The child is killed when the caller is cancelled or the parent dies. The caller limits how many run at once.
+
+    Args:
+        file_name: as uploaded.
+        reader: used instead of our parsers; gets the path of a copy of the file.
+
+    Raises:
+        DocumentError: as `parse`, or the child took too long or crashed; `__cause__` says how.
+        UnsupportedMediaError, TooLargeError: subclasses; the latter also for the memory and output limits.
+    """
+    limits = limits or ParseLimits()
+    name = clean_file_name(file_name)
+    if reader is None:
+        return await _run(data, Request(name), limits)
+    with tempfile.TemporaryDirectory(prefix="rag-reader-") as folder:
+        copy = Path(folder) / name
+        await asyncio.to_thread(copy.write_bytes, data)
+        return await _run(os.fsencode(copy), Request(name, reader), limits)
+
+
+async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocument:
+    name = request.name
+    process = await _start(limits)
+    try:
+        async with asyncio.timeout(limits.wall_seconds):
+            output, complaint = await _converse(process, request, data, limits)
+            await process.wait()
+    except TimeoutError as error:
+        raise _too_slow(name) from error
+    finally:
+        await _end(process)
+    if len(output) > limits.output_bytes:
+        raise TooLargeError(f'"{name}" contains too much text. Split it into smaller files.')
+    return await _interpret(output, process.returncode, complaint, name)
+
+
+async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
+    numbers = (limits.memory_bytes, limits.cpu_seconds, limits.open_files, os.getpid())
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *_FLAGS,
+        "-c",
+        _BOOT,
+        _import_path(),
+        *map(str, numbers),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=_ENVIRONMENT,
+        cwd="/",
+        start_new_session=True,  # a group of its own, so that everything in it can be killed
+    )
+
+
+def _import_path() -> str:
+    """The import path of this process, absolute: the child starts in / and reads no .pth files."""
+    return ":".join(str(Path(folder).absolute()) for folder in sys.path)
+
+
+async def _converse(
+    process: asyncio.subprocess.Process, request: Request, data: bytes, limits: ParseLimits
+) -> tuple[bytes, bytes]:
+    """Send the document while reading stdout and stderr, so that a full pipe blocks neither side."""
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise RuntimeError("the sandbox was started without pipes")
+    _, output, complaint = await asyncio.gather(
+        _feed(process.stdin, frame(request, data)),
+        _read(process.stdout, limits.output_bytes),
+        _read(process.stderr, _MAX_COMPLAINT),
+    )
+    return output, complaint
+
+
+async def _feed(pipe: asyncio.StreamWriter, parts: tuple[bytes, bytes]) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # the child died; see its exit code
+        for part in parts:
+            pipe.write(part)
+            await pipe.drain()
+        pipe.close()
+        await pipe.wait_closed()
+
+
+async def _read(pipe: asyncio.StreamReader, limit: int) -> bytes:
+    """Read to the end, keeping at most one byte more than the limit, which shows that it was exceeded."""
+    received = bytearray()
+    while part := await pipe.read(_PIPE_CHUNK):
+        received += part[: limit + 1 - len(received)]
+    return bytes(received)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill the child if it still runs, drain its pipes and reap it; a cancellation is raised afterwards."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
+    reaping = asyncio.ensure_future(process.communicate())
+    cancelled: asyncio.CancelledError | None = None
+    while not reaping.done():
+        try:
+            await asyncio.shield(reaping)
+        except asyncio.CancelledError as error:
+            cancelled = error  # a killed child is reaped within milliseconds
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _interpret(output: bytes, exit_code: int | None, complaint: bytes, name: str) -> ParsedDocument:
+    try:
+        reply = _DECODER.decode(output)
+    except msgspec.MsgspecError as error:
+        stderr_text = complaint.decode(errors="replace").strip()
+        cause = ChildFailure(f"exit code {exit_code}, {type(error).__name__}: {stderr_text}")
+        raise _ended_badly(exit_code, stderr_text, name) from cause
+    if isinstance(reply, Success):
+        spans: list[Span] = []
+        for batch in reply.spans:
+            spans += _SPANS.decode(batch)
+            await asyncio.sleep(0)  # 300,000 spans take 0.3 s: let other tasks run
+        return replace(reply.document, spans=tuple(spans))
+    origin = ChildFailure(reply.detail) if reply.detail else None
+    if reply.code == OUT_OF_MEMORY:
+        raise _out_of_memory(name) from origin
+    raise _ERRORS.get(reply.code, DocumentError)(reply.message) from origin
+
+
+def _ended_badly(exit_code: int | None, stderr_text: str, name: str) -> DocumentError:
+    """The error for a child that sent no reply, by its exit code."""
+    if exit_code == -signal.SIGABRT and not stderr_text:
+        return _out_of_memory(name)  # PDFium out of memory; the C library would write to stderr
+    if exit_code == -signal.SIGXCPU:
+        return _too_slow(name)
+    if exit_code == -signal.SIGKILL:  # by the hard CPU limit or the kernel's OOM killer
+        return _out_of_memory(name)
+    return DocumentError(
+        f'"{name}" made the reader fail; it is probably damaged. '
+        "Open it in the program that created it, save it again and upload the new file."
+    )
+
+
+def _too_slow(name: str) -> DocumentError:
+    return DocumentError(f'"{name}" took too long to read. Split it, or save it again in a simpler form.')
+
+
+def _out_of_memory(name: str) -> DocumentError:
+    return TooLargeError(f'"{name}" needs too much memory to be read. Split it into smaller files.')

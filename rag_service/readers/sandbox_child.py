@@ -1,0 +1,142 @@
+"""Runs inside the sandbox: sets the limits, reads one document from stdin and writes one reply to stdout.
+
+Started by `sandbox` in a bare interpreter. It imports little: the child must start within 150 ms, and code that is not
+loaded cannot be attacked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import sys
+from dataclasses import replace
+
+import msgspec
+
+from rag_service.domain import ParsedDocument
+from rag_service.errors import DocumentError
+from rag_service.readers.parse import ReaderClass, parse
+
+OUT_OF_MEMORY = "out_of_memory"  # a Failure's code besides the codes of DocumentError
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_BATCH = 10_000  # spans that the parent decodes at once: about 10 ms of its event loop
+# Optional dependencies of our parsers' libraries that cost time or address space and are not needed for text.
+_NEEDLESS_MODULES = ("numpy", "PIL", "pandas")
+
+
+class Request(msgspec.Struct, frozen=True):
+    name: str  # of the file, cleaned
+    reader: ReaderClass | None = None  # it gets the path of a copy instead of the bytes
+
+
+class Success(msgspec.Struct, tag=True, frozen=True):
+    document: ParsedDocument  # without its spans
+    spans: tuple[msgspec.Raw, ...]  # tuple[Span, ...] in batches, to be decoded one at a time
+
+
+class Failure(msgspec.Struct, tag=True, frozen=True):
+    code: str  # of the DocumentError, or OUT_OF_MEMORY
+    message: str  # for the uploader
+    detail: str = ""  # for the log: where it happened, without any text of the document
+
+
+Reply = Success | Failure
+
+
+def main() -> None:
+    """Entry point. Arguments: memory in bytes, CPU seconds, open files, process id of the parent."""
+    memory, cpu_seconds, open_files, parent = (int(argument) for argument in sys.argv[1:5])
+    _set_limits(memory, cpu_seconds, open_files, parent)
+    gc.set_threshold(500_000)  # collecting would double the time: nearly all objects stay
+    replies = os.dup(1)
+    os.dup2(2, 1)  # libraries that print must not garble the reply
+    header = sys.stdin.buffer.read(4)
+    request = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(header, "big")), type=Request)
+    if request.reader is None:
+        for module in _NEEDLESS_MODULES:
+            sys.modules[module] = None  # type: ignore[assignment]  # makes the import fail at once
+    else:
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # LlamaIndex loads numpy, which may start no threads here
+    _write_all(replies, _answer(request))
+    os._exit(0)  # the answer is out: tearing down a large heap would only take time
+
+
+def frame(request: Request, data: bytes) -> tuple[bytes, bytes]:
+    """The two parts that the child expects on stdin: the request with its length, and the file."""
+    encoded = msgspec.msgpack.encode(request)
+    return len(encoded).to_bytes(4, "big") + encoded, data
+
+
+def _answer(request: Request) -> bytes:
+    try:
+        return _encode(parse(sys.stdin.buffer.read(), file_name=request.name, reader=request.reader))
+    except DocumentError as error:
+        reply: Reply = Failure(error.code, error.message, _origin(error.__cause__))
+    except MemoryError:
+        reply = Failure(OUT_OF_MEMORY, "")
+    return msgspec.msgpack.encode(reply)
+
+
+def _encode(document: ParsedDocument) -> bytes:
+    spans = document.spans
+    batches = (spans[start : start + _BATCH] for start in range(0, len(spans), _BATCH))
+    raw = tuple(msgspec.Raw(msgspec.msgpack.encode(batch)) for batch in batches)
+    return msgspec.msgpack.encode(Success(replace(document, spans=()), raw))
+
+
+def _origin(cause: BaseException | None) -> str:
+    """Type and location of the underlying error, without its message, which may quote the document."""
+    if cause is None:
+        return ""
+    trace = cause.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+    return f"{type(cause).__name__}{place}"
+
+
+def _set_limits(memory: int, cpu_seconds: int, open_files: int, parent: int) -> None:
+    """Set hard limits before a byte of the document is read."""
+    wanted = {
+        resource.RLIMIT_AS: (memory, memory),
+        # At the soft limit SIGXCPU ends the process; a second later nothing can stop SIGKILL.
+        resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1),
+        resource.RLIMIT_FSIZE: (0, 0),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_NOFILE: (open_files, open_files),
+    }
+    if hasattr(resource, "RLIMIT_NPROC"):
+        wanted[resource.RLIMIT_NPROC] = (0, 0)  # no further processes or threads (root is exempt)
+    for kind, pair in wanted.items():
+        _limit(kind, pair)
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    if sys.platform == "linux":
+        _restrict_on_linux(parent)
+
+
+def _limit(kind: int, pair: tuple[int, int]) -> None:
+    """A limit may already be tighter from outside; it is never widened."""
+    hard = resource.getrlimit(kind)[1]
+    tightest = pair if hard == resource.RLIM_INFINITY else (min(pair[0], hard), min(pair[1], hard))
+    resource.setrlimit(kind, tightest)
+
+
+def _restrict_on_linux(parent: int) -> None:
+    """No new privileges, death with the parent; no network where the kernel permits it (best effort)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died before the line above
+    if libc.unshare(_CLONE_NEWNET) != 0:
+        libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,116 @@
+"""Markdown: the source text without its front matter, one span per block with its heading path."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from typing import Any
+
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from rag_service.domain import Location, ParsedDocument
+from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.names import choose_title, language_of
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_MAX_FRONT_MATTER = 65_536  # characters
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without aliases: a few lines of them can expand to gigabytes ("billion laughs")."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not allowed")
+        return super().compose_node(parent, index)
+
+
+def parse_markdown(source: str, *, name: str) -> ParsedDocument:
+    """Keep the readable source; front matter becomes metadata, title and language.
+
+    Each top-level block (paragraph, list, table, code) is one span whose `headings` is the path of the
+    headings above it. The title is the front matter's, else the first level-1 heading, else the file name.
+    A `---` block that is not a YAML mapping stays part of the text.
+    """
+    metadata, body = _split_front_matter(clean(source))
+    body = body.strip("\n")
+    builder = TextBuilder(name)
+    first_heading = _write_blocks(builder, body)
+    return builder.build(
+        title=choose_title(name, metadata.get("title"), first_heading),
+        media_type="text/markdown",
+        language=language_of(metadata.get("language")) or language_of(metadata.get("lang")),
+        metadata=metadata,
+    )
+
+
+def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
+    match = _FRONT_MATTER.match(text[: _MAX_FRONT_MATTER + 10])
+    if match is None:
+        return {}, text
+    try:
+        # A SafeLoader by descent: it builds plain values only.
+        values = yaml.load(match.group(1), Loader=_PlainLoader)  # noqa: S506
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}, text
+    if not isinstance(values, dict):
+        return {}, text
+    return {one_line(str(key)): _plain_value(value) for key, value in values.items()}, text[match.end() :]
+
+
+def _plain_value(value: Any) -> Any:
+    """A JSON value that can be stored: dates become ISO text."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, bool | int | None):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, datetime.date | datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple | set):
+        return [_plain_value(item) for item in value]
+    if isinstance(value, dict):
+        return {one_line(str(key)): _plain_value(item) for key, item in value.items()}
+    return clean(str(value))
+
+
+def _write_blocks(builder: TextBuilder, body: str) -> str | None:
+    """Write the source block by block; return the text of the first level-1 heading."""
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.disable("inline")  # only blocks are needed, which takes a tenth of the time
+    tokens = parser.parse(body)
+    lines = body.splitlines(keepends=True)
+    path: list[tuple[int, str]] = []
+    first_heading = None
+    done = 0
+    for position, token in enumerate(tokens):
+        if token.level != 0 or token.map is None or token.nesting < 0:
+            continue
+        start, end = token.map
+        if start < done:
+            continue
+        if token.type == "heading_open":
+            depth, title = int(token.tag[1:]), _heading_text(tokens[position + 1])
+            path = [entry for entry in path if entry[0] < depth] + [(depth, title)]
+            first_heading = first_heading or (title if depth == 1 else None)
+        builder.write("".join(lines[done:start]))
+        block = "".join(lines[start:end])
+        ending = len(block) - len(block.rstrip("\n"))
+        headings = tuple(title for _, title in path if title)
+        builder.write(block[: len(block) - ending], Location(headings=headings))
+        builder.write(block[len(block) - ending :])
+        done = end
+    builder.write("".join(lines[done:]))
+    return first_heading
+
+
+def _heading_text(inline: Token) -> str:
+    """The text of a heading without emphasis, links and code marks."""
+    tokens = MarkdownIt("commonmark").parseInline(inline.content[:1000])
+    children = tokens[0].children or [] if tokens else []
+    words = "".join(" " if child.type.endswith("break") else child.content for child in children)
+    return one_line(re.sub(r"<[^>]{0,200}>", " ", words))

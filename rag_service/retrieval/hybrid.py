@@ -1,0 +1,257 @@
+"""Hybrid retrieval: BM25 and vectors, fused, under the caller's identity.
+
+Keyword search runs while the question is embedded. Vector search follows, candidates of either search get the score of
+the other, and only the best of the fused ranking are read with their text. No connection is held while a slow embedding
+is awaited; one that is there in time (of a cached question) spares the second transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from rag_service.domain import Filters, Hit, Identity
+from rag_service.errors import EmbeddingError
+from rag_service.indices import IndexDefinition
+from rag_service.observability.tracing import span
+from rag_service.retrieval.fusion import Candidates, fuse
+from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
+from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
+from rag_service.store.search.dense import DenseSearch
+from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
+from rag_service.store.search.postings import WeightedTerms, weigh_terms
+from rag_service.store.search.scope import (
+    SearchScope,
+    check_fields,
+    check_ids,
+    find_documents_by_name,
+    read_rows,
+    resolve_scope,
+    to_chunks,
+)
+from rag_service.store.session import Connection, Database, Turns, meanwhile
+
+log = structlog.get_logger(__name__)
+
+DEGRADED_DENSE = "degraded_dense"  # key in `timings_ms`: milliseconds lost on an embedding model that is down
+
+
+class QueryEmbedding(Protocol):
+    """What a search asks of an embedding model; every LlamaIndex embedding is one."""
+
+    async def aget_query_embedding(self, query: str) -> list[float]:
+        """The vector of a question."""
+        ...
+
+
+class HybridRetriever(PassageRetriever):
+    """Hybrid retrieval over everything that an identity may read."""
+
+    def __init__(
+        self,
+        database: Database,
+        embedding: QueryEmbedding,
+        indices: Mapping[str, IndexDefinition],
+        *,
+        default_index: str,
+        turns: Turns | None = None,
+        mode: Mode = "hybrid",
+        lexical_fallback: bool = False,
+        identity: Identity | None = None,
+    ):
+        """
+        Args:
+            database: where the chunks are.
+            embedding: the model that embedded them.
+            indices: definitions by name.
+            default_index: definition for searches over corpora of several or unknown definitions.
+            turns: limits how many search at a time; None: no limit.
+            mode: of queries that name none.
+            lexical_fallback: whether hybrid searches go on by keywords alone while the embedding model is down.
+            identity: as in `PassageRetriever`.
+        """
+        super().__init__(identity=identity)
+        self._database = database
+        self._embedding = embedding
+        self._indices = indices
+        self._default_index = default_index
+        self._turns = turns
+        self._mode = mode
+        self._lexical_fallback = lexical_fallback
+
+    async def search(self, query: RagQuery) -> Retrieval:
+        """As `PassageRetriever.search`. What was left out because the embedding model is down shows in the timings as
+        `degraded_dense`."""
+        mode = query.mode or self._mode
+        started = time.perf_counter()
+        try:
+            return await self._search(query, mode)
+        except EmbeddingError as error:
+            if mode == "dense" or not self._lexical_fallback:
+                raise
+            log.warning("retrieval_degraded", without="dense", exc_info=error)
+        lost = round((time.perf_counter() - started) * 1000, 2)
+        retrieval = await self._search(query, "lexical")
+        return replace(retrieval, timings_ms={**retrieval.timings_ms, DEGRADED_DENSE: lost})
+
+    async def _search(self, query: RagQuery, mode: Mode) -> Retrieval:
+        clock = _Clock()
+        embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
+        ranked: list[Hit] | None = None
+        try:
+            async with self._turn(), self._database.transaction(query.identity) as connection:
+                vector = _result_of(embedding)
+                begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
+                vector = vector or _result_of(embedding)
+                if embedding is None or vector is not None:
+                    ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
+            if embedding is not None and ranked is None:
+                vector = await embedding
+                clock.lap("embedding")
+                async with self._turn(), self._database.transaction(query.identity) as connection:
+                    ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
+        finally:
+            if embedding is not None and not embedding.done():
+                embedding.cancel()
+        clock.lap("read")  # the end of the transaction is part of the search
+        return Retrieval(
+            plan=begun.plan,
+            index=begun.index,
+            scope=begun.scope,
+            hits=tuple(ranked or ()),
+            weights=begun.terms.ranking.weights,
+            absent=begun.absent,
+            timings_ms=clock.laps,
+        )
+
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._turns is None else self._turns.take()
+
+    async def _embed(self, question: str) -> list[float]:
+        with span("embed"):
+            return await self._embedding.aget_query_embedding(question)
+
+    async def _begin(
+        self,
+        connection: Connection,
+        query: RagQuery,
+        clock: _Clock,
+        *,
+        mode: Mode,
+        vector: list[float] | None,
+    ) -> _Begun:
+        """Everything that needs no vector, and the nearest chunks if the vector is there already.
+
+        Finding those is the longest statement of a search; the postings are summed up meanwhile.
+        """
+        index, plan, scope = await self._resolve(connection, query.question, query.filters)
+        clock.lap("scope")
+        rules = index.query
+        terms = await weigh_terms(connection, scope, plan.terms, k1=rules.bm25_k1)
+        dense = None if vector is None else DenseSearch(scope, vector, nearest=rules.candidates)
+        search = LexicalSearch(scope, terms, best=rules.candidates, k1=rules.bm25_k1, b=rules.bm25_b)
+        # A vector search needs the postings of the chunks that it finds only.
+        postings = terms.postings if mode == "dense" else await search.read(connection)
+        if dense is None:
+            search.add(postings)
+        else:
+            await meanwhile(dense.read(connection), partial(search.add, postings))
+        lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
+        clock.lap("lexical")
+        absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
+        return _Begun(
+            index=index, plan=plan, scope=scope, terms=terms, search=search, lexical=lexical, absent=absent, dense=dense
+        )
+
+    async def _resolve(
+        self, connection: Connection, question: str, filters: Filters
+    ) -> tuple[IndexDefinition, QueryPlan, SearchScope]:
+        index = self._indices[self._default_index]
+        analyse = partial(make_plan, question, filters=filters)
+        scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
+        if filters.must_exist:
+            await check_ids(connection, scope)
+            if scope.corpus_ids and (filters.fields or filters.where is not None):
+                searched = [self._indices[name] for name in scope.index_names if name in self._indices]
+                check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
+        named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
+        if named is not index:
+            index, plan = named, analyse(index=named)
+        if plan.file_names and not filters.document_ids and filters.file_name is None:
+            documents = await find_documents_by_name(connection, scope, plan.file_names)
+            if documents:
+                plan = replace(plan, filters=replace(plan.filters, document_ids=documents), names=())
+        if plan.filters != filters:
+            scope = await resolve_scope(connection, plan.filters)
+        return index, plan, scope
+
+    async def _rank(
+        self,
+        connection: Connection,
+        begun: _Begun,
+        vector: list[float] | None,
+        clock: _Clock,
+        *,
+        query: RagQuery,
+        mode: Mode,
+    ) -> list[Hit]:
+        """Vector search, both scores for every candidate, and the best with their text; ends the transaction."""
+        rules = begun.index.query
+        found, cosines = begun.lexical, None
+        if vector is not None:
+            dense = begun.dense
+            if dense is None:
+                dense = DenseSearch(begun.scope, vector, nearest=rules.candidates)
+                await dense.read(connection)
+            near = await dense.cosines(connection, found.ids)
+            found, cosines = await begun.search.score(connection, near.ids), near.values
+        share = rules.alpha if query.alpha is None else query.alpha
+        candidates = fuse(
+            Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage),
+            alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
+            ceiling=begun.terms.ranking.ceiling,
+            calibration=rules.fit_for(begun.plan.language),
+            limit=query.limit,
+            absent=bool(begun.absent),
+        )
+        clock.lap("dense")
+        rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
+        _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
+        return [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Begun:
+    """The first half of a search: everything but what needs the question's vector."""
+
+    index: IndexDefinition
+    plan: QueryPlan
+    scope: SearchScope
+    terms: WeightedTerms
+    search: LexicalSearch
+    lexical: Rated  # the best of the keyword search
+    absent: tuple[str, ...]
+    dense: DenseSearch | None  # None: the vector was not there in time
+
+
+def _result_of(embedding: asyncio.Future[list[float]] | None) -> list[float] | None:
+    """The vector if it is there by now; raises EmbeddingError if it never will be."""
+    return embedding.result() if embedding is not None and embedding.done() else None
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = round((now - self._last) * 1000, 2)
+        self._last = now

@@ -1,0 +1,66 @@
+"""Opens what searches: the retriever, and its read replica where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from rag_service.indices import IndexDefinition
+from rag_service.observability.metrics import Metrics
+from rag_service.retrieval.hybrid import HybridRetriever
+from rag_service.retrieval.query import PassageRetriever
+from rag_service.retrieval.replica import ReplicatedRetriever
+from rag_service.settings import Settings
+from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.opening import make_database
+from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
+from rag_service.store.session import Database, Turns
+
+
+@asynccontextmanager
+async def open_search(
+    settings: Settings,
+    database: Database,
+    embedding: BaseEmbedding,
+    indices: Mapping[str, IndexDefinition],
+    metrics: Metrics,
+) -> AsyncIterator[tuple[PassageRetriever, Replica | None]]:
+    """(what searches, its read replica or None). The database is open; the replica is closed at the end."""
+    own = LOCAL_ADMIN if settings.auth.mode == "none" else None  # whose permissions a query without an identity has
+    patience = settings.database.timeout
+
+    def make_turns() -> Turns:
+        return Turns(limit=max(1, settings.database.pool_size // 2), patience=patience)
+
+    def search_on(searched: Database, turns: Turns) -> PassageRetriever:
+        return HybridRetriever(
+            searched,
+            embedding,
+            indices,
+            default_index=settings.indices.default,
+            turns=turns,
+            mode="hybrid" if settings.retrieval.hybrid else "dense",
+            lexical_fallback=settings.retrieval.lexical_fallback,
+            identity=own,
+        )
+
+    turns = make_turns()
+    primary, url = search_on(database, turns), settings.database.replica_url
+    if url is None:
+        yield primary, None
+        return
+    standby = make_database(settings, replica_conninfo(url.get_secret_value()), timeout=min(CONNECT_SECONDS, patience))
+    replica = Replica(database, standby, pause=settings.servers.breaker_seconds, timeout=patience, turns=turns)
+    await replica.open()
+    try:
+        metrics.watch_circuit("replica", lambda: not replica.up)
+        on_standby = partial(search_on, turns=make_turns())
+        yield (
+            ReplicatedRetriever(primary, replica, on_standby, count=metrics.replica_search, identity=own),
+            replica,
+        )
+    finally:
+        await replica.close()

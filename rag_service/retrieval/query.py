@@ -1,0 +1,181 @@
+"""A question with everything that decides how it is searched and answered, and the base of what searches for it.
+
+They are a LlamaIndex `QueryBundle` and a LlamaIndex `BaseRetriever`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+
+from rag_service.domain import Filters, Hit, Identity
+from rag_service.errors import PermissionDeniedError
+from rag_service.indices import IndexDefinition
+from rag_service.retrieval.planner import QueryPlan
+from rag_service.store.search.scope import SearchScope
+
+Mode = Literal["hybrid", "dense", "lexical"]
+
+RERANKED = 20  # passages that the postprocessors see
+_IDS = ["document_id", "corpus_id", "chunk_index"]  # metadata that says nothing to a model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retrieval:
+    """What a search found and how."""
+
+    plan: QueryPlan
+    index: IndexDefinition
+    scope: SearchScope
+    hits: tuple[Hit, ...]  # best first, before reranking and threshold
+    weights: Mapping[str, float] = field(default_factory=dict)  # index term → idf in the scope
+    absent: tuple[str, ...] = ()  # names in the question that no chunk in scope contains, as written
+    timings_ms: Mapping[str, float] = field(default_factory=dict)  # step → milliseconds
+
+
+@dataclass(kw_only=True)
+class RagQuery(QueryBundle):
+    """A request. Stock LlamaIndex components see a `QueryBundle`; ours find the rest of the request in it.
+
+    One object serves one request: the retriever writes what it found into `retrieval` and `passages`.
+    """
+
+    identity: Identity  # whose permissions the search has
+    filters: Filters = field(default_factory=Filters)
+    top_k: int = 5  # maximum number of passages returned
+    threshold: float | None = None  # minimum relevance, 0..1; None: the index's, else the setting's
+    candidates: int = RERANKED  # passages that the retriever returns, unless `top_k` is larger
+    mode: Mode | None = None  # None: as the settings say
+    alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's
+    prompt: str | None = None  # template; None: the index's
+    instructions: str = ""  # an agent's, added to the rules of the template
+    history: str = ""  # of the conversation, neutralised
+    personal_corpora: frozenset[UUID] = frozenset()  # their passages are shown in a block of their own
+    agent_id: UUID | None = None  # the agent that answers, for the record
+    recorded: bool = True  # whether the answer is stored
+    model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
+    emit: Callable[[Any], Awaitable[None]] | None = field(default=None, repr=False)  # receives each answer event
+    retrieval: Retrieval | None = field(default=None, repr=False)
+    passages: dict[str, Hit] = field(default_factory=dict, repr=False)  # node id → passage with its current scores
+
+    @property
+    def question(self) -> str:
+        return self.query_str
+
+    @property
+    def limit(self) -> int:
+        """Number of passages that the retriever returns."""
+        return max(self.candidates, self.top_k)
+
+    @property
+    def found(self) -> Retrieval:
+        """What the retriever found.
+
+        Raises:
+            RuntimeError: the query has not passed a retriever of this service.
+        """
+        if self.retrieval is None:
+            raise RuntimeError("This query has not been retrieved yet.")
+        return self.retrieval
+
+    def keep(self, retrieval: Retrieval) -> list[NodeWithScore]:
+        """Store what was found; its passages as nodes, best first."""
+        self.retrieval = retrieval
+        self.passages = {hit.chunk.id: hit for hit in retrieval.hits}
+        return list(map(to_node, retrieval.hits))
+
+    def hits(self, nodes: Iterable[NodeWithScore]) -> tuple[Hit, ...]:
+        """The passages of nodes, in their order.
+
+        Only what the retriever found for this query counts: other nodes and repeated ones are left out, and text
+        that a postprocessor changed is the stored text again, because citations are checked against that.
+        """
+        found: dict[str, Hit] = {}
+        for node in nodes:
+            if hit := self.passages.get(node.node.node_id):
+                found[hit.chunk.id] = hit
+        return tuple(found.values())
+
+    def reorder(self, nodes: Sequence[NodeWithScore], hits: Iterable[Hit]) -> list[NodeWithScore]:
+        """The nodes in the order of these hits, whose scores replace the ones held here."""
+        by_id = {node.node.node_id: node for node in nodes}
+        ordered = []
+        for hit in hits:
+            self.passages[hit.chunk.id] = hit
+            ordered.append(by_id[hit.chunk.id])
+        return ordered
+
+
+class PassageRetriever(BaseRetriever):
+    """Base of the hybrid, the keyword and the replicated retriever."""
+
+    def __init__(self, *, identity: Identity | None = None, top_k: int = 5):
+        """
+        Args:
+            identity: whose permissions a plain string or `QueryBundle` is searched with; None refuses these.
+            top_k: number of passages returned for them.
+        """
+        super().__init__(CallbackManager([]))
+        self._identity = identity
+        self._top_k = top_k
+
+    @abstractmethod
+    async def search(self, query: RagQuery) -> Retrieval:
+        """Find the best `query.candidates` passages.
+
+        Raises:
+            EmbeddingError: the question cannot be embedded.
+            NotFoundError: the filters name a corpus or document that the identity cannot search, and require it.
+            StoreError: the database fails.
+        """
+
+    def as_query(self, query: QueryBundle) -> RagQuery:
+        """The query itself, or a plain one with the defaults of this retriever.
+
+        Raises:
+            PermissionDeniedError: a plain query, and this retriever has no identity of its own.
+        """
+        if isinstance(query, RagQuery):
+            return query
+        if self._identity is None:
+            raise PermissionDeniedError("A query without an identity is not answered; pass a RagQuery.")
+        return RagQuery(query.query_str, identity=self._identity, top_k=self._top_k)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query = self.as_query(query_bundle)
+        if query is not query_bundle:  # no postprocessors of ours will cut it
+            query.candidates = query.top_k
+        return query.keep(await self.search(query))
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        raise RuntimeError("This retriever is asynchronous: use `aretrieve`, or the one of `open_service()`.")
+
+
+def to_node(hit: Hit) -> NodeWithScore:
+    """A passage as LlamaIndex sees it; the score is the calibrated relevance, 0..1."""
+    chunk, document = hit.chunk, hit.chunk.document
+    node = TextNode(
+        id_=chunk.id,
+        text=chunk.text,
+        start_char_idx=chunk.start,
+        end_char_idx=chunk.end,
+        metadata={
+            "title": document.title,
+            "file_name": document.file_name,
+            "source": document.source,
+            "document_id": str(document.id),
+            "corpus_id": str(document.corpus_id),
+            "chunk_index": chunk.index,
+        },
+        excluded_llm_metadata_keys=_IDS,
+        excluded_embed_metadata_keys=_IDS,
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=str(document.id))},
+    )
+    return NodeWithScore(node=node, score=hit.scores.relevance)

@@ -1,0 +1,102 @@
+"""Records of answers, and the feedback on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from rag_service.domain import Identity
+from rag_service.errors import NotFoundError
+from rag_service.store.rows import Page, Slice, change_one, fetch_one, fetch_page, fetch_value
+from rag_service.store.session import Connection
+
+
+async def store_answer(
+    connection: Connection, identity: Identity, *, answer_id: UUID, record: Mapping[str, Any]
+) -> None:
+    """Keep the record of an answer.
+
+    The commit does not wait for the disk: that would take longer than all other statements of an answer together. A
+    crash of the database loses the records of the last half second
+    (https://www.postgresql.org/docs/current/wal-async-commit.html).
+    """
+    await connection.execute(
+        "INSERT INTO answers (id, user_id, record)"
+        " SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)",
+        [answer_id, identity.user_id, json.dumps(record, default=str)],
+    )
+
+
+async def read_answer(connection: Connection, answer_id: UUID) -> dict[str, Any]:
+    """The record of an answer. Raises NotFoundError if there is none or it is another user's."""
+    query = "SELECT record FROM answers WHERE id = %s"
+    record: dict[str, Any] | None = await fetch_value(connection, query, [answer_id])
+    if record is None:
+        raise NotFoundError(f"There is no answer {answer_id}.")
+    return record
+
+
+_COLUMNS = "answer_id, user_id, thumbs, comment, question, answer, created_at, updated_at"
+
+
+class Thumbs(StrEnum):
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feedback:
+    answer_id: UUID
+    user_id: UUID
+    thumbs: Thumbs
+    comment: str
+    question: str  # as asked; copied, so that a review needs no look into the user's answers
+    answer: str
+    created_at: datetime
+    updated_at: datetime
+
+
+async def give_feedback(
+    connection: Connection, identity: Identity, answer_id: UUID, *, thumbs: Thumbs, comment: str = ""
+) -> Feedback:
+    """Give feedback on one's own answer; a second time replaces the first.
+
+    Raises NotFoundError if the identity has no such answer.
+    """
+    return await fetch_one(
+        connection,
+        Feedback,
+        f"""INSERT INTO feedback (answer_id, user_id, thumbs, comment, question, answer)
+            SELECT a.id, %(user)s, %(thumbs)s, %(comment)s, coalesce(a.record ->> 'question', ''),
+                   coalesce(a.record ->> 'answer', a.record ->> 'text', '')
+            FROM answers a WHERE a.id = %(answer)s
+            ON CONFLICT (answer_id, user_id) DO UPDATE
+                SET thumbs = excluded.thumbs, comment = excluded.comment, updated_at = now()
+            RETURNING {_COLUMNS}""",  # noqa: S608 - fixed text
+        {"user": identity.user_id, "thumbs": thumbs.value, "comment": comment, "answer": answer_id},
+        missing="There is no such answer.",
+    )
+
+
+async def withdraw_feedback(connection: Connection, identity: Identity, answer_id: UUID) -> None:
+    """Take one's feedback back. Raises NotFoundError if there is none."""
+    statement = "DELETE FROM feedback WHERE answer_id = %s AND user_id = %s"
+    missing = "There is no feedback on this answer."
+    await change_one(connection, statement, [answer_id, identity.user_id], missing=missing)
+
+
+async def list_feedback(connection: Connection, part: Slice, *, thumbs: Thumbs | None = None) -> Page[Feedback]:
+    """Feedback, latest first: the identity's own, for administrators all."""
+    return await fetch_page(
+        connection,
+        Feedback,
+        f"SELECT {_COLUMNS} FROM feedback WHERE %(thumbs)s::text IS NULL OR thumbs = %(thumbs)s"  # noqa: S608 - fixed text
+        " ORDER BY updated_at DESC, answer_id",
+        part,
+        {"thumbs": None if thumbs is None else thumbs.value},
+    )

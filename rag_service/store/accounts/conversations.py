@@ -1,0 +1,142 @@
+"""Projects, conversations and their messages: seen by their owner alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+
+from rag_service.domain import Identity
+from rag_service.errors import NotFoundError
+from rag_service.store.rows import Page, Slice, Table
+from rag_service.store.session import Connection
+
+Speaker = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A folder of conversations."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    id: UUID
+    project_id: UUID | None
+    agent_id: UUID | None  # None: the agent is gone
+    title: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    id: UUID
+    conversation_id: UUID
+    role: Speaker
+    content: str
+    citations: Sequence[Any]  # as the API gave them
+    answer_id: UUID | None  # of an assistant's message
+    created_at: datetime
+
+
+_PROJECTS = Table("projects", Project, missing="There is no such project.")
+_CONVERSATIONS = Table("conversations", Conversation, missing="There is no such conversation.")
+_MESSAGES = Table("messages", Message, missing="There is no such message.")
+
+
+async def create_project(connection: Connection, identity: Identity, *, name: str) -> Project:
+    return await _PROJECTS.insert(connection, {"user_id": identity.user_id, "name": name})
+
+
+async def list_projects(connection: Connection, part: Slice) -> Page[Project]:
+    """The identity's projects, newest first."""
+    return await _PROJECTS.page(connection, part, "ORDER BY created_at DESC, id")
+
+
+async def require_project(connection: Connection, project_id: UUID) -> None:
+    """Raise NotFoundError if the identity has no such project."""
+    await _PROJECTS.read(connection, project_id)
+
+
+async def delete_project(connection: Connection, project_id: UUID) -> None:
+    """Delete a project; its conversations stay. Raises like `require_project`."""
+    await _PROJECTS.delete(connection, project_id)
+
+
+async def create_conversation(
+    connection: Connection, identity: Identity, *, agent_id: UUID, project_id: UUID | None, title: str
+) -> Conversation:
+    """Begin a conversation with an agent.
+
+    Raises NotFoundError if there is no such agent or the project is another user's.
+    """
+    try:
+        values = {"user_id": identity.user_id, "agent_id": agent_id, "project_id": project_id, "title": title}
+        return await _CONVERSATIONS.insert(connection, values)
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ForeignKeyViolation) as error:
+        raise NotFoundError("There is no such project or agent.") from error
+
+
+async def list_conversations(
+    connection: Connection, part: Slice, *, project_id: UUID | None = None
+) -> Page[Conversation]:
+    """The identity's conversations, latest first; of one project or all."""
+    rest = "WHERE %(project)s::uuid IS NULL OR project_id = %(project)s ORDER BY updated_at DESC, id"
+    return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id})
+
+
+async def read_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
+    """A conversation by id. Raises NotFoundError if the identity has none."""
+    return await _CONVERSATIONS.read(connection, conversation_id)
+
+
+async def delete_conversation(connection: Connection, conversation_id: UUID) -> None:
+    """Delete a conversation with its messages. Raises like `read_conversation`."""
+    await _CONVERSATIONS.delete(connection, conversation_id)
+
+
+async def add_message(
+    connection: Connection,
+    identity: Identity,
+    conversation_id: UUID,
+    *,
+    role: Speaker,
+    content: str,
+    citations: Sequence[Any] = (),
+    answer_id: UUID | None = None,
+) -> Message:
+    """Append a message. Raises like `read_conversation`."""
+    await read_conversation(connection, conversation_id)
+    values = {
+        "conversation_id": conversation_id,
+        "user_id": identity.user_id,
+        "role": role,
+        "content": content,
+        "citations": json.dumps(list(citations), default=str),
+        "answer_id": answer_id,
+    }
+    message = await _MESSAGES.insert(connection, values)
+    await connection.execute("UPDATE conversations SET updated_at = now() WHERE id = %s", [conversation_id])
+    return message
+
+
+async def list_messages(connection: Connection, conversation_id: UUID, part: Slice) -> Page[Message]:
+    """Messages of a conversation in order; another user's has none."""
+    rest = "WHERE conversation_id = %(conversation)s ORDER BY position"
+    return await _MESSAGES.page(connection, part, rest, {"conversation": conversation_id})
+
+
+async def last_messages(connection: Connection, conversation_id: UUID, *, count: int) -> tuple[Message, ...]:
+    """The latest messages of a conversation, oldest first."""
+    rest = "WHERE conversation_id = %s ORDER BY position DESC LIMIT %s"
+    return (await _MESSAGES.select(connection, rest, [conversation_id, count]))[::-1]

@@ -1,0 +1,122 @@
+"""The judge in the running service: what it says of reworded sentences, in plain replies and streams."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from rag_service.app import LOCAL_ADMIN
+from rag_service.ingest.ingestor import DocumentInput
+from rag_service.retrieval.query import RagQuery
+from tests.acceptance.test_ollama_service import client, read_events, service, steady
+from tests.doubles.ollama import Done, Hang, OllamaDouble, Say, chat, failure, ollama
+from tests.integration.answers.conftest import ingest, open_service
+
+__all__ = ["client", "ingest", "ollama", "open_service", "service"]  # fixtures
+
+QUESTION: dict[str, Any] = {"query": "How many days of vacation do employees receive?", "similarityThreshold": 0.1}
+REWORDED = "Each calendar year, employees get 25 days of vacation. [C1]"
+WRONG = "Each calendar year, employees get 35 days of vacation. [C1]"
+QUOTE = "Employees receive 25 days of vacation per calendar year"
+
+
+def verdict(*, supported: bool = True, quote: str = QUOTE) -> str:
+    return json.dumps({"verdicts": [{"id": 1, "quote": quote, "supported": supported}]})
+
+
+async def ask(client: httpx.AsyncClient, ollama: OllamaDouble, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The plain reply and the final event of a stream."""
+    ollama.script("/api/chat", chat(Say(text), Done()), chat(Say(text), Done()))
+    plain = (await client.post("/api/v1/query/answer", json=QUESTION)).json()
+    events = await read_events(client, QUESTION)
+    assert [data["status"] for name, data in events if name == "citation"] == [c["status"] for c in plain["citations"]]
+    return plain, dict(events)["final"]
+
+
+async def test_a_reworded_sentence_is_verified_by_the_judge_who_is_named(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    ollama.verdicts = lambda body: verdict()
+    plain, final = await ask(client, ollama, REWORDED)
+    (citation,) = plain["citations"]
+    assert (citation["status"], citation["method"], citation["judge"]) == ("verified", "judge", "llama3.2")
+    assert steady(plain) == steady(final)
+    request = ollama.judge_requests[0].body
+    assert "employees get 25 days" in request["messages"][-1]["content"]
+    assert QUOTE in request["messages"][-1]["content"]
+
+
+async def test_the_text_comes_before_the_judge_is_asked(client: httpx.AsyncClient, ollama: OllamaDouble) -> None:
+    ollama.verdicts = lambda body: verdict()
+    ollama.script("/api/chat", chat(Say(REWORDED), Done()))
+    names = [name for name, _ in await read_events(client, QUESTION) if name != "heartbeat"]
+    assert names.index("citation") > max(at for at, name in enumerate(names) if name == "delta")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        verdict(supported=False),
+        verdict(quote="All staff receive 25 days off"),  # not in the passage
+        '{"verdicts": []}',
+        "Both look fine to me.",
+        '{"verdicts": [{"id": 1, "quote": "25 days", "supported": true}, {"id": 1, "quote": "", "supported": false}]}',
+    ],
+)
+async def test_without_a_valid_verdict_the_sentence_stays_unchecked_and_the_answer_is_kept(
+    client: httpx.AsyncClient, ollama: OllamaDouble, said: str
+) -> None:
+    ollama.verdicts = lambda body: said
+    plain, final = await ask(client, ollama, REWORDED)
+    (citation,) = plain["citations"]
+    assert (citation["status"], citation["method"], citation["judge"]) == ("unchecked", None, None)
+    assert plain["answer"] == REWORDED
+    assert plain["decision"] == "uncertain"
+    assert steady(plain) == steady(final)
+
+
+async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(
+    client: httpx.AsyncClient, ollama: OllamaDouble
+) -> None:
+    ollama.verdicts = lambda body: verdict()
+    plain, _ = await ask(client, ollama, WRONG)
+    (citation,) = plain["citations"]
+    assert citation["status"] != "verified"
+    assert plain["decision"] != "can_proceed"
+
+
+async def test_a_quote_needs_no_judge(client: httpx.AsyncClient, ollama: OllamaDouble) -> None:
+    plain, _ = await ask(client, ollama, f"{QUOTE}. [C1]")
+    assert [citation["method"] for citation in plain["citations"]] == ["quote"]
+    assert ollama.judge_requests == []
+
+
+@pytest.mark.parametrize("reply", [chat(Hang()), failure(500), failure(503)], ids=["hangs", "fails", "is busy"])
+async def test_a_judge_that_hangs_or_fails_costs_its_time_limit_and_not_the_answer(
+    open_service: Any, ollama: OllamaDouble, reply: Any
+) -> None:
+    settings = {"chat_provider": "ollama", "model_name": "llama3.2", "ollama_url": ollama.url, "judge_timeout": 0.5}
+    async with open_service(**settings) as components:
+        await components.ingest(DocumentInput(data=f"{QUOTE}.".encode(), file_name="leave.md"), LOCAL_ADMIN)
+        ollama.verdicts = reply
+        ollama.script("/api/chat", chat(Say(REWORDED), Done()))
+        began = time.monotonic()
+        answer = await components.engine.answer(RagQuery(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
+        assert time.monotonic() - began < 10
+        assert [citation.status.value for citation in answer.citations] == ["unchecked"]
+        assert answer.text == REWORDED
+        assert 'rag_judged_claims_total{verdict="none"} 1.0' in components.metrics.render().decode()
+
+
+async def test_without_a_judge_reworded_sentences_stay_unchecked(open_service: Any, ollama: OllamaDouble) -> None:
+    settings = {"chat_provider": "ollama", "model_name": "llama3.2", "ollama_url": ollama.url, "judge": "none"}
+    async with open_service(**settings) as components:
+        await components.ingest(DocumentInput(data=f"{QUOTE}.".encode(), file_name="leave.md"), LOCAL_ADMIN)
+        ollama.script("/api/chat", chat(Say(REWORDED), Done()))
+        answer = await components.engine.answer(RagQuery(QUESTION["query"], identity=LOCAL_ADMIN, threshold=0.1))
+        assert [citation.status.value for citation in answer.citations] == ["unchecked"]
+        assert ollama.judge_requests == []

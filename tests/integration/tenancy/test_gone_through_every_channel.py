@@ -1,0 +1,62 @@
+"""What has expired, was deleted or deactivated is gone from that second on, whichever channel is used."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.tenancy.conftest import Street
+from tests.integration.tenancy.test_access_matrix import ROWS, call
+from tests.integration.tenancy.web import client_of
+from tests.integration.tenancy.world import CANARY, World, make_world
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OPENED = [route for route in ROWS if route[0] == "GET" and "{document_id}" in route[1]]
+ASKED = [route for route, row in ROWS.items() if row.body is not None and row.shows and "{" not in route[1]] + [
+    ("POST", "/api/v1/agents/{agent_id}/chat")
+]
+LISTED = ("GET", "/api/v1/corpora/{corpus_id}/documents")
+
+
+async def test_every_channel_is_checked() -> None:
+    assert len(OPENED) == 4  # description, text, original, chunks
+    assert len(ASKED) == 8  # search, two answers, two of the advisor, OpenAI, MCP, an agent's chat
+
+
+@pytest.mark.parametrize("how", ["expired", "deleted", "deactivated"])
+async def test_nothing_of_it_comes_back(street: Street, how: str) -> None:
+    world = await make_world(street.house)
+    for route in (*OPENED, *ASKED):
+        reply = await call(street.application, route, ROWS[route], world, "owner")
+        assert (reply.status_code, CANARY in reply.text) == (200, True), route
+    await _end(street, world, how)
+    for route in OPENED:
+        reply = await call(street.application, route, ROWS[route], world, "owner")
+        # A deactivated corpus is kept: its owner may open what lies in it, and is answered nothing from it.
+        assert reply.status_code == (200 if how == "deactivated" else 404), (route, reply.text)
+    for route in ASKED:
+        reply = await call(street.application, route, ROWS[route], world, "owner")
+        assert CANARY not in reply.text, route
+    listed = await call(street.application, LISTED, ROWS[LISTED], world, "owner")
+    assert listed.json()["total"] == (1 if how == "deactivated" else 0)
+
+
+async def _end(street: Street, world: World, how: str) -> None:
+    corpora = [world.ids["corpus_id"], world.ids["articles_id"]]
+    if how == "expired":  # and no worker runs here that could purge it
+        with street.house.owner() as owner:
+            owner.execute(
+                "UPDATE rag.documents SET expires_at = now() - interval '1 second' WHERE corpus_id = ANY(%s)",
+                [corpora],
+            )
+        return
+    async with client_of(street.application) as client:
+        headers = world.credentials["owner"]
+        for corpus_id in corpora:
+            path = f"/api/v1/corpora/{corpus_id}"
+            if how == "deactivated":
+                assert (await client.patch(path, json={"active": False}, headers=headers)).status_code == 200
+                continue
+            for item in (await client.get(f"{path}/documents", headers=headers)).json()["items"]:
+                reply = await client.delete(f"/api/v1/documents/{item['id']}", headers=headers)
+                assert reply.status_code == 204

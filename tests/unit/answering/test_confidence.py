@@ -1,0 +1,62 @@
+"""Decision and confidence, by the sum that requirement B5 gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rag_service.answering.confidence import rate_confidence
+from rag_service.answering.decision import decide
+from rag_service.domain import Confidence, Decision, Hit, Scores
+from rag_service.indices import QueryDefinition
+from tests.unit.answering.proof.answers import make_hit
+
+TIERED = QueryDefinition(tiers={"critical": ("business_rules",)})
+
+
+def hits(*scores: tuple[float, float | None], type: str | None = None) -> list[Hit]:
+    hit = make_hit("text")
+    chunk = replace(hit.chunk, type=type)
+    return [Hit(chunk=chunk, scores=Scores(relevance=relevance, rerank=rerank)) for relevance, rerank in scores]
+
+
+def test_the_mean_of_the_top_three_relevances() -> None:
+    confidence = rate_confidence(hits((0.9, None), (0.8, None), (0.7, None), (0.1, None)), QueryDefinition())
+    assert (confidence.value, confidence.mean_rerank) == (0.8, None)
+
+
+def test_rerank_scores_are_averaged_in() -> None:
+    confidence = rate_confidence(hits((0.9, 0.5), (0.9, 0.5), (0.9, 0.5)), QueryDefinition())
+    assert confidence.value == 0.7
+
+
+def test_two_critical_chunks_raise_it_by_a_tenth_and_never_above_one() -> None:
+    one = hits((0.8, None), type="business_rules") + hits((0.8, None), (0.8, None))
+    two = hits((0.8, None), (0.8, None), type="business_rules") + hits((0.8, None))
+    assert rate_confidence(one, TIERED).value == 0.8
+    assert rate_confidence(two, TIERED).value == 0.88
+    assert rate_confidence(hits((1.0, None), (1.0, None), type="business_rules"), TIERED).value == 1.0
+
+
+def test_nothing_found_is_zero() -> None:
+    assert rate_confidence([], TIERED).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("value", "refused", "tokens", "decision"),
+    [
+        (0.7, False, 100, Decision.CAN_PROCEED),
+        (0.69, False, 100, Decision.UNCERTAIN),
+        (0.9, False, 99, Decision.UNCERTAIN),
+        (0.9, True, 100, Decision.OUT_OF_SCOPE),
+    ],
+)
+def test_decisions(value: float, refused: bool, tokens: int, decision: Decision) -> None:
+    confidence = Confidence(value=value, mean_relevance=value, mean_rerank=None, critical_boost=False)
+    assert decide(confidence, refused=refused, context_tokens=tokens, minimum=100) is decision
+
+
+def test_a_warning_makes_it_uncertain() -> None:
+    sure = Confidence(value=0.9, mean_relevance=0.9, mean_rerank=None, critical_boost=False)
+    assert decide(sure, refused=False, context_tokens=9, minimum=0, warned=True) is Decision.UNCERTAIN

@@ -1,0 +1,52 @@
+"""The fit of the confidence of answers, and the thresholds of judges."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from rag_service.answering.confidence import SIGNALS, read_fit
+from rag_service.evaluation.answer_confidence import (
+    RatedAnswer,
+    calibration_error,
+    choose_least,
+    fit_answers,
+    write_fit,
+)
+from rag_service.evaluation.claims import LabelledClaim, choose_thresholds
+
+
+def test_the_calibration_error_is_the_distance_between_confidence_and_right_answers() -> None:
+    assert calibration_error([0.9] * 10, [True] * 9 + [False], bins=1) < 1e-9
+    assert abs(calibration_error([0.9] * 10, [True] * 5 + [False] * 5, bins=1) - 0.4) < 1e-9
+    assert calibration_error([], []) == 0.0
+
+
+def test_the_limit_is_the_lowest_that_reaches_the_target() -> None:
+    assert choose_least([0.55, 0.65, 0.75, 0.85], [False, False, True, True], target=0.9) == 0.66
+    assert choose_least([0.55, 0.65], [False, False], target=0.9) == 0.95
+
+
+def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp_path: Path) -> None:
+    draw = random.Random(3)  # noqa: S311
+    rated = []
+    for number in range(2000):
+        signals = {name: draw.uniform(-2, 2) for name in SIGNALS}
+        right = draw.random() < 0.5 + signals["relevance"] / 5
+        rated.append(RatedAnswer(set="s", group=number, language="en", signals=signals, right=right))
+    fit, halves = fit_answers(rated, run="test")
+    assert all(half.error < 0.06 for half in halves)
+    write_fit(fit, tmp_path / "fit.json")
+    assert read_fit(tmp_path / "fit.json") == fit
+
+
+def test_the_threshold_of_a_judge_keeps_untrue_claims_out() -> None:
+    labels = [("free", 0.9), ("light", 0.8), ("false", 0.7), ("free", 0.6)]
+    claims = [
+        LabelledClaim(id=str(p), lang="en", passage="p", claim="c", label=label)  # type: ignore[arg-type]
+        for label, p in labels
+    ]
+    found = choose_thresholds(claims, [p for _, p in labels], run="r")["en"]
+    assert (found.threshold, found.precision) == (0.8, 1.0)
+    hopeless = choose_thresholds(claims[2:3], [0.9], run="r")["en"]
+    assert hopeless.threshold > 1

@@ -1,0 +1,33 @@
+"""The type of answer that a question asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_service.language.words import fold
+from rag_service.models.extractive.extractive import answer_type
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How much does the pass cost?", "It is 40 €."),
+        ("What is the fee of the course?", "It is forty dollars."),
+        ("¿Cuánto cobra Amparo Lahoz?", "Son mil dólares."),
+        ("¿Qué precio tiene el abono?", "Cuesta cuarenta euros."),
+        ("Quel est le montant du loyer ?", "Il est de 500 EUR."),
+        ("How many days?", "Twelve."),
+        ("¿Cuántos días?", "Doce."),
+        ("Combien de jours ?", "Soixante."),
+    ],
+)
+def test_sums_and_numbers_are_recognised_as_what_was_asked_for(question: str, answer: str) -> None:
+    wanted = answer_type(question)
+    assert wanted is not None
+    assert wanted.pattern.search(fold(answer))
+    assert not wanted.pattern.search(fold("The head of the workshop signs for it."))
+
+
+@pytest.mark.parametrize("question", ["Who pays?", "What do citizens feel about it?", "When does it open?"])
+def test_other_questions_have_no_answer_type(question: str) -> None:
+    assert answer_type(question) is None

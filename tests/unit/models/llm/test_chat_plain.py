@@ -1,0 +1,275 @@
+"""The chat model over any LlamaIndex LLM, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    CompletionResponse,
+    CompletionResponseGen,
+    LLMMetadata,
+    MessageRole,
+)
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import BaseEvent
+from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMChatStartEvent
+from llama_index.core.llms import LLM, CustomLLM, MockLLM
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+
+from rag_service.errors import ConfigurationError, ContextOverflowError, ModelError, ModelOutputError
+from rag_service.models.llm.model import build_chat
+from rag_service.settings import Settings
+
+MESSAGES = [ChatMessage(role=MessageRole.USER, content="One two three")]
+
+
+class FakeLLM(MockLLM):
+    """An LLM that yields these deltas; an exception among them is raised."""
+
+    _deltas: list[Any] = PrivateAttr()
+    _seen: list[dict[str, Any]] = PrivateAttr(default_factory=list)
+    _limits: list[int | None] = PrivateAttr(default_factory=list)
+
+    def __init__(self, *deltas: Any):
+        super().__init__()
+        self._deltas = list(deltas)
+
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse, None]:
+        self._seen.append(kwargs)
+        self._limits.append(self.max_tokens)
+
+        async def stream() -> AsyncGenerator[ChatResponse, None]:
+            for delta in self._deltas:
+                await asyncio.sleep(0)
+                if isinstance(delta, Exception):
+                    raise delta
+                yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=delta), delta=delta)
+
+        return stream()
+
+
+async def test_any_llm_streams_through_it_and_is_called_once() -> None:
+    llm = FakeLLM("May", " 30.")
+    chat = build_chat(Settings(), extractive=llm)
+    deltas = [delta async for delta in chat.stream(MESSAGES)]
+    assert [(delta.text, delta.last) for delta in deltas] == [("May", False), (" 30.", False), ("", True)]
+    assert deltas[-1].prompt_tokens is None
+    assert llm._seen == [{}]
+    assert chat.provider == "extractive"
+
+
+async def test_llama_indexs_own_mock_works_as_it_is() -> None:
+    chat = build_chat(Settings(), extractive=MockLLM(max_tokens=3))
+    assert "".join([delta.text async for delta in chat.stream(MESSAGES)]) == "text text text"
+
+
+async def test_max_tokens_of_one_call_is_set_in_the_field_that_llama_indexs_classes_have_for_it() -> None:
+    llm = FakeLLM("May")
+    chat = build_chat(Settings(), extractive=llm)
+    assert [delta async for delta in chat.stream(MESSAGES, max_tokens=20)]
+    assert [delta async for delta in chat.stream(MESSAGES)]
+    assert llm._limits == [20, None]
+
+
+async def test_an_error_of_the_service_itself_passes_unchanged() -> None:
+    chat = build_chat(Settings(), extractive=FakeLLM("May", ContextOverflowError("too long")))
+    with pytest.raises(ContextOverflowError):
+        [delta async for delta in chat.stream(MESSAGES)]
+
+
+async def test_any_other_error_is_a_model_error_without_internals() -> None:
+    chat = build_chat(Settings(), extractive=FakeLLM(ValueError("secret detail")))
+    with pytest.raises(ModelError) as caught:
+        [delta async for delta in chat.stream(MESSAGES)]
+    assert "secret" not in caught.value.message
+    assert str(caught.value.__cause__).startswith("ValueError: ")  # for the log
+
+
+async def test_a_model_without_structured_output_says_so() -> None:
+    chat = build_chat(Settings(), extractive=FakeLLM("May"))
+    assert not chat.structured_output
+    with pytest.raises(ModelOutputError):
+        await chat.complete_json(MESSAGES, {"type": "object"})
+
+
+# -- objects and classes of the user's own
+
+
+ANSWER = "The contract ends in May."
+
+
+class Scripted(CustomLLM):
+    """Streams `pieces` word by word from its synchronous method, the only one that it has."""
+
+    pieces: list[str] = ANSWER.split(" ")
+    with_deltas: bool = True
+    can_stream: bool = True
+    pause: float = 0.0  # seconds before each piece, blocking
+    fails_after: int | None = None
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="scripted", context_window=4096)
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=" ".join(self.pieces))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
+        if not self.can_stream:
+            raise NotImplementedError
+
+        def stream() -> CompletionResponseGen:
+            text = ""
+            for number, piece in enumerate(self.pieces):
+                if self.fails_after == number:
+                    raise RuntimeError(f"secret of {prompt}")
+                time.sleep(self.pause)
+                delta = piece if not text or not piece else f" {piece}"
+                text += delta
+                yield CompletionResponse(text=text, delta=delta if self.with_deltas else None)
+
+        return stream()
+
+
+def limits(**overrides: Any) -> Settings:
+    return Settings(**({"first_token_timeout": 0.3, "token_timeout": 0.3, "answer_timeout": 2.0} | overrides))
+
+
+async def ask(llm: LLM, settings: Settings | None = None, **options: Any) -> list[str]:
+    chat = build_chat(settings or Settings(), extractive=MockLLM(), llm=llm)
+    return [delta.text async for delta in chat.stream(MESSAGES, **options)]
+
+
+@pytest.mark.parametrize("options", [{}, {"with_deltas": False}, {"can_stream": False}], ids=str)
+async def test_a_custom_llm_answers_whether_or_not_it_gives_deltas_or_streams(options: dict[str, Any]) -> None:
+    deltas = await ask(Scripted(**options))
+    assert "".join(deltas) == ANSWER
+    assert len(deltas) == (2 if options.get("can_stream") is False else 6)
+
+
+async def test_a_custom_llm_is_found_by_its_class_path_and_its_options() -> None:
+    settings = Settings(chat_provider=f"{__name__}:Scripted", chat_options='{"pieces": ["Yes."]}')
+    chat = build_chat(settings, extractive=MockLLM())
+    assert [delta.text async for delta in chat.stream(MESSAGES)] == ["Yes.", ""]
+    assert (chat.provider, chat.model_name, chat.context_window) == (f"{__name__}:Scripted", "scripted", 4096)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"chat_provider": f"{__name__}:FakeLLMs"}, "Did you mean FakeLLM?"),
+        ({"chat_provider": "llama_index.llms.nobody:Nobody"}, "pip install llama-index-llms-nobody"),
+        ({"chat_provider": f"{__name__}:Scripted", "chat_options": "[1]"}, "RAG_CHAT_OPTIONS: expected a JSON object"),
+        ({"chat_provider": f"{__name__}:Scripted", "chat_options": '{"pauze": 1}'}, "Did you mean pause?"),
+        (
+            {"chat_provider": "ollama", "chat_options": '{"context_window": "big"}'},
+            "RAG_CHAT_OPTIONS: .*context_window",
+        ),
+    ],
+)
+def test_a_wrong_provider_is_an_error_at_start(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        build_chat(Settings(**settings), extractive=MockLLM())
+
+
+async def test_a_blocking_llm_does_not_block_the_event_loop() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    await ask(Scripted(pause=0.05))
+    ticking.cancel()
+    assert ticks >= 10
+
+
+async def test_a_blocking_llm_that_hangs_is_left_in_time() -> None:
+    with pytest.raises(ModelError, match="in time"):
+        await ask(Scripted(pause=1.0), limits())
+
+
+async def test_a_custom_llm_that_fails_midway_is_a_model_error_after_what_it_said() -> None:
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=Scripted(fails_after=2))
+    seen: list[str] = []
+    with pytest.raises(ModelError, match="broke off") as caught:
+        async for delta in chat.stream(MESSAGES):
+            seen += [delta.text]
+    assert "".join(seen) == "The contract"
+    assert "secret" in str(caught.value.__cause__)
+    assert "secret" not in caught.value.message
+
+
+async def test_a_model_that_yields_nothing_is_an_error() -> None:
+    with pytest.raises(ModelError, match="broke off"):
+        await ask(Scripted(pieces=[]))
+
+
+async def test_empty_deltas_are_not_passed_on() -> None:
+    assert await ask(Scripted(pieces=["", "May.", "", ""])) == ["May.", ""]
+
+
+async def test_a_reader_who_leaves_ends_a_stream_that_wraps_others() -> None:
+    """LlamaIndex's wrapper does not close the generator that it wraps; the connection would stay open."""
+    closed = asyncio.Event()
+
+    class Connected(Scripted):
+        @llm_chat_callback()
+        async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+            async def stream() -> AsyncGenerator[ChatResponse]:
+                try:
+                    while True:
+                        yield ChatResponse(message=ChatMessage(content="x"), delta="x")
+                        await asyncio.sleep(0.001)
+                finally:
+                    closed.set()
+
+            return stream()
+
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=Connected())
+    async with contextlib.aclosing(chat.stream(MESSAGES)) as deltas:
+        await anext(deltas)
+        await asyncio.sleep(0.05)  # the reading task waits for the reader, not for the model
+    assert closed.is_set()
+
+
+async def test_json_is_asked_for_in_words_where_the_class_knows_no_schema() -> None:
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=Scripted(pieces=["```json\n{}\n```"]))
+    assert chat.structured_output
+    assert await chat.complete_json(MESSAGES, {"type": "object"}) == "{}"
+
+
+async def test_listeners_of_llama_index_see_the_call() -> None:
+    seen: list[BaseEvent] = []
+
+    class Listener(BaseEventHandler):
+        def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+            seen.append(event)
+
+    listener = Listener()
+    root = get_dispatcher()
+    root.add_event_handler(listener)
+    try:
+        await ask(Scripted())
+    finally:
+        root.event_handlers.remove(listener)
+    [started] = [event for event in seen if isinstance(event, LLMChatStartEvent)]
+    [ended] = [event for event in seen if isinstance(event, LLMChatEndEvent)]
+    assert started.messages[-1].content == "One two three"
+    assert ended.response is not None
+    assert ended.response.message.content == ANSWER

@@ -1,0 +1,124 @@
+"""PDF: pages as places, rows of tables kept together, and honest refusals."""
+
+from __future__ import annotations
+
+import pytest
+from fpdf import FPDF
+
+from rag_service.errors import DocumentError, TooLargeError
+from rag_service.readers.parse import parse
+from rag_service.readers.pdf.headings import PageLine
+from rag_service.readers.pdf.reader import MAX_PAGES, tidy
+from tests.unit.readers import samples
+
+
+def test_each_page_is_a_span_with_its_number() -> None:
+    document = parse(samples.pdf("First page", "", "Third page"), file_name="report.pdf")
+    assert document.text == "First page\n\nThird page"
+    assert [(document.text[s.start : s.end], s.location.page) for s in document.spans] == [
+        ("First page", 1),
+        ("Third page", 3),
+    ]
+    assert document.metadata == {"pages": 3, "pages_without_text": [2]}
+
+
+@pytest.mark.parametrize(
+    ("declared", "title"),
+    [
+        ("Annual Report 2023", "Annual Report 2023"),
+        ("Microsoft Word - final2.docx", "report"),
+        ("untitled", "report"),
+        ("", "report"),
+    ],
+)
+def test_declared_title_is_used_only_when_sensible(declared: str, title: str) -> None:
+    assert parse(samples.pdf("x", title=declared), file_name="report.pdf").title == title
+
+
+def test_figures_of_a_table_row_stay_on_the_line_of_their_label() -> None:
+    file = FPDF()
+    file.add_page()
+    file.set_font("Helvetica", size=10)
+    for y, row in enumerate([("", "2023", "2022"), ("Net income", "$ 1,058", "(815)"), ("Goodwill", "7", "9")]):
+        for x in (2, 1, 0):  # drawn right to left, as some programs do
+            file.text(10 + 60 * x, 20 + 5 * y, row[x])
+    assert "Net income  $ 1,058  (815)\nGoodwill  7  9" in parse(bytes(file.output()), file_name="a.pdf").text
+
+
+def test_spacing_is_tidied_without_touching_words() -> None:
+    lines = ["", "   A   b", "", " ", "", "$      5      (3)", "co-", "op  ", ""]
+    assert [line.text for line in tidy([PageLine(line) for line in lines])] == ["A  b", "", "$ 5  (3)", "co-", "op"]
+
+
+@pytest.mark.parametrize("angle", [90, 180, 270])
+def test_a_table_on_a_turned_page_keeps_its_rows(angle: int) -> None:
+    file = FPDF()
+    file.add_page()
+    file.set_font("Helvetica", size=12)
+    with file.rotation(angle, x=100, y=150):
+        for y, row in enumerate([("Sideways words", "2023"), ("Net income", "1,058")]):
+            for x in (1, 0):
+                file.text(60 + 60 * x, 150 + 5 * y, row[x])
+    assert parse(bytes(file.output()), file_name="a.pdf").text == "Sideways words  2023\nNet income  1,058"
+
+
+def test_empty_user_password_opens() -> None:
+    data = samples.pdf("Readable", password="owner")
+    assert parse(data, file_name="a.pdf").text == "Readable"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (samples.pdf("Secret", password="owner", user_password="user"), "protected by a password"),
+        (samples.pdf("", ""), "text recognition"),
+        (samples.pdf("Text")[:-30], "cut off"),
+        (b"%PDF-1.7\nnothing\n%%EOF", "damaged"),
+        (samples.pdf_with_stream(b"[" * 200_000), r"no text|damaged"),
+    ],
+)
+def test_unreadable_pdf_is_refused_with_its_reason(data: bytes, says: str) -> None:
+    with pytest.raises(DocumentError, match=says):
+        parse(data, file_name="a.pdf")
+
+
+def pages(count: int, *objects: bytes, trailer: bytes = b"") -> bytes:
+    kids = b"4 0 R " * count
+    tree = b"<</Type/Pages/Kids[3 0 R %s]/Count %d/MediaBox[0 0 200 200]>>" % (kids, count + 1)
+    font = b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+    return samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R/Lang(es-MX)>>",
+        tree,
+        b"<</Type/Page/Parent 2 0 R/Contents 5 0 R/Resources %s>>" % font,
+        *(objects or (b"<</Type/Page/Parent 2 0 R>>",)),
+        samples.stream(b"BT /F1 9 Tf 20 100 Td (Readable) Tj ET"),
+        trailer=trailer,
+    )
+
+
+def test_a_damaged_page_leaves_the_others_readable() -> None:
+    document = parse(pages(2, b"<</Type/Nothing"), file_name="a.pdf")
+    assert document.text == "Readable"
+    assert document.metadata["pages_without_text"] == [2, 3]
+
+
+def test_the_declared_language_is_kept() -> None:
+    assert parse(pages(0), file_name="a.pdf").language == "es"
+
+
+def test_an_encryption_of_an_unknown_kind_is_said() -> None:
+    data = pages(0, trailer=b"/Encrypt<</Filter/Unheard>>/ID[<00><00>]")
+    with pytest.raises(DocumentError, match="encrypted in a way that this service cannot open"):
+        parse(data, file_name="a.pdf")
+
+
+@pytest.mark.parametrize("count", [MAX_PAGES, 1_000_000])
+def test_too_many_pages_are_refused(count: int) -> None:
+    with pytest.raises(TooLargeError, match=f"has {count + 1:,} pages"):
+        parse(pages(count), file_name="a.pdf")
+
+
+def test_a_page_of_more_characters_than_any_page_holds_is_refused() -> None:
+    data = samples.pdf_with_stream(b"BT /F1 9 Tf 20 100 Td " + b"(%s) Tj " % (b"word " * 6_000) * 40 + b"ET")
+    with pytest.raises(TooLargeError, match=r'Page 1 of "a\.pdf" unpacks to far more data'):
+        parse(data, file_name="a.pdf")

@@ -1,0 +1,135 @@
+"""Columns of prose are read one after the other, tables row by row, whatever the page does above and below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fpdf import FPDF
+
+from rag_service.readers.parse import parse
+
+HARBOUR = [
+    "The canteen opens at half past seven and",
+    "serves a hot lunch from noon until two in",
+    "the afternoon. A lunch costs six euros for",
+    "the staff and nine for their guests, and a",
+    "dish without meat is there on every day of",
+    "the week, as it was in all the years before",
+]
+BICYCLES = [
+    "The new shed behind the hall has room for",
+    "a hundred bicycles. The key is handed out",
+    "by the guard at the gate against a deposit",
+    "of twenty euros, which is given back later",
+    "to whoever brings the key. Bicycles with a",
+    "motor may be charged there without paying.",
+]
+PARTY = [
+    "The party takes place in the yard in June",
+    "and all of the staff may bring a guest who",
+    "likes to dance. Please tell the office who",
+    "comes until the middle of the month, since",
+    "last year there was not enough to eat, and",
+    "the band played until late in the evening.",
+]
+
+
+def read(columns: Mapping[float, Sequence[str]], *, top: float = 40, size: int = 10) -> str:
+    """The text of a page with lines at the given distances from its left side."""
+    return text_of([(columns, top, size)])
+
+
+def text_of(blocks: Sequence[tuple[Mapping[float, Sequence[str]], float, int]]) -> str:
+    file = FPDF()
+    file.add_page()
+    for columns, top, size in blocks:
+        file.set_font("Helvetica", size=size)
+        rows = max(map(len, columns.values()))
+        for row in range(rows):  # drawn row by row, as some programs do
+            for left, lines in columns.items():
+                if row < len(lines) and lines[row]:
+                    file.text(left, top + row * size * 0.45, lines[row])
+    return parse(bytes(file.output()), file_name="a.pdf").text
+
+
+def test_two_columns_are_read_one_after_the_other() -> None:
+    assert read({15: HARBOUR, 110: BICYCLES}) == "\n".join([*HARBOUR, "", *BICYCLES])
+
+
+def test_three_columns_too() -> None:
+    narrow = [[line[:24] for line in lines] for lines in (HARBOUR, BICYCLES, PARTY)]
+    text = read(dict(zip((10, 75, 140), narrow, strict=True)))
+    assert text.split("\n\n") == ["\n".join(" ".join(line.split()) for line in lines) for lines in narrow]
+
+
+def test_headings_at_different_heights_do_not_mix_the_columns() -> None:
+    parts = [lines[start : start + 3] for lines in (HARBOUR, BICYCLES, PARTY) for start in (0, 3)]
+    left = [line for part in parts[:4] for line in ("Title", "", *part, "")]
+    right = ["", *(line for part in parts[2:] for line in ("Title", "", *part, ""))]
+    assert read({15: left, 110: right}).split() == " ".join([*left, *right]).split()
+
+
+def test_a_table_of_two_texts_beside_a_label_is_read_by_rows() -> None:
+    labels = ["Meals", "", "", "", "Sheds", "", "", ""]
+    text = read({10: labels, 40: [*HARBOUR[:3], "", *BICYCLES[:3]], 125: [*PARTY[:2], "", "", *PARTY[2:5]]})
+    assert f"Meals  {HARBOUR[0]}  {PARTY[0]}" in text
+    assert f"Sheds  {BICYCLES[0]}  {PARTY[2]}" in text
+
+
+def test_columns_of_unequal_length_stay_whole() -> None:
+    assert read({15: [*HARBOUR, *PARTY], 110: BICYCLES}) == "\n".join([*HARBOUR, *PARTY, "", *BICYCLES])
+
+
+def test_what_stands_over_the_whole_width_parts_the_page_into_bands() -> None:
+    wide = ["All of this goes over the whole width of the page and has no room in its middle for any gap."] * 2
+    text = text_of([
+        ({15: ["A long title of the gazette over both of the columns"]}, 25, 16),
+        ({15: HARBOUR, 110: BICYCLES}, 40, 10),
+        ({15: wide}, 80, 10),
+        ({15: BICYCLES, 110: PARTY}, 100, 10),
+    ])  # fmt: skip
+    places = [text.index(part) for part in ("A long", HARBOUR[0], BICYCLES[0], wide[0], PARTY[0])]
+    assert places == sorted(places)
+    assert text.count("\n".join(HARBOUR)) == 1
+    assert text.count("\n".join(BICYCLES)) == 2
+
+
+def test_headings_of_a_column_are_found() -> None:
+    file = FPDF()
+    file.add_page()
+    for left, heading, lines in ((15, "Canteen", HARBOUR), (110, "Bicycles", BICYCLES)):
+        for row, line in enumerate([heading, *lines]):
+            file.set_font("Helvetica", size=14 if line == heading else 10)
+            file.text(left, 40 + row * 6, line)
+    parsed = parse(bytes(file.output()), file_name="a.pdf")
+    assert list(dict.fromkeys(span.location.headings for span in parsed.spans)) == [("Canteen",), ("Bicycles",)]
+
+
+def test_a_table_of_terms_and_their_meaning_is_read_by_rows() -> None:
+    terms = ["Shift allowance", "Notice", "Company holidays", "Leave of absence", "Probation period", "Night work"]
+    assert read({15: terms, 80: BICYCLES}).splitlines() == [
+        f"{term}  {line}" for term, line in zip(terms, BICYCLES, strict=True)
+    ]
+
+
+def test_a_table_with_a_column_of_figures_is_read_by_rows() -> None:
+    shares = ["20 %", "10 %", "1 %", "5 %", "7 %", "3 %"]
+    assert read({15: HARBOUR, 95: shares, 120: PARTY}).splitlines()[0] == f"{HARBOUR[0]}  20 %  {PARTY[0]}"
+
+
+def test_figures_beside_labels_are_no_columns() -> None:
+    figures = ["1,058", "815", "12", "7", "1", "0"]
+    assert read({15: HARBOUR, 120: figures}).splitlines()[0] == f"{HARBOUR[0]}  1,058"
+
+
+def test_a_heading_below_columns_stays_with_what_it_heads() -> None:
+    wide = ["All of this goes over the whole width of the page and has no room in its middle for any gap."] * 2
+    text = text_of([
+        ({15: HARBOUR, 110: BICYCLES}, 40, 10), ({15: ["Opening hours"]}, 78, 14), ({15: wide}, 86, 10),
+    ])  # fmt: skip
+    assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Opening hours", "", *wide])
+
+
+def test_a_footer_on_the_left_comes_last() -> None:
+    text = text_of([({15: HARBOUR, 110: BICYCLES}, 40, 10), ({15: ["Page 3"]}, 280, 10)])
+    assert text == "\n".join([*HARBOUR, "", *BICYCLES, "", "Page 3"])

@@ -1,0 +1,98 @@
+"""Words of a PDF: whole, as the page means them, and none lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_service.readers.parse import parse
+from tests.unit.readers import samples
+
+
+def text_of(content: bytes, **options: object) -> str:
+    return parse(samples.pdf_with_stream(content, **options), file_name="a.pdf").text  # type: ignore[arg-type]
+
+
+def lines(*texts: str) -> bytes:
+    return b"BT /F1 10 Tf 20 150 Td " + b" 0 -12 Td ".join(b"(%s) Tj" % text.encode() for text in texts) + b" ET"
+
+
+def letter_by_letter(text: str) -> bytes:
+    return b"BT /F1 10 Tf 20 100 Td " + b" ".join(b"(%s) Tj" % char.encode() for char in text) + b" ET"
+
+
+def test_a_hyphen_that_ends_a_line_stays_and_so_does_the_line_break() -> None:
+    assert text_of(lines("a well-", "known fact")) == "a well-\nknown fact"
+
+
+def test_a_code_without_a_meaning_is_not_taken_for_a_hyphen() -> None:
+    assert text_of(b"BT /F1 10 Tf 20 100 Td (one\x02two) Tj ET") == "onetwo"
+
+
+def test_text_drawn_twice_for_boldness_is_read_once() -> None:
+    bold = b"BT /F1 10 Tf %s 100 Td (Total) Tj ET "
+    assert text_of(bold % b"20" + bold % b"20.3") == "Total"
+
+
+@pytest.mark.parametrize("font", ["Helvetica", "Times-Italic", "Times-BoldItalic"])
+def test_letters_drawn_one_by_one_make_words_without_a_loss(font: str) -> None:
+    text = "all 1100 staff differ off the official www"
+    assert text_of(letter_by_letter(text), font=font) == text
+
+
+@pytest.mark.parametrize(("font", "step"), [("Times-Italic", 2.2), ("Times-BoldItalic", 2.8)])
+def test_a_letter_that_hangs_over_its_like_is_not_taken_for_a_second_print_of_it(font: str, step: float) -> None:
+    """PDFium does, and reads "af ect"."""
+    letters = f"(a) Tj 5 0 Td (f) Tj {step} 0 Td (f) Tj {step} 0 Td (ect of) Tj"
+    assert text_of(f"BT /F1 10 Tf 20 100 Td {letters} ET".encode(), font=font) == "affect of"
+
+
+def test_kerning_parts_no_word() -> None:
+    assert text_of(b"BT /F1 10 Tf 20 100 Td [(P) 60 (articipant) 40 ('s T) 120 (otal)] TJ ET") == "Participant’s Total"
+
+
+def test_a_number_close_to_its_heading_is_a_word_of_its_own() -> None:
+    text = b"BT /F1 10 Tf 20 100 Td (2.5) Tj 15.5 0 Td (Base Pay of MacDonald 10b) Tj ET"
+    assert text_of(text) == "2.5 Base Pay of MacDonald 10b"
+
+
+@pytest.mark.parametrize(
+    ("meaning", "reads"),
+    [
+        ("\uf0b7", "·"),  # as symbol fonts have it, in the private use area
+        ("\uf078", "x"),
+        ("\U0001f600", "😀"),  # two units of UTF-16
+        ("ffi", "ffi"),
+    ],
+)
+def test_what_the_font_says_of_a_glyph_is_read(meaning: str, reads: str) -> None:
+    assert text_of(b"BT /F1 10 Tf 20 100 Td (a of) Tj ET", unicode={"a": meaning}) == f"{reads} of"
+
+
+def test_places_stay_right_after_a_character_of_two_units_and_one_without_a_meaning() -> None:
+    text = b"BT /F1 10 Tf 20 100 Td (a) Tj 0 -24 Td (b one) Tj 60 0 Td (two) Tj ET"
+    assert text_of(text, unicode={"a": "\U0001f600", "b": "\0"}).split("\n") == ["😀", "", "one  two"]
+
+
+def test_text_behind_a_scan_and_outside_the_page_is_read() -> None:
+    text = b"BT /F1 10 Tf 3 Tr 20 100 Td (recognised) Tj 0 Tr 300 0 Td (beside) Tj ET"
+    assert text_of(text) == "recognised  beside"
+
+
+def test_text_from_right_to_left_is_read_in_its_order() -> None:
+    letters = dict(zip("abcdef", "גבאוהד", strict=True))
+    assert text_of(b"BT /F1 10 Tf 20 100 Td (abc) Tj 22 0 Td (def) Tj ET", unicode=letters).split() == ["דהו", "אבג"]
+
+
+def test_text_in_form_objects_is_read() -> None:
+    form = samples.stream(
+        b"BT /F1 9 Tf 20 100 Td (In a form) Tj ET", keys="/Subtype/Form/BBox[0 0 200 200]/Resources 4 0 R"
+    )
+    data = samples.pdf_of_objects(
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 6 0 R/Resources 4 0 R>>",
+        b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</X 5 0 R>>>>",
+        form,
+        samples.stream(b"BT /F1 9 Tf 20 120 Td (Before) Tj ET /X Do"),
+    )
+    assert parse(data, file_name="a.pdf").text == "Before\n\nIn a form"

@@ -1,0 +1,160 @@
+"""Which row names the columns: a wrong guess pairs what does not belong together, and a citation would prove it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+import docx
+import pytest
+from docx.oxml import OxmlElement
+from openpyxl import Workbook
+from openpyxl.styles import Font, PatternFill
+
+from rag_service.readers.parse import parse
+from tests.unit.readers.samples import saved, xlsx
+
+Rows = Sequence[Sequence[str]]
+
+MINUTES = [
+    ("Lieu", "Salle Garonne, siège de Bordeaux"),
+    ("Secrétaire de séance", "Karim Benali"),
+    ("Date", "12 mai 2025"),
+]
+UNKNOWN = [("Vessel", "Aurora"), ("Berth", "North quay"), ("Cargo hold", "Empty"), ("Master", "J. Olsen")]
+
+
+def word_lines(rows: Rows, *, bold: Sequence[tuple[int, int]] = (), header: bool = False) -> list[str]:
+    document = docx.Document()
+    table = document.add_table(len(rows), len(rows[0]))
+    for row, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            run = table.cell(row, column).paragraphs[0].add_run(text)
+            run.bold = (row, column) in bold or None
+    if header:
+        table.rows[0]._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
+    return parse(saved(document), file_name="a.docx").text.strip().splitlines()
+
+
+def sheet_lines(rows: Sequence[Sequence[object]]) -> list[str]:
+    return parse(xlsx(rows), file_name="a.xlsx").text.splitlines()[1:]
+
+
+def test_minutes_pair_each_label_with_its_own_value() -> None:
+    assert word_lines(MINUTES) == [f"{label}: {value}" for label, value in MINUTES]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("Nombre", "Ana"), ("Edad", "34"), ("Teléfono", "912 345 678")],
+        [("Name:", "Ana"), ("Hobby:", "Chess"), ("Shoes :", "41")],
+        [("Nom", "Benali"), ("Prénom", "Karim"), ("Poste", "Directeur")],
+        [("Poste", "Directeur"), ("Nom", "Benali"), ("Prénom", "Karim")],
+        [("Date", "12/05/2025"), ("Lieu", "Salle Garonne"), ("Président", "Karim Benali")],
+    ],
+)
+def test_forms_are_never_read_as_a_table_with_a_header(rows: Rows) -> None:
+    separators = (": ", " | ", " ")
+    for lines in (word_lines(rows), sheet_lines(rows)):
+        for line, (label, value) in zip(lines, rows, strict=True):
+            assert line in [f"{label}{separator}{value}" for separator in separators]
+
+
+def test_where_nothing_says_what_the_first_row_is_rows_stay_plain() -> None:
+    assert word_lines(UNKNOWN) == [f"{label} | {value}" for label, value in UNKNOWN]
+
+
+def test_bold_labels_are_labels() -> None:
+    lines = word_lines(UNKNOWN, bold=[(row, 0) for row in range(4)])
+    assert lines == [f"{label}: {value}" for label, value in UNKNOWN]
+
+
+@pytest.mark.parametrize("marks", [{"bold": [(0, 0), (0, 1)]}, {"header": True}], ids=["bold", "header row"])
+def test_a_first_row_that_the_file_marks_names_the_columns(marks: dict[str, object]) -> None:
+    lines = word_lines([("Vessel", "Berth"), ("Aurora", "North quay"), ("Sirius", "Pier 3")], **marks)  # type: ignore[arg-type]  # one of the two
+    assert lines == ["Vessel: Aurora | Berth: North quay", "Vessel: Sirius | Berth: Pier 3"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "second"),
+    [
+        ([("Country", "Limit"), ("France", "120 €"), ("Spain", "95 €")], "Country: France | Limit: 120 €"),
+        ([("Nombre", "Cargo"), ("Ana Ruiz", "Tesorera"), ("Luis Mora", "Vocal")], "Nombre: Ana Ruiz | Cargo: Tesorera"),
+        ([("Trámite", "Plazo máximo"), ("Alta", "3 días"), ("Baja", "9 días")], "Trámite: Alta | Plazo máximo: 3 días"),
+        ([("Event", "When"), ("Start", "12 May 2025"), ("End", "3 June 2026")], "Event: Start | When: 12 May 2025"),
+        ([("Team", "Who"), ("Sales", "Ana"), ("Sales", "Luis")], "Team: Sales | Who: Ana"),
+        ([("Rule", "What holds"), ("1", "No smoking"), ("2", "Wear gloves")], "Rule: 1 | What holds: No smoking"),
+    ],
+)  # fmt: skip
+def test_real_headers_of_two_columns_still_name_their_values(rows: Rows, second: str) -> None:
+    assert word_lines(rows)[0] == second
+    assert sheet_lines([[int(text) if text.isdigit() else text for text in row] for row in rows])[0] == second
+
+
+@pytest.mark.parametrize("style", [{"font": Font(bold=True)}, {"fill": PatternFill("solid", fgColor="DDDDDD")}])
+def test_names_of_a_sheet_may_be_bold_or_on_a_ground_of_their_own(style: dict[str, object]) -> None:
+    book = Workbook()
+    for row in [("Vessel", "Berth"), ("Aurora", "North quay"), ("Sirius", "Pier 3")]:
+        book.active.append(row)
+    for cell in book.active[1]:
+        for name, value in style.items():
+            setattr(cell, name, value)
+    assert "Vessel: Aurora | Berth: North quay" in parse(saved(book), file_name="a.xlsx").text
+
+
+@pytest.mark.parametrize("gap", [[], [[]]], ids=["right below", "after a blank row"])
+def test_a_note_below_a_table_is_no_value_of_its_first_column(gap: list[list[object]]) -> None:
+    note = "Payment is due 30 days after the invoice."
+    rows: list[list[object]] = [["Country", "Limit", "Until"], ["France", 120, 2026], ["Spain", 95, 2026], *gap, [note]]
+    assert sheet_lines(rows)[-1] == note
+    two: list[list[object]] = [["Country", "Limit"], ["France", 120], ["Spain", 95], *gap, [note]]
+    assert sheet_lines(two)[-1] == note
+
+
+def test_a_form_below_a_table_takes_no_names_from_it() -> None:
+    lines = sheet_lines([["Country", "Limit"], ["France", 120], [], ["Contact", "Ana"], ["Phone", 5]])
+    assert lines == ["Country: France | Limit: 120", "Contact | Ana", "Phone | 5"]
+
+
+def test_a_form_right_above_a_wider_table_leaves_the_table_its_names() -> None:
+    lines = sheet_lines([["Plant", "Valencia"], ["Manager", "Ana"], ["Product", "Stock", "Min"], ["Bolt", 1, 2]])
+    assert lines == ["Plant | Valencia", "Manager | Ana", "Product: Bolt | Stock: 1 | Min: 2"]
+
+
+def test_a_form_above_a_table_leaves_the_table_its_names() -> None:
+    lines = sheet_lines([["Plant", "Valencia"], ["Manager", "Ana"], [], ["Product", "Stock"], ["Bolt", 1], ["Nut", 2]])
+    assert lines == ["Plant | Valencia", "Manager | Ana", "Product: Bolt | Stock: 1", "Product: Nut | Stock: 2"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (
+            [["Employee", datetime.date(2026, 11, 2), datetime.date(2026, 11, 3)], ["Ana", "early", "late"]],
+            "Employee: Ana | 2026-11-02: early | 2026-11-03: late",
+        ),
+        ([["Person", 44, 45], ["Ana", "early", "late"]], "Person: Ana | 44: early | 45: late"),
+        ([["Role", 2024, 2025], ["Chair", "Ana Roca", "Eva Mur"]], "Role: Chair | 2024: Ana Roca | 2025: Eva Mur"),
+        ([["Item", 2024, 2025], ["Income", 100, 120]], "Item: Income | 2024: 100 | 2025: 120"),
+        ([["Ana", 1, 2], ["Luis", 3, 4]], "Ana | 1 | 2"),  # figures over figures name nothing
+        ([["Ana", 5, 5], ["Luis", "x", "y"]], "Ana | 5 | 5"),  # nor do equal ones
+    ],
+)
+def test_figures_beside_a_word_name_columns_where_they_are_a_series_or_stand_over_words(
+    rows: list[list[object]], line: str
+) -> None:
+    assert parse(xlsx(rows), file_name="a.xlsx").text.splitlines()[1] == line
+
+
+def test_a_table_below_a_title_and_a_gap_brings_its_own_names() -> None:
+    budget = [["Team", "Head", "Budget"], ["IT", "Luis", 120000], []]
+    watch = [["On call"], ["Week", "Person", "Phone"], [48, "Neus", 600112233]]
+    assert parse(xlsx([*budget, *watch]), file_name="a.xlsx").text.splitlines()[1:] == [
+        "Team: IT | Head: Luis | Budget: 120000",
+        "On call",
+        "Week: 48 | Person: Neus | Phone: 600112233",
+    ]
+    parts = [["North"], ["Bolt", "M8", 2]]  # of one table, under titles of their own
+    text = parse(xlsx([["Item", "Size", "Stock"], *parts, [], ["South"], ["Nut", "M8", 4]]), file_name="a.xlsx").text
+    assert text.splitlines()[-1] == "Item: Nut | Size: M8 | Stock: 4"
