@@ -268,7 +268,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Confidence:
-    """The sum behind the confidence figure, so that a reader sees why (requirement B5)."""
+    """The sum behind the confidence figure, so that a reader sees why."""
 
     value: float  # 0..1, two decimals
     mean_relevance: float  # mean of the top three relevances

@@ -2,8 +2,8 @@
 
 Answers, agents and the OpenAI-compatible endpoint give a probability: of answers with 0.9, nine in ten are right. It is
 a logistic of a few signals, fitted to questions with known answers by `rag-service eval calibrate --answers`; the
-numbers, and the evaluation that set them, are in `confidence.json` (decision 041). The advisor gives the sum that its
-requirement prescribes.
+numbers, and the evaluation that set them, are in `confidence.json` (decision 041). The advisor keeps a formula of its
+own, whose sum it shows to the user: `rate_confidence`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rag_service.domain import Citation, CitationStatus, Confidence, Hit
+from rag_service.answering.proof.verify import REFUTED
+from rag_service.domain import Citation, Confidence, Hit
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 from rag_service.language.words import terms
@@ -25,7 +26,6 @@ PACKAGED_FIT = Path(__file__).with_name("confidence.json")
 SIGNALS = ("relevance", "others", "agreement", "held")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
-_AGAINST = (CitationStatus.CONTRADICTED, CitationStatus.MISATTRIBUTED, CitationStatus.NOT_FOUND)
 _CERTAIN = 0.01  # relevance is kept this far from 0 and 1, where log-odds end
 _RELEVANT = 0.6  # passages from here on compete with the best one
 _MAX_OTHERS = 4
@@ -103,7 +103,7 @@ def estimate_confidence(
     if not sources:
         return NO_CONFIDENCE
     probability = fit.probability(read_signals(retrieval, sources, text), retrieval.plan.language)
-    against = sum(citation.status in _AGAINST for citation in citations)
+    against = sum(citation.status in REFUTED for citation in citations)
     if citations:
         probability *= 1 - against / len(citations)
     mean_relevance, mean_rerank = _means(sources)
@@ -113,7 +113,7 @@ def estimate_confidence(
 
 
 def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
-    """The advisor's confidence 0..1 (requirement B5): the mean of the top three relevances, averaged with that of the
+    """The advisor's confidence 0..1: the mean of the top three relevances, averaged with that of the
     top three rerank scores if there are any, times 1.1 with two or more CRITICAL chunks; 0 without hits."""
     if not hits:
         return NO_CONFIDENCE

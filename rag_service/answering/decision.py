@@ -13,7 +13,7 @@ from rag_service.domain import Citation, CitationStatus, Confidence, Decision
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold
 
-LEAST_CONFIDENCE = 0.70  # of the advisor (requirement B5); answers have the limit of their fit
+MIN_CONFIDENCE = 0.70  # of the advisor; answers have the limit of their fit
 
 
 def decide(
@@ -25,7 +25,7 @@ def decide(
     warned: bool = False,
     proved: bool = True,
     allowed: bool = True,
-    least: float = LEAST_CONFIDENCE,
+    least: float = MIN_CONFIDENCE,
 ) -> Decision:
     """The decision on an answer that was made from passages.
 

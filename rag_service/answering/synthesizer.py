@@ -79,7 +79,7 @@ class CitedSynthesizer(BaseSynthesizer):
             find_rules: the guardrails of the documents that an answer was made from.
             judge: decides about reworded sentences; None: they stay unchecked.
         """
-        # LlamaIndex's helpers pack prompts; ours are packed by `budget.py`, and the default ones load a tokenizer.
+        # LlamaIndex's helpers pack prompts: the default ones load a tokenizer, and `prompt/packing.py` packs ours.
         super().__init__(
             llm=chat.llm,
             prompt_helper=PromptHelper(tokenizer=str.split),

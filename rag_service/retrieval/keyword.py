@@ -23,7 +23,7 @@ from rag_service.retrieval.knowledge_base import CORPUS_ID, Entry, KnowledgeBase
 from rag_service.retrieval.planner import QueryPlan, make_plan
 from rag_service.retrieval.query import PassageRetriever, RagQuery, Retrieval
 from rag_service.store.search.conditions import BUILT_IN, matches
-from rag_service.store.search.postings import LEAST_CHUNKS, Weights, weigh
+from rag_service.store.search.postings import MIN_CHUNKS, Weights, weigh
 from rag_service.store.search.scope import WILDCARD, SearchScope, check_fields, not_searchable
 
 
@@ -62,7 +62,7 @@ class KeywordRetriever(PassageRetriever):
             check_fields(filters, {name for passage in self._passages for name in passage.entry.fields})
         plan = make_plan(query.question, filters=filters, index=self._index)
         ranking = self._weigh(plan, total=len(self._passages))
-        covering = self._weigh(plan, total=max(len(self._passages), LEAST_CHUNKS))
+        covering = self._weigh(plan, total=max(len(self._passages), MIN_CHUNKS))
         reachable = {number: p for number, p in enumerate(self._passages) if _matches(p, plan.filters)}
         b = self._index.query.bm25_b
         scores = {number: self._score(passage, ranking.weights, b=b) for number, passage in reachable.items()}

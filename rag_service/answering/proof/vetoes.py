@@ -3,7 +3,7 @@
 A claim and its nearest sentences are aligned by their common words. Where the claim has another number, date, name
 or opposite at the same place, or negates what the evidence states, the passage contradicts it. A veto fires only on
 what stands on both sides; what the claim adds or leaves out is for a judge. Each veto's precision on the development
-claims is in docs/decisions/028-proof.md.
+claims is in docs/decisions/028-proof-of-answers.md.
 """
 
 from __future__ import annotations

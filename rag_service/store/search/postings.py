@@ -106,12 +106,12 @@ def postings_statement(where: str) -> str:
 
 POSTINGS_BUDGET = 60_000  # entries read for candidates at most; rarer terms go first
 READ_AT_ONCE = POSTINGS_BUDGET  # terms · chunks; up to here all entries are read with the terms' frequencies
-LEAST_POSTINGS = 20_000  # so many are read in any case: it takes a few milliseconds
+MIN_POSTINGS = 20_000  # so many are read in any case: it takes a few milliseconds
 NEGLIGIBLE = 0.25  # share of the question's weight that alone makes no candidate
 # The relevance of a passage was fitted on corpora of 120 chunks. In one of five, hardly a word is rare: what a passage
 # holds of the question weighs next to nothing beside what it lacks, and one of five Spanish questions that it answers
 # was refused. Coverage is therefore reckoned as if there were so many chunks at least, the others without these terms.
-LEAST_CHUNKS = 120
+MIN_CHUNKS = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ class WeightedTerms:
     """The question's terms that the scope holds, with the weight each gives to a match."""
 
     ranking: Weights
-    coverage: Weights  # the same for a scope of `LEAST_CHUNKS`, where there are fewer
+    coverage: Weights  # the same for a scope of `MIN_CHUNKS`, where there are fewer
     chunk_frequencies: Mapping[str, int]  # term → chunks in scope that hold it
     postings: Sequence[TermPostings] | None = None  # of every term, where they came with the frequencies
 
@@ -172,7 +172,7 @@ async def weigh_terms(
     ranking = weigh(terms, found, scope.chunk_count, k1=k1)
     return WeightedTerms(
         ranking=ranking,
-        coverage=ranking if scope.chunk_count >= LEAST_CHUNKS else weigh(terms, found, LEAST_CHUNKS, k1=k1),
+        coverage=ranking if scope.chunk_count >= MIN_CHUNKS else weigh(terms, found, MIN_CHUNKS, k1=k1),
         chunk_frequencies=found,
         postings=postings if small else None,
     )
@@ -216,7 +216,7 @@ def split_by_rarity(terms: WeightedTerms) -> tuple[list[str], list[str]]:
     read = 0
     for number, term in enumerate(ordered):
         read += terms.chunk_frequencies[term]
-        if number and read > LEAST_POSTINGS and (read > POSTINGS_BUDGET or left <= NEGLIGIBLE * total):
+        if number and read > MIN_POSTINGS and (read > POSTINGS_BUDGET or left <= NEGLIGIBLE * total):
             return ordered[:number], ordered[number:]
         left -= weights[term]
     return ordered, []

@@ -1,4 +1,4 @@
-"""The MCP server as the SDK's own client sees it: a real socket, and a real subprocess (requirement F5)."""
+"""The MCP server as the SDK's own client sees it: a real socket, and a real subprocess."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""evals/explore.ipynb runs from an empty folder, and is committed without outputs (requirement F6)."""
+"""evals/explore.ipynb runs from an empty folder, and is committed without outputs."""
 
 from __future__ import annotations
 

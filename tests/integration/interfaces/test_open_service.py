@@ -1,4 +1,4 @@
-"""`open_service`: embedded on a real database, and remote over a real socket (requirement F6)."""
+"""`open_service`: embedded on a real database, and remote over a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible API as the official client sees it, over a real socket (requirement F4)."""
+"""The OpenAI-compatible API as the official client sees it, over a real socket."""
 
 from __future__ import annotations
 

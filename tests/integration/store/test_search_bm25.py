@@ -18,7 +18,7 @@ from rag_service.store.documents.documents import delete_document
 from rag_service.store.search import postings
 from rag_service.store.search.lexical import LexicalSearch, Rated
 from rag_service.store.search.postings import (
-    LEAST_CHUNKS,
+    MIN_CHUNKS,
     QueryTerm,
     WeightedTerms,
     weigh_terms,
@@ -134,7 +134,7 @@ async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_word
     for _ in range(25):
         await texts.add(corpus)
     monkeypatch.setattr(postings, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(postings, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(postings, "MIN_POSTINGS", 0)
     monkeypatch.setattr(postings, "POSTINGS_BUDGET", 10)
     shared = []
     for _ in range(20):
@@ -187,8 +187,8 @@ async def test_coverage_in_a_small_corpus_is_that_of_one_with_other_chunks(
         ceiling = (K1 + 1) * (common + rare + missing)
         return pytest.approx([(common + rare) / ceiling, common / ceiling, common / ceiling])
 
-    assert await coverage() == expected(LEAST_CHUNKS)
-    monkeypatch.setattr(postings, "LEAST_CHUNKS", 3)
+    assert await coverage() == expected(MIN_CHUNKS)
+    monkeypatch.setattr(postings, "MIN_CHUNKS", 3)
     assert await coverage() == expected(3)
 
 
@@ -218,7 +218,7 @@ async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
     asked = [QueryTerm(term=term, group=group) for group, term in enumerate(["quvaq", "quvbq", "quvcq"])]
     monkeypatch.setattr(postings, "READ_AT_ONCE", budget)
     monkeypatch.setattr(postings, "POSTINGS_BUDGET", budget)
-    monkeypatch.setattr(postings, "LEAST_POSTINGS", 0)
+    monkeypatch.setattr(postings, "MIN_POSTINGS", 0)
     async with database.transaction(ADMIN) as connection:
         scope = await resolve_scope(connection, Filters())
         search = await open_search(connection, scope, await weigh_terms(connection, scope, asked, k1=K1), best=5)
@@ -228,7 +228,7 @@ async def test_coverage_is_the_same_whether_terms_are_read_at_once_or_in_parts(
         ids = np.array(list(held), dtype=np.int64)
         rated = await search.score(connection, ids)
     rarity = {"quvaq": 30, "quvbq": 20, "quvcq": 1}
-    idf = {term: inverse_document_frequency(frequency, LEAST_CHUNKS) for term, frequency in rarity.items()}
+    idf = {term: inverse_document_frequency(frequency, MIN_CHUNKS) for term, frequency in rarity.items()}
     ceiling = (K1 + 1) * sum(idf.values())
     coverage = dict(zip(rated.ids.tolist(), rated.coverage.tolist(), strict=True))
     assert {chunk: coverage[chunk] for chunk in found.ids.tolist()} == pytest.approx(

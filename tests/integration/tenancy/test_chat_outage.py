@@ -1,4 +1,4 @@
-"""An agent's chat goes on while the database is down, for who has used the agent before (requirement C10)."""
+"""An agent's chat goes on while the database is down, for who has used the agent before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decision and confidence, by the sum that requirement B5 gives."""
+"""Decision and confidence, by the sum that the advisor shows."""
 
 from __future__ import annotations
 

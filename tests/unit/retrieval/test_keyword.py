@@ -1,4 +1,4 @@
-"""The keyword retriever over a JSON file: requirement D6."""
+"""The keyword retriever over a JSON file."""
 
 from __future__ import annotations
 
