@@ -18,19 +18,16 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import ConfigurationError, EmbeddingError, RagError
 from rag_service.models.embedding.wrapper import WrappedEmbedding, is_awaited
-from rag_service.models.servers.breaker import CircuitBreaker
-from rag_service.models.servers.resilience import (
+from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     SERVER_STATUSES,
     ProviderError,
-    RetryPolicy,
-    in_own_thread,
     is_connection_error,
     is_timeout,
-    isolated,
     retry_after_of,
     status_of,
 )
+from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
 from rag_service.settings import Settings
 
 Vectors = list[list[float]]

@@ -24,15 +24,15 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageR
 from llama_index.core.llms import LLM, CustomLLM
 
 from rag_service.errors import ModelBusyError, ModelError, RagError
-from rag_service.models.servers.resilience import (
+from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     ProviderError,
-    RetryPolicy,
     is_connection_error,
     is_timeout,
     retry_after_of,
     status_of,
 )
+from rag_service.models.servers.resilience import RetryPolicy
 
 _OLLAMA, _OPENAI = "llama_index.llms.ollama", "llama_index.llms.openai"
 _SCHEMA_INSTRUCTION = "Reply with JSON only, without any other text. It must follow this JSON schema:\n"

@@ -24,8 +24,7 @@ from llama_index.core.llms import LLM
 from rag_service.errors import ModelOutputError
 from rag_service.models.llm.call import ChatCall, ChatLimits, prepare_call
 from rag_service.models.llm.providers import Provider, build_llm
-from rag_service.models.servers.breaker import CircuitBreaker
-from rag_service.models.servers.resilience import RetryPolicy, Slots, shielded
+from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, Slots, shielded
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from rag_service.errors import EmbeddingError, ModelError
-from rag_service.models.servers.breaker import CircuitBreaker, CircuitOpenError
+from rag_service.models.servers.resilience import CircuitBreaker, CircuitOpenError
 from rag_service.settings import Settings
 
 

@@ -1,32 +1,27 @@
-"""What every call to a model server shares: slots, retries, and what an error means.
-
-Three tries with exponential backoff and jitter; a short `Retry-After` is honoured. Nothing here knows a provider:
-errors are read by what they carry (a `status_code`, an httpx cause), so that any client package fits.
-"""
+"""What every call to a model server shares: slots, retries, a circuit breaker, and work that ends for certain."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-import httpx
 import stamina
+import structlog
 
-from rag_service.errors import ModelBusyError
+from rag_service.errors import ModelBusyError, ModelError
+from rag_service.models.servers.failures import is_connection_error, is_provider_failure, retry_after_of, status_of
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-
-BUSY_STATUSES = frozenset({429, 503})
-SERVER_STATUSES = frozenset({429, 500, 502, 503, 504})
 
 # Longest Retry-After that is waited for; above it the call fails.
 MAX_WAIT = 10.0
@@ -68,70 +63,6 @@ def _wait_before_retry(error: Exception, statuses: frozenset[int]) -> bool | flo
     if wait is None:
         return True
     return wait if wait <= MAX_WAIT else False
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """The error and what it was raised from.
-
-    The ollama client raises `from None`, which hides the httpx error with its headers but keeps it.
-    Any other context is left out: it may belong to an older failure that the caller is handling.
-    """
-    chain: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in chain:
-        chain.append(current)
-        hidden = current.__context__ if current.__suppress_context__ else None
-        current = current.__cause__ or hidden
-    return chain
-
-
-def status_of(error: BaseException) -> int | None:
-    """HTTP status that a client package's error carries; None for errors of another kind."""
-    for link in _chain(error):
-        status = getattr(link, "status_code", None)
-        if isinstance(status, int) and status > 0:  # ollama: -1 is an error line under status 200
-            return status
-        if isinstance(link, httpx.HTTPStatusError):
-            return link.response.status_code
-    return None
-
-
-def is_connection_error(error: BaseException) -> bool:
-    """Whether the server could not be reached or dropped the connection.
-
-    A read timeout is not one: the server has the request and may still be working on it.
-    """
-    if status_of(error) is not None:
-        return False
-    lost = (ConnectionError, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
-    return any(isinstance(link, lost) for link in _chain(error))
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Whether the server was reached and then stayed silent too long."""
-    return any(isinstance(link, TimeoutError | httpx.TimeoutException) for link in _chain(error))
-
-
-def retry_after_of(error: BaseException) -> float | None:
-    """Seconds of the `Retry-After` header (RFC 9110 10.2.3: seconds or a date), if there is one."""
-    for link in _chain(error):
-        response = getattr(link, "response", None)
-        value = response.headers.get("retry-after") if isinstance(response, httpx.Response) else None
-        if value is not None:
-            return _parse_retry_after(value)
-    return None
-
-
-def _parse_retry_after(value: str) -> float | None:
-    if value.strip().isdigit():
-        return float(value)
-    try:
-        at = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
-    return max(0.0, (at - datetime.now(UTC)).total_seconds())
 
 
 class Slots:
@@ -200,6 +131,95 @@ class Slots:
         )
 
 
+State = Literal["closed", "open", "half_open"]
+
+
+class CircuitBreaker:
+    """After some failures in a row a model server is left alone for a while; one for each provider and process.
+
+        closed ── `failures` in a row ──▶ open ── `seconds` later ──▶ half-open: one call is let through
+          ▲                                ▲                             │
+          └──────── it succeeds ───────────┼─────────────────────────────┤
+                                           └───────── it fails ──────────┘
+
+    While it is open, calls fail at once instead of waiting for a timeout each, and the server is spared. After Nygard,
+    "Release It!" (2007), chapter 5.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        failures: int,
+        seconds: float,
+        error: type[ModelError] = ModelError,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """Opens for `seconds` after `failures` in a row (0: never); `check` then raises an `error`."""
+        self.name = name
+        self._limit = failures
+        self._seconds = seconds
+        self._error = error
+        self._clock = clock
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._trying = False  # half-open, and the one call is under way
+
+    @property
+    def state(self) -> State:
+        if self._opened_at is None:
+            return "closed"
+        return "half_open" if self._clock() >= self._opened_at + self._seconds else "open"
+
+    def check(self) -> None:
+        """Raise the given error while the circuit is open or its one trial call is running."""
+        state = self.state
+        if state == "closed" or (state == "half_open" and not self._trying):
+            return
+        left = 1.0 if self._opened_at is None else self._opened_at + self._seconds - self._clock()
+        raise self._error(
+            f"The {self.name} failed several times in a row and is left alone for a while.",
+            retry_after=max(1, math.ceil(left)),
+        )
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around one call. What says nothing about the server (a caller who left, a refusal) does not count.
+
+        Raises like `check`.
+        """
+        self.check()
+        trial = self.state == "half_open"
+        self._trying = self._trying or trial
+        try:
+            yield
+        except BaseException as error:
+            if is_provider_failure(error):
+                self._note_failure()
+            raise
+        else:
+            if self._opened_at is not None:
+                log.info("circuit_closed", provider=self.name)
+            self._failures, self._opened_at = 0, None
+        finally:
+            if trial:
+                self._trying = False
+
+    def _note_failure(self) -> None:
+        self._failures += 1
+        if self._opened_at is not None and self.state == "open":
+            return  # calls that began before it opened
+        if self._opened_at is not None or 0 < self._limit <= self._failures:
+            self._opened_at = self._clock()
+            log.error("circuit_opened", provider=self.name, failures=self._failures, seconds=self._seconds)
+
+
+class CircuitOpenError(ModelError):
+    """For /health/ready: the server may be back, but is left alone for a while yet."""
+
+    code = "circuit_open"
+
+
 async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a clean-up to its end even if the caller is cancelled, once or at every await.
 
@@ -249,35 +269,3 @@ async def in_own_thread(work: Callable[[], T]) -> T:
     context = contextvars.copy_context()  # the spans of LlamaIndex's instrumentation
     threading.Thread(target=context.run, args=(run,), name="blocking-plugin", daemon=True).start()
     return await asyncio.wrap_future(future)
-
-
-MIN_ECHO = 12  # characters; shorter runs in common are words of any error message
-MAX_TEXT = 500  # characters of a server's message that are kept
-_HIDDEN = "[…]"
-
-
-class ProviderError(Exception):
-    """A client package's error as it goes to the log: its kind, its status, its text without echoes."""
-
-    def __init__(self, error: BaseException, sent: Sequence[str]):
-        super().__init__(f"{type(error).__name__}: {hide_echoes(str(error)[:MAX_TEXT], sent)}")
-        self.status_code = status_of(error)
-        self.__traceback__ = error.__traceback__
-
-
-def hide_echoes(text: str, sent: Sequence[str]) -> str:
-    """The text with every run of `MIN_ECHO` or more characters that stands in what was sent replaced."""
-    whole = "\0".join(sent)
-    kept: list[str] = []
-    start = 0
-    while start < len(text):
-        end = start + MIN_ECHO
-        if end > len(text) or text[start:end] not in whole:
-            kept.append(text[start])
-            start += 1
-            continue
-        while end < len(text) and text[start : end + 1] in whole:
-            end += 1
-        kept.append(_HIDDEN)
-        start = end
-    return "".join(kept)

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from rag_service.errors import ConfigurationError, EmbeddingError, ModelBusyError, ModelError, ModelOutputError
-from rag_service.models.servers.breaker import CircuitBreaker, is_provider_failure
+from rag_service.models.servers.failures import is_provider_failure
+from rag_service.models.servers.resilience import CircuitBreaker
 
 
 class Clock:

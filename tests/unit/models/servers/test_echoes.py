@@ -6,7 +6,7 @@ import httpx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_service.models.servers.resilience import MIN_ECHO, ProviderError, hide_echoes, status_of
+from rag_service.models.servers.failures import MIN_ECHO, ProviderError, hide_echoes, status_of
 
 PROMPT = "You answer from the passages alone. Patient Anna Pérez, ward 7."
 

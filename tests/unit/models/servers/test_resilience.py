@@ -12,18 +12,14 @@ import pytest
 from ollama import ResponseError
 
 from rag_service.errors import ModelBusyError
-from rag_service.models.servers.resilience import (
+from rag_service.models.servers.failures import (
     BUSY_STATUSES,
-    RetryPolicy,
-    Slots,
-    in_own_thread,
     is_connection_error,
     is_timeout,
-    isolated,
     retry_after_of,
-    shielded,
     status_of,
 )
+from rag_service.models.servers.resilience import RetryPolicy, Slots, in_own_thread, isolated, shielded
 
 
 def http_error(status: int, **headers: str) -> httpx.HTTPStatusError:
