@@ -22,7 +22,6 @@ from evals.benchmarks.model_double import MODEL, running_double
 from evals.benchmarks.timing import Row, time_each
 from evals.benchmarks.wire import Client, served
 from rag_service.errors import InputError
-from rag_service.models.embedding.wrapper import QueryCachedEmbedding
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 
@@ -48,15 +47,14 @@ class AnswerOptions:
 async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptions) -> list[Row]:
     """Ingest the documents, serve them, ask. Embeddings of questions are cached in all figures but their own."""
     questions = make_questions(await ingest_folder(bench, folder), options.questions)
-    cached = QueryCachedEmbedding(bench.embedding, size=len(questions))
     retriever = HybridRetriever(
-        bench.database.database, cached, {bench.index.name: bench.index}, default_index=bench.index.name
+        bench.database.database, bench.embedding, {bench.index.name: bench.index}, default_index=bench.index.name
     )
 
     async def search(question: str) -> None:
         await retriever.search(RagQuery(question, identity=BENCH_USER))
 
-    embedding = await time_each(cached.aget_query_embedding, questions)
+    embedding = await time_each(bench.embedding.aget_query_embedding, questions)
     await time_each(search, questions[:20])
     searched = await time_each(search, questions)
     rows: list[Row] = [

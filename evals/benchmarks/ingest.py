@@ -36,7 +36,7 @@ from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import DocumentInput, Ingestor
 from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
-from rag_service.models.embedding.wrapper import WrappedEmbedding
+from rag_service.models.embedding.guarded import WrappedEmbedding
 from rag_service.readers.file_reader import FileReader
 from rag_service.settings import Settings
 from rag_service.store.corpora import find_corpus

@@ -10,9 +10,10 @@ whether another user has the same text. If the table cannot be used, everything 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import numpy as np
@@ -23,8 +24,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import StoreError
-from rag_service.models.embedding.guarded import guard_embedding
-from rag_service.models.embedding.wrapper import ObserveCache, QueryCachedEmbedding, WrappedEmbedding, embedding_key
+from rag_service.models.embedding.guarded import ObserveCache, WrappedEmbedding, guard_embedding
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
@@ -167,20 +167,31 @@ async def purge_embeddings(connection: Connection) -> int:
     return int(await fetch_value(connection, "SELECT purge_embedding_cache(%s)", [PURGED_AT_ONCE]))
 
 
+def embedding_key(
+    content: str, *, model: str, dimension: int, role: Literal["query", "passage"], tenant: UUID | None = None
+) -> bytes:
+    """SHA-256 over everything that a vector depends on, and whose it is.
+
+    Each part is preceded by its length, so that no two different lists of parts are hashed alike.
+    """
+    digest = hashlib.sha256()
+    for part in (role, model, str(dimension), "" if tenant is None else str(tenant), content):
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.digest()
+
+
 def wrap_embedding(
     model: BaseEmbedding, settings: Settings, database: Database, *, metrics: Metrics | None = None
 ) -> CachedEmbedding:
-    """Wrap a model in circuit breaker, query cache, passage cache and metrics."""
-    guarded = guard_embedding(model, settings, observe=None if metrics is None else metrics.embedding)
+    """Wrap a model in limits, circuit breaker, query cache, passage cache and metrics."""
+    guarded = guard_embedding(model, settings)
     if metrics is not None:
+        guarded.observe, guarded.observe_cache = metrics.embedding, partial(metrics.cache, "query")
         metrics.watch_circuit(guarded.breaker.name, lambda: guarded.breaker.state == "open")
-    questions = QueryCachedEmbedding(
-        guarded,
-        size=settings.embedding.query_cache_size,
-        observe=None if metrics is None else partial(metrics.cache, "query"),
-    )
     return CachedEmbedding(
-        questions,
+        guarded,
         database,
         dimension=settings.embedding.dimension,
         ttl_seconds=settings.embedding.cache_ttl,

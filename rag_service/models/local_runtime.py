@@ -8,9 +8,10 @@ import itertools
 import os
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
 
 TorchPrecision = Literal["auto", "float32", "bfloat16"]
@@ -74,6 +75,25 @@ def inference(*, reduced: bool) -> AbstractContextManager[Any]:
 
 
 T = TypeVar("T")
+
+# LlamaIndex's calls take no priority, so it travels with the task that makes them.
+_waiting: ContextVar[bool] = ContextVar("somebody_waits", default=False)
+
+
+@contextmanager
+def somebody_waits() -> Iterator[None]:
+    """What is asked in here is asked for a person, and overtakes documents that are being ingested."""
+    token = _waiting.set(True)
+    try:
+        yield
+    finally:
+        _waiting.reset(token)
+
+
+def is_awaited() -> bool:
+    """Whether a person waits for what the current task asks."""
+    return _waiting.get()
+
 
 _STOP_NOW, _URGENT, _NORMAL, _STOP = range(4)
 

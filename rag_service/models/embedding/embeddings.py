@@ -5,8 +5,7 @@ from __future__ import annotations
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.guarded import GuardedEmbedding
-from rag_service.models.embedding.wrapper import close_embedding, warm_up
+from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, warm_up
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings

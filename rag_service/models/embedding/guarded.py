@@ -1,4 +1,4 @@
-"""Limits, retries, checks, a circuit breaker and a meter around any LlamaIndex embedding.
+"""Embeddings around another one: limits, retries, checks, a circuit breaker, a meter and a cache of questions.
 
 LlamaIndex's classes wait for ever or retry on their own, start every batch of a pipeline at once, and hand on
 whatever they got. Here each call is bounded, and each vector is checked.
@@ -7,8 +7,10 @@ whatever they got. Here each call is bounded, and each vector is checked.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -17,7 +19,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import ConfigurationError, EmbeddingError, RagError
-from rag_service.models.embedding.wrapper import WrappedEmbedding, is_awaited
+from rag_service.models.local_runtime import is_awaited
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     SERVER_STATUSES,
@@ -39,6 +41,78 @@ ObserveEmbedding = Callable[[Literal["query", "passage"], int, float], None]
 BLANK = "."
 
 
+# Called after each batch: how many texts were found, how many were not.
+ObserveCache = Callable[[int, int], None]
+
+
+class WrappedEmbedding(BaseEmbedding):
+    """Passes everything on; subclasses override what they change.
+
+    Batches are cut by the inner embedding, so that an override of `aget_text_embedding_batch` sees
+    the texts of a call together.
+    """
+
+    _inner: BaseEmbedding = PrivateAttr()
+
+    def __init__(self, inner: BaseEmbedding):
+        super().__init__(model_name=inner.model_name, embed_batch_size=inner.embed_batch_size)
+        self._inner = inner
+
+    @property
+    def inner(self) -> BaseEmbedding:
+        """What is wrapped."""
+        return self._inner
+
+    async def warm_up(self) -> None:
+        """Load or reach the model, so that the first question does not pay for it.
+
+        Raises EmbeddingError if it cannot be used now, ConfigurationError if it never can with these settings.
+        """
+        await warm_up(self._inner)
+
+    async def aclose(self) -> None:
+        """Release its threads or connections."""
+        await close_embedding(self._inner)
+
+    async def aget_text_embedding_batch(
+        self, texts: list[str], show_progress: bool = False, **kwargs: Any
+    ) -> list[list[float]]:
+        return await self._inner.aget_text_embedding_batch(texts, show_progress=show_progress, **kwargs)
+
+    async def aget_query_embedding(self, query: str) -> list[float]:
+        # Only the model itself emits LlamaIndex's events: once for each time that it is asked.
+        return await self._inner.aget_query_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await self.aget_query_embedding(query)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return await self._inner.aget_text_embedding(text)
+
+    # LlamaIndex code that is not async (a notebook) ends here, without what subclasses add.
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._inner.get_query_embedding(query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._inner.get_text_embedding(text)
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._inner.get_text_embedding_batch(texts)
+
+
+async def warm_up(embedding: BaseEmbedding) -> None:
+    """Load or reach the model, if the class can."""
+    if load := getattr(embedding, "warm_up", None):
+        await load()
+
+
+async def close_embedding(embedding: BaseEmbedding) -> None:
+    """Release threads or connections, if there are any."""
+    if close := getattr(embedding, "aclose", None):
+        await close()
+
+
 class GuardedEmbedding(WrappedEmbedding):
     """Every failure is an EmbeddingError, its cause chained; fails at once while its server is known to be down."""
 
@@ -48,7 +122,10 @@ class GuardedEmbedding(WrappedEmbedding):
     _seconds: dict[bool, float | None] = PrivateAttr()
     _retries: RetryPolicy = PrivateAttr()
     _blocking: bool = PrivateAttr()
+    _cache_size: int = PrivateAttr()
+    _cached: OrderedDict[bytes, list[float]] = PrivateAttr(default_factory=OrderedDict)  # of the last questions
     observe: ObserveEmbedding | None = None
+    observe_cache: ObserveCache | None = None
 
     def __init__(
         self,
@@ -76,6 +153,7 @@ class GuardedEmbedding(WrappedEmbedding):
             self._seconds = {True: settings.servers.first_token_timeout, False: settings.servers.answer_timeout}
         self._retries = retries or RetryPolicy()
         self._blocking = blocking
+        self._cache_size = settings.embedding.query_cache_size
 
     @property
     def breaker(self) -> CircuitBreaker:
@@ -89,7 +167,7 @@ class GuardedEmbedding(WrappedEmbedding):
     async def warm_up(self) -> None:
         """Load or reach the model, and check the dimension before anything is stored."""
         await super().warm_up()
-        await self.aget_query_embedding("warm up")
+        await self._call("query", ["warm up"])
 
     async def aget_text_embedding_batch(
         self, texts: list[str], show_progress: bool = False, **kwargs: Any
@@ -106,7 +184,18 @@ class GuardedEmbedding(WrappedEmbedding):
                 task.cancel()
 
     async def aget_query_embedding(self, query: str) -> list[float]:
-        return (await self._call("query", [query]))[0]
+        """The vector of a question; those of the last RAG_QUERY_CACHE_SIZE questions are kept."""
+        key = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()  # questions themselves are not kept
+        vector = self._cached.get(key)
+        if self.observe_cache is not None:
+            self.observe_cache(*((1, 0) if vector is not None else (0, 1)))
+        if vector is None:
+            (vector,) = await self._call("query", [query])
+        self._cached[key] = vector
+        self._cached.move_to_end(key)
+        while len(self._cached) > self._cache_size:
+            self._cached.popitem(last=False)
+        return list(vector)
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return (await self._call("passage", [text]))[0]
@@ -186,14 +275,11 @@ class GuardedEmbedding(WrappedEmbedding):
         return self._checked(vectors, len(texts))
 
 
-def guard_embedding(
-    embedding: BaseEmbedding, settings: Settings, *, observe: ObserveEmbedding | None = None
-) -> GuardedEmbedding:
-    """The embedding with its limits, and with `observe` as its meter."""
-    if not isinstance(embedding, GuardedEmbedding):
-        embedding = GuardedEmbedding(embedding, settings, in_process=settings.embedding.provider == "local")
-    embedding.observe = observe
-    return embedding
+def guard_embedding(embedding: BaseEmbedding, settings: Settings) -> GuardedEmbedding:
+    """The embedding with its limits."""
+    if isinstance(embedding, GuardedEmbedding):
+        return embedding
+    return GuardedEmbedding(embedding, settings, in_process=settings.embedding.provider == "local")
 
 
 def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:

@@ -28,13 +28,13 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import EmbeddingError, RagError
 from rag_service.models.embedding.minilm_weights import MODEL_NAME, checked_folder
-from rag_service.models.embedding.wrapper import is_awaited
 from rag_service.models.local_runtime import (
     ModelThreads,
     TorchPrecision,
     cores,
     import_torch,
     inference,
+    is_awaited,
     reduce_precision,
 )
 

@@ -39,8 +39,8 @@ from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import fold, word_forms
-from rag_service.models.embedding.wrapper import somebody_waits
 from rag_service.models.extractive.sentences import Sentence, read_sentences
+from rag_service.models.local_runtime import somebody_waits
 
 log = structlog.get_logger(__name__)
 

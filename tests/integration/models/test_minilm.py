@@ -16,7 +16,7 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import TextNode
 
 from rag_service.models.embedding.minilm import MiniLMEmbedding, Precision, load_engine
-from rag_service.models.embedding.wrapper import somebody_waits
+from rag_service.models.local_runtime import somebody_waits
 
 SPANISH = {
     "question": "¿Cuándo vence el plazo para presentar la solicitud?",

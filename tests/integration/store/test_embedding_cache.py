@@ -15,12 +15,12 @@ from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.embedding_cache import (
     CachedEmbedding,
+    embedding_key,
     purge_embeddings,
     read_embeddings,
     write_embeddings,
 )
 from rag_service.ingest.ingestor import DocumentInput, Ingestor
-from rag_service.models.embedding.wrapper import embedding_key
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.accounts.users import create_user

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_service.errors import EmbeddingError
-from rag_service.models.embedding.guarded import guard_embedding
-from rag_service.models.embedding.wrapper import QueryCachedEmbedding
+from rag_service.models.embedding.guarded import GuardedEmbedding, guard_embedding
 from rag_service.settings import Settings
 from tests.conftest import FakeEmbedding
 
@@ -27,9 +26,15 @@ def model() -> Counting:
     return Counting(model_name="counting")
 
 
+def remember_two(model: Counting) -> GuardedEmbedding:
+    """The model with room for the vectors of two questions."""
+    return guard_embedding(model, Settings(query_cache_size=2))
+
+
 async def test_the_same_question_is_embedded_once(model: Counting) -> None:
     counts: list[tuple[int, int]] = []
-    cached = QueryCachedEmbedding(model, size=2, observe=lambda *both: counts.append(both))
+    cached = remember_two(model)
+    cached.observe_cache = lambda *both: counts.append(both)
     vectors = [await cached.aget_query_embedding(text) for text in ("a", "b", "a", "c", "a", "b")]
     assert model.asked == ["a", "b", "c", "b"]  # "b" was the least recently asked when "c" came
     assert vectors[0] == vectors[2] == model._embed("a")
@@ -37,14 +42,14 @@ async def test_the_same_question_is_embedded_once(model: Counting) -> None:
 
 
 async def test_a_caller_cannot_spoil_what_is_kept(model: Counting) -> None:
-    cached = QueryCachedEmbedding(model, size=2)
+    cached = remember_two(model)
     (await cached.aget_query_embedding("a")).clear()
     (await cached.aget_query_embedding("a")).clear()
     assert await cached.aget_query_embedding("a") == model._embed("a")
 
 
 async def test_failures_are_not_kept(model: Counting) -> None:
-    cached = QueryCachedEmbedding(model, size=2)
+    cached = remember_two(model)
     model.broken = True
     with pytest.raises(EmbeddingError):
         await cached.aget_query_embedding("a")
@@ -53,13 +58,13 @@ async def test_failures_are_not_kept(model: Counting) -> None:
 
 
 async def test_questions_are_kept_as_hashes_alone(model: Counting) -> None:
-    cached = QueryCachedEmbedding(model, size=2)
+    cached = remember_two(model)
     await cached.aget_query_embedding("a private question")
-    assert all(isinstance(key, bytes) and len(key) == 32 for key in cached._vectors)
+    assert all(isinstance(key, bytes) and len(key) == 32 for key in cached._cached)
 
 
 async def test_passages_pass_through_in_their_batches(model: Counting) -> None:
-    cached = QueryCachedEmbedding(guard_embedding(model, Settings()), size=2)
+    cached = remember_two(model)
     assert await cached.aget_text_embedding_batch(["x", "y"]) == [model._embed("x"), model._embed("y")]
     assert cached.embed_batch_size == model.embed_batch_size
 
@@ -67,7 +72,8 @@ async def test_passages_pass_through_in_their_batches(model: Counting) -> None:
 async def test_a_guarded_embedding_fails_at_once_after_failures_in_a_row(model: Counting) -> None:
     timed: list[tuple[str, int]] = []
     settings = Settings(embedding_provider="ollama", breaker_failures=2, breaker_seconds=60)
-    guarded = guard_embedding(model, settings, observe=lambda role, count, _: timed.append((role, count)))
+    guarded = guard_embedding(model, settings)
+    guarded.observe = lambda role, count, _: timed.append((role, count))
     await guarded.aget_query_embedding("a")
     model.broken = True
     for _ in range(2):

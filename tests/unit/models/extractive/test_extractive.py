@@ -13,7 +13,6 @@ from rag_service.domain import Hit, Location, Span
 from rag_service.errors import ModelOutputError
 from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
-from rag_service.models.embedding.wrapper import is_awaited
 from rag_service.models.extractive.extractive import (
     MAX_SENTENCES,
     VECTOR_FEATURES,
@@ -25,6 +24,7 @@ from rag_service.models.extractive.extractive import (
     load_weights,
     select_sentences,
 )
+from rag_service.models.local_runtime import is_awaited
 from tests.unit.answering.proof.answers import make_hit
 
 REFUSAL = "The documents do not answer this question."
