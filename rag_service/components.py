@@ -178,7 +178,7 @@ async def open_components(
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
         search = open_search(settings, database, questions, indices, metrics)
         retriever, replica = await stack.enter_async_context(search)
-        recorder = AnswerRecorder(database, prompts, chat, settings)
+        recorder = AnswerRecorder(database, prompts, settings)
         engine = _build_engine(
             retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record
         )

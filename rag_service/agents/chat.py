@@ -19,7 +19,7 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
-from rag_service.answering.confidence import NO_CONFIDENCE
+from rag_service.answering.decision import NO_CONFIDENCE
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise

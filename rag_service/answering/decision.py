@@ -1,19 +1,149 @@
-"""The decision on an answer: the weakest of what was proved, how sure the search is, and what the rules allow.
+"""How sure an answer is, and the decision on it.
 
-One function for answers, agents, the advisor and the OpenAI-compatible endpoint.
+Answers, agents and the OpenAI-compatible endpoint give a probability: of answers with 0.9, nine in ten are right. It is
+a logistic of a few signals, fitted to questions with known answers by `rag-service eval calibrate --answers`; the
+numbers, and the evaluation that set them, are in `confidence.json` (decision 041). The advisor keeps a formula of its
+own, whose sum it shows to the user: `rate_confidence`.
+
+The decision is the weakest of what was proved, how sure the search is, and what the rules allow: one function for
+answers, agents, the advisor and the OpenAI-compatible endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.domain import Citation, CitationStatus, Confidence, Decision
+from rag_service.answering.proof.verify import REFUTED
+from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit
+from rag_service.errors import ConfigurationError
+from rag_service.indices import QueryDefinition
 from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold
+from rag_service.language.words import fold, terms
+from rag_service.retrieval.query import Retrieval
 
+PACKAGED_FIT = Path(__file__).with_name("confidence.json")
+SIGNALS = ("relevance", "others", "agreement", "held")
+
+NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
+_CERTAIN = 0.01  # relevance is kept this far from 0 and 1, where log-odds end
+_RELEVANT = 0.6  # passages from here on compete with the best one
+_MAX_OTHERS = 4
+_TOP = 3
+_CRITICAL_BOOST = 1.1
+_CRITICAL_CHUNKS = 2
 MIN_CONFIDENCE = 0.70  # of the advisor; answers have the limit of their fit
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceFit:
+    """Log-odds that an answer is right: intercept + weights · signals + the part of the question's language."""
+
+    run: str  # the evaluation that made it
+    intercept: float
+    weights: Mapping[str, float]  # by the name of the signal
+    languages: Mapping[str, float]  # by ISO 639-1 code; others have none
+    least: float  # below it an answer is uncertain, 0..1
+
+    def probability(self, signals: Mapping[str, float], language: str) -> float:
+        """Probability that an answer is right, 0..1."""
+        log_odds = self.intercept + self.languages.get(language, 0.0)
+        log_odds += sum(weight * signals[name] for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-max(-60.0, min(60.0, log_odds))))
+
+
+@lru_cache(maxsize=4)
+def read_fit(file: Path | None = None) -> ConfidenceFit:
+    """The fit in a file; None: the packaged one. Raises ConfigurationError if the file holds none."""
+    try:
+        fit = ConfidenceFit(**json.loads((file or PACKAGED_FIT).read_text(encoding="utf-8")))
+        fit.probability(dict.fromkeys(SIGNALS, 0.0), "en")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"RAG_CONFIDENCE_FIT: {file} is no file that `rag-service eval calibrate --answers` wrote.",
+            field="RAG_CONFIDENCE_FIT",
+        ) from error
+    return fit
+
+
+def read_signals(retrieval: Retrieval, sources: Sequence[Hit], text: str) -> dict[str, float]:
+    """What the fit looks at, by the names in `SIGNALS`.
+
+    `relevance`: log-odds of the best passage's relevance; `others`: how many more passages are relevant, up to four;
+    `agreement`: share of the two searches, by words and by vectors, that put the first source first; `held`: share of
+    the question, weighted by rarity, that the answer repeats.
+
+    Args:
+        retrieval: everything that was found.
+        sources: the passages above the threshold, best first; at least one.
+        text: of the answer.
+    """
+    best = min(1 - _CERTAIN, max(_CERTAIN, *(hit.scores.relevance for hit in sources)))
+    relevant = sum(hit.scores.relevance >= _RELEVANT for hit in retrieval.hits)
+    by_vectors = max(retrieval.hits, key=lambda hit: hit.scores.dense or 0.0)
+    by_words = max(retrieval.hits, key=lambda hit: hit.scores.bm25 or 0.0)
+    first = sources[0].chunk.id
+    said = set(terms(text, retrieval.plan.language))
+    total = sum(retrieval.weights.values())
+    return {
+        "relevance": math.log(best / (1 - best)),
+        "others": float(min(_MAX_OTHERS, max(0, relevant - 1))),
+        "agreement": ((by_vectors.chunk.id == first) + (by_words.chunk.id == first)) / 2,
+        "held": sum(weight for term, weight in retrieval.weights.items() if term in said) / total if total else 0.0,
+    }
+
+
+def estimate_confidence(
+    fit: ConfidenceFit, retrieval: Retrieval, sources: Sequence[Hit], text: str, citations: Sequence[Citation]
+) -> Confidence:
+    """Probability that an answer is right; 0 without sources.
+
+    The fit knows answers that quote. A sentence that its source contradicts, or that no passage shows, is wrong however
+    good the passages are: the probability is lowered by the share of such citations.
+    """
+    if not sources:
+        return NO_CONFIDENCE
+    probability = fit.probability(read_signals(retrieval, sources, text), retrieval.plan.language)
+    against = sum(citation.status in REFUTED for citation in citations)
+    if citations:
+        probability *= 1 - against / len(citations)
+    mean_relevance, mean_rerank = _means(sources)
+    return Confidence(
+        value=round(probability, 2), mean_relevance=mean_relevance, mean_rerank=mean_rerank, critical_boost=False
+    )
+
+
+def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
+    """The advisor's confidence 0..1: the mean of the top three relevances, averaged with that of the
+    top three rerank scores if there are any, times 1.1 with two or more CRITICAL chunks; 0 without hits."""
+    if not hits:
+        return NO_CONFIDENCE
+    mean_relevance, mean_rerank = _means(hits)
+    value = mean_relevance if mean_rerank is None else (mean_relevance + mean_rerank) / 2
+    critical = set(query.tiers.get("critical", ()))
+    boost = sum(1 for hit in hits if hit.chunk.type in critical) >= _CRITICAL_CHUNKS
+    if boost:
+        value = min(1.0, value * _CRITICAL_BOOST)
+    return Confidence(
+        value=round(value, 2), mean_relevance=mean_relevance, mean_rerank=mean_rerank, critical_boost=boost
+    )
+
+
+def _means(hits: Sequence[Hit]) -> tuple[float, float | None]:
+    """Means of the top three relevances and of the top three rerank scores."""
+    reranked = [hit.scores.rerank for hit in hits if hit.scores.rerank is not None]
+    return _mean_of_top([hit.scores.relevance for hit in hits]), _mean_of_top(reranked) if reranked else None
+
+
+def _mean_of_top(values: Sequence[float]) -> float:
+    best = sorted(values, reverse=True)[:_TOP]
+    return round(sum(best) / len(best), 4)
 
 
 def decide(

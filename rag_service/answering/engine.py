@@ -25,7 +25,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from rag_service.answering.events import AnswerComplete, AnswerEvent
-from rag_service.answering.guards.guardrails import find_rules
+from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.domain import Answer, Hit
@@ -149,7 +149,8 @@ class CitedQueryEngine(RetrieverQueryEngine):
         started = time.perf_counter()
         answer_id = uuid4()
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
-        with self._synthesizer.model_for(query).admit():
+        query.model = query.model or self._synthesizer.chat
+        with query.model.admit():
             response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
         answer, timings = replace(response.answer, id=answer_id, latency_ms=latency), query.found.timings_ms
@@ -164,8 +165,7 @@ class CitedQueryEngine(RetrieverQueryEngine):
             retrieval_ms=round(sum(timings.values()), 1),
             embedding_ms=timings.get("embedding", 0.0),  # time spent waiting for it
         )
-        if query.emit is not None:
-            await query.emit(AnswerComplete(answer=answer))
+        await query.emit(AnswerComplete(answer=answer))
         return CitedResponse(answer, response.source_nodes)
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
@@ -186,7 +186,7 @@ def build_engine(
     """The engine over these parts; arguments as in `CitedQueryEngine` and `CitedSynthesizer`."""
     return CitedQueryEngine(
         retriever,
-        CitedSynthesizer(chat, prompts, settings, find_rules=partial(find_rules, retriever), judge=judge),
+        CitedSynthesizer(chat, prompts, settings, check_rules=partial(check_answer, retriever), judge=judge),
         reranker,
         threshold=settings.retrieval.threshold,
         postprocessors=postprocessors,

@@ -30,7 +30,6 @@ from rag_service.domain import (
 )
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition
-from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.accounts.answers import store_answer
@@ -50,10 +49,9 @@ _SCORE_DIGITS = 4
 class AnswerRecorder:
     """Makes and stores the records."""
 
-    def __init__(self, database: Database, prompts: Prompts, chat: ChatModel, settings: Settings):
+    def __init__(self, database: Database, prompts: Prompts, settings: Settings):
         self._database = database
         self._prompts = prompts
-        self._chat = chat
         self._grounded = settings.answers.grounded_prompting
         self._settings = {key: value for key, value in settings.flat().items() if key in _RECORDED_SETTINGS}
         self._embedding = settings.embedding
@@ -81,7 +79,7 @@ class AnswerRecorder:
                 "personalCorpora": sorted(map(str, query.personal_corpora)),
                 "agentId": None if query.agent_id is None else str(query.agent_id),
             },
-            "model": {"provider": (query.model or self._chat).provider, "name": answer.model},
+            "model": {"provider": query.model.provider, "name": answer.model},
             "prompt": {
                 "name": name,
                 "sha256": _hash(template.system + "\0" + template.user),

@@ -24,10 +24,9 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit
-from rag_service.answering.decision import decide, is_refusal
+from rag_service.answering.decision import NO_CONFIDENCE, decide, estimate_confidence, is_refusal, read_fit
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
-from rag_service.answering.guards.guardrails import NEVER_SAY, Rule, check_rules
+from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.judged import is_undecided, judge_citations
 from rag_service.answering.prompt.packing import Prompted, warn_of_absent, write_prompt
 from rag_service.answering.prompt.templates import Prompts
@@ -40,7 +39,8 @@ from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 
-FindRules = Callable[[RagQuery, Sequence[Hit]], Awaitable[Sequence[Rule]]]  # guardrails of the documents shown
+# What the documents shown forbid to say, checked against the text of an answer.
+CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
 
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -68,7 +68,7 @@ class CitedSynthesizer(BaseSynthesizer):
         prompts: Prompts,
         settings: Settings,
         *,
-        find_rules: FindRules,
+        check_rules: CheckRules,
         judge: Judge | None = None,
     ):
         """
@@ -76,7 +76,7 @@ class CitedSynthesizer(BaseSynthesizer):
             chat: writes the answer, unless the query names another model.
             prompts: templates and messages.
             settings: limits and switches.
-            find_rules: the guardrails of the documents that an answer was made from.
+            check_rules: called where the index declares guardrails.
             judge: decides about reworded sentences; None: they stay unchecked.
         """
         # LlamaIndex's helpers pack prompts: the default ones load a tokenizer, and `prompt/packing.py` packs ours.
@@ -85,16 +85,12 @@ class CitedSynthesizer(BaseSynthesizer):
             prompt_helper=PromptHelper(tokenizer=str.split),
             chat_prompt_helper=ChatPromptHelper(tokenizer=str.split),
         )
-        self._chat = chat
+        self.chat = chat
         self._prompts = prompts
         self._settings = settings
-        self._find_rules = find_rules
+        self._check_rules = check_rules
         self._judge = judge
         self._fit = read_fit(settings.answers.confidence_fit)
-
-    def model_for(self, query: RagQuery) -> ChatModel:
-        """The model that answers this query."""
-        return query.model or self._chat
 
     async def asynthesize(
         self,
@@ -111,6 +107,7 @@ class CitedSynthesizer(BaseSynthesizer):
         """
         if not isinstance(query, RagQuery):
             raise TypeError(f"CitedSynthesizer needs a RagQuery, not {type(query).__name__}.")
+        query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
         sources = query.hits(nodes)
         answer = await (self._answer_from(query, sources) if sources else self._nothing_found(query))
@@ -128,8 +125,8 @@ class CitedSynthesizer(BaseSynthesizer):
         else:
             said = self._prompts.message("nothing_found", language)
             text = f"{warn_of_absent(retrieval, self._prompts)} {said}".strip()
-        await _emit(query, SourcesFound(sources=(), shown=(), timings_ms=retrieval.timings_ms))
-        await _emit(query, AnswerDelta(text=text))
+        await query.emit(SourcesFound(sources=(), shown=(), timings_ms=retrieval.timings_ms))
+        await query.emit(AnswerDelta(text=text))
         return Answer(
             id=uuid4(),
             question=query.question,
@@ -142,59 +139,18 @@ class CitedSynthesizer(BaseSynthesizer):
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=0, estimated=False),
             latency_ms=0.0,
-            model=self.model_for(query).model_name,
+            model=query.model.model_name,
             related=find_related(retrieval.hits),
         )
 
     async def _answer_from(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
-        model = self.model_for(query)
-        with span("prompt"):
-            prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings, model=model)
-        shown = prompted.context.hits
-        await _emit(query, SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
-        checker = self._checker(query, prompted)
-        last = ChatDelta(text="")
-        deltas = model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
-        verifying = 0.0  # seconds
-        async with aclosing(deltas):
-            async for delta in deltas:
-                last = delta
-                began = time.perf_counter()
-                events = checker.feed(delta.text)
-                verifying += time.perf_counter() - began
-                for event in events:
-                    await self._emit_decided(query, event)
-        began = time.perf_counter()
-        events, checked = checker.finish()
-        record_span("verify", verifying + time.perf_counter() - began)
-        for event in events:
-            await self._emit_decided(query, event)
-        checked = await self._judged(query, checked, shown)
-        forbidden = [rule for rule in await self._find_rules(query, shown) if rule.kind == NEVER_SAY]
         language = query.found.plan.language
-        guardrails = check_rules(forbidden, [("answer", checked.text)], language=language) if forbidden else ()
-        return self._complete(query, sources, prompted, checked, last, guardrails)
-
-    async def _emit_decided(self, query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
-        """Emit an event, unless the judge has yet to decide about its citation."""
-        waits = self._judge is not None and isinstance(event, CitationChecked) and is_undecided(event.citation)
-        if not waits:
-            await _emit(query, event)
-
-    async def _judged(self, query: RagQuery, checked: CheckedAnswer, shown: Sequence[Hit]) -> CheckedAnswer:
-        """The answer with the judge's verdicts on its undecided citations, which are emitted now."""
-        if self._judge is None:
-            return checked
-        judged = await judge_citations(self._judge, checked, shown, language=query.found.plan.language)
-        for before, citation in zip(checked.citations, judged.citations, strict=True):
-            if is_undecided(before):
-                await _emit(query, CitationChecked(citation=citation))
-        return judged
-
-    def _checker(self, query: RagQuery, prompted: Prompted) -> AnswerChecker:
-        shown, language = prompted.context.hits, query.found.plan.language
+        with span("prompt"):
+            prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
+        shown = prompted.context.hits
+        await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
         ids = {hit.chunk.id for hit in shown}
-        return AnswerChecker(
+        checker = AnswerChecker(
             shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
@@ -204,6 +160,35 @@ class CitedSynthesizer(BaseSynthesizer):
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
         )
+        last = ChatDelta(text="")
+        deltas = query.model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        verifying = 0.0  # seconds
+        async with aclosing(deltas):
+            async for delta in deltas:
+                last = delta
+                began = time.perf_counter()
+                events = checker.feed(delta.text)
+                verifying += time.perf_counter() - began
+                await self._emit_decided(query, events)
+        began = time.perf_counter()
+        events, checked = checker.finish()
+        record_span("verify", verifying + time.perf_counter() - began)
+        await self._emit_decided(query, events)
+        if self._judge is not None:
+            undecided, checked = checked, await judge_citations(self._judge, checked, shown, language=language)
+            for before, citation in zip(undecided.citations, checked.citations, strict=True):
+                if is_undecided(before):
+                    await query.emit(CitationChecked(citation=citation))
+        guardrails: tuple[GuardrailCheck, ...] = ()
+        if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
+            guardrails = await self._check_rules(query, shown, checked.text)
+        return self._complete(query, sources, prompted, checked, last, guardrails)
+
+    async def _emit_decided(self, query: RagQuery, events: Sequence[AnswerDelta | CitationChecked]) -> None:
+        """Emit events, except for citations that the judge has yet to decide about."""
+        for event in events:
+            if self._judge is None or not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
+                await query.emit(event)
 
     def _complete(
         self,
@@ -244,7 +229,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 estimated=not counted,
             ),
             latency_ms=0.0,
-            model=self.model_for(query).model_name,
+            model=query.model.model_name,
             unmarked_sentences=0 if refused else len(checked.unmarked),
             withheld_sentences=checked.withheld,
             flagged=() if refused else checked.flagged,
@@ -264,8 +249,3 @@ class CitedSynthesizer(BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
-
-
-async def _emit(query: RagQuery, event: object) -> None:
-    if query.emit is not None:
-        await query.emit(event)

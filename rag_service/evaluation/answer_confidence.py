@@ -1,4 +1,4 @@
-"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/confidence.py`).
+"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/decision.py`).
 
 Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
 refusals are left out. The fit is made on each half of the articles and measured on the other; what is written is made
@@ -18,7 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rag_service.answering.confidence import SIGNALS, ConfidenceFit, read_signals
+from rag_service.answering.decision import SIGNALS, ConfidenceFit, read_signals
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.evaluation.calibrate import fit_logistic
 from rag_service.evaluation.eval_set import EvalSet

@@ -86,7 +86,8 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
             hits = await components.engine.search(query)
             if not hits:
                 continue
-            prompted = write_prompt(query, hits, prompts=prompts, settings=settings, model=components.chat)
+            query.model = components.chat
+            prompted = write_prompt(query, hits, prompts=prompts, settings=settings)
             evidence: Evidence = prompted.messages[-1].evidence  # type: ignore[attr-defined]  # a GroundedMessage
             sentences, features = rate_by_words(evidence)
             sentences, features = sentences[:_MAX_CANDIDATES], features[:_MAX_CANDIDATES]

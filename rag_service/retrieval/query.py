@@ -40,6 +40,10 @@ class Retrieval:
     timings_ms: Mapping[str, float] = field(default_factory=dict)  # step → milliseconds
 
 
+async def _ignore(event: Any) -> None:
+    """Nobody listens."""
+
+
 @dataclass(kw_only=True)
 class RagQuery(QueryBundle):
     """A request. Stock LlamaIndex components see a `QueryBundle`; ours find the rest of the request in it.
@@ -61,7 +65,7 @@ class RagQuery(QueryBundle):
     agent_id: UUID | None = None  # the agent that answers, for the record
     recorded: bool = True  # whether the answer is stored
     model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
-    emit: Callable[[Any], Awaitable[None]] | None = field(default=None, repr=False)  # receives each answer event
+    emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event
     retrieval: Retrieval | None = field(default=None, repr=False)
     passages: dict[str, Hit] = field(default_factory=dict, repr=False)  # node id → passage with its current scores
 

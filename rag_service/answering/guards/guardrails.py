@@ -88,19 +88,19 @@ def _read_chunk(hit: Hit) -> Iterator[Rule]:
             )
 
 
-async def find_rules(retriever: PassageRetriever, query: RagQuery, shown: Sequence[Hit]) -> tuple[Rule, ...]:
-    """The rules of the documents that an answer was made from; none where the index declares no guardrails.
+async def check_answer(
+    retriever: PassageRetriever, query: RagQuery, shown: Sequence[Hit], text: str
+) -> tuple[GuardrailCheck, ...]:
+    """Check what the documents that an answer was made from forbid to say.
 
     Raises:
         EmbeddingError, StoreError: as a search.
     """
-    declared = GUARDRAIL_TYPES & set(query.found.index.ingest.chunk_types.values())
-    if not declared or not shown:
-        return ()
     documents = tuple(dict.fromkeys(hit.chunk.document.id for hit in shown))
-    filters = Filters(document_ids=documents, chunk_types=tuple(declared))
+    filters = Filters(document_ids=documents, chunk_types=tuple(GUARDRAIL_TYPES))
     found = await retriever.search(RagQuery(query.question, identity=query.identity, filters=filters, mode="dense"))
-    return read_rules(found.hits)
+    forbidden = [rule for rule in read_rules(found.hits) if rule.kind == NEVER_SAY]
+    return check_rules(forbidden, [("answer", text)], language=query.found.plan.language)
 
 
 def check_rules(

@@ -41,14 +41,13 @@ class Prompted:
     secret: str  # text that the answer must not repeat
 
 
-def write_prompt(
-    query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings, model: ChatModel
-) -> Prompted:
-    """The prompt of a question with as many of its sources, best first, as fit into the model's window.
+def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings) -> Prompted:
+    """The prompt of a question with as many of its sources, best first, as fit into the window of its model.
 
     Raises:
         ContextOverflowError: question and instructions alone fill the window.
     """
+    model: ChatModel = query.model
     retrieval, window = query.found, model.context_window
     language = retrieval.plan.language
     name = query.prompt or (retrieval.index.query.prompt if settings.answers.grounded_prompting else "classic")

@@ -24,7 +24,6 @@ from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.answering.proof.named_evidence import NamedEvidence, read_numbers
 from rag_service.answering.proof.passage import Passage
-from rag_service.answering.proof.quotations import Quotations, split_elisions
 from rag_service.language.normalise import MARK, normalise
 from rag_service.language.sentences import Sentence
 
@@ -148,6 +147,57 @@ class Claim:
         analysis = self.analysis
         leads_in = self.plain.endswith(":") and len(analysis.stems) <= _LEAD_IN_WORDS
         return analysis.is_claim and not (leads_in and not analysis.numbers and not analysis.negated)
+
+
+_CLOSING = {"“": "”", "«": "»", "„": "“", "‘": "’", '"': '"'}
+# A straight quote opens only before a word, and not after one: 5" is a length.
+_OPENER = re.compile(r"[“«„]|(?<!\w)‘(?=\w)|(?<![\w.,;:!?)»”])\"(?=[\w¿¡(\[«“*_])")
+_SINGLE_CLOSER = re.compile(r"’(?!\w)")
+_ELISION = re.compile(r"(?:(?<!\s)\s++)?(?:[\[(]\.\.\.[\])]|(?<=\s)\.\.\.(?=\s))\s*+")
+_FEWEST_QUOTED = 4  # shorter ones are names and terms in quotation marks
+_QUOTE_EDGE = " \t.,;:!?\"'|"
+
+
+class Quotations:
+    """Reads the quotations of one piece of a paragraph after another; one may run over several pieces."""
+
+    def __init__(self) -> None:
+        self.closer: str | None = None  # the character that closes the quotation still open
+
+    def read(self, text: str) -> tuple[str, ...]:
+        """The quotations in `text`, normalised, in lower case, without outer punctuation."""
+        found: list[str] = []
+        position = 0
+        while position <= len(text):
+            if self.closer is None:
+                opener = _OPENER.search(text, position)
+                if opener is None:
+                    break
+                position = opener.end()
+                self.closer = _CLOSING[opener[0]]
+            end = self._find_closer(text, position)
+            found.append(text[position : end if end >= 0 else len(text)])
+            if end < 0:
+                if self.closer == "’":
+                    self.closer = None  # an apostrophe after all
+                    found.pop()
+                    continue
+                break
+            self.closer = None
+            position = end + 1
+        plain = (normalise(quotation, fold_case=True, markup=True).text.strip(_QUOTE_EDGE) for quotation in found)
+        return tuple(quotation for quotation in plain if len(_WORD.findall(quotation)) >= _FEWEST_QUOTED)
+
+    def _find_closer(self, text: str, position: int) -> int:
+        if self.closer == "’":
+            closer = _SINGLE_CLOSER.search(text, position)
+            return closer.start() if closer else -1
+        return text.find(self.closer or '"', position)
+
+
+def split_elisions(quotation: str) -> list[str]:
+    """The parts of a normalised quotation around its elisions, "[...]" or " ... "."""
+    return [part.strip(_QUOTE_EDGE) for part in _ELISION.split(quotation) if part.strip(_QUOTE_EDGE)]
 
 
 @dataclass

@@ -28,7 +28,6 @@ from rag_service.api.advisor.schemas import (
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.presenters import (
-    documents_of,
     find_nul,
     find_question_errors,
     present,
@@ -164,7 +163,6 @@ def _present_required_data(outcome: RequiredData, *, latency_ms: float) -> Requi
 
 
 def _present_response(outcome: AdvisorResponse, *, latency_ms: float) -> GenerateResponseBody:
-    documents = documents_of(outcome.shown)
     statements = list(_statements(outcome.sections))
     return present(
         GenerateResponseBody,
@@ -173,7 +171,7 @@ def _present_response(outcome: AdvisorResponse, *, latency_ms: float) -> Generat
         response=ResponseSectionsBody(sections=[_present_section(section) for section in outcome.sections]),
         missing_fields=[field.field for field in outcome.missing],
         citations=[
-            StatementCitationBody(statement=place, citation=present_citation(citation, documents))
+            StatementCitationBody(statement=place, citation=present_citation(citation, outcome.shown))
             for place, component in statements
             for citation in component.citations
         ],

@@ -5,7 +5,7 @@ The encoders write it as server-sent events or NDJSON; `collect` makes the plain
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Protocol
 from uuid import UUID
@@ -14,7 +14,6 @@ import msgspec
 
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
 from rag_service.api.http.presenters import (
-    documents_of,
     present_answer,
     present_citation,
     present_context,
@@ -22,7 +21,7 @@ from rag_service.api.http.presenters import (
 )
 from rag_service.api.http.problems import Problem, report
 from rag_service.api.http.schemas import AnswerBody, DeltaData, DoneData, SourceBody, SourcesData
-from rag_service.domain import DocumentRef
+from rag_service.domain import Hit
 from rag_service.errors import RagError
 
 NDJSON = "application/x-ndjson"
@@ -42,16 +41,16 @@ async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[Wir
 
     Raises nothing except on cancellation. `events` is always closed.
     """
-    documents: dict[UUID, DocumentRef] = {}
+    found: tuple[Hit, ...] = ()
     answer_id: UUID | None = None
     try:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, SourcesFound):
-                    documents = documents_of((*event.sources, *event.shown))
+                    found = (*event.sources, *event.shown)
                 elif isinstance(event, AnswerComplete):
                     answer_id = event.answer.id
-                yield _present(event, documents)
+                yield _present(event, found)
         if answer_id is None:
             raise RagError("The engine ended without an answer.")
     except Exception as error:  # noqa: BLE001 - logged, and reported to the client
@@ -60,7 +59,7 @@ async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[Wir
         yield WireEvent("done", DoneData(answer_id=answer_id))
 
 
-def _present(event: AnswerEvent, documents: dict[UUID, DocumentRef]) -> WireEvent:
+def _present(event: AnswerEvent, found: Sequence[Hit]) -> WireEvent:
     match event:
         case SourcesFound():
             sources = [present_hit(SourceBody, hit) for hit in event.sources]
@@ -68,7 +67,7 @@ def _present(event: AnswerEvent, documents: dict[UUID, DocumentRef]) -> WireEven
         case AnswerDelta():
             return WireEvent("delta", DeltaData(text=event.text))
         case CitationChecked():
-            return WireEvent("citation", present_citation(event.citation, documents))
+            return WireEvent("citation", present_citation(event.citation, found))
         case AnswerComplete():
             return WireEvent("final", present_answer(event.answer))
 

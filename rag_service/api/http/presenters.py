@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import UUID
 
 import msgspec
 
 from rag_service.answering.proof.place import describe_place
-from rag_service.api.http.filters import read_filter
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import (
     AnswerBody,
@@ -27,13 +24,27 @@ from rag_service.api.http.schemas import (
     SearchRequest,
     SourceBody,
 )
-from rag_service.domain import Answer, Citation, DocumentRef, Filters, GuardrailCheck, Hit, Identity
+from rag_service.domain import (
+    Answer,
+    Citation,
+    Condition,
+    ConditionGroup,
+    Filters,
+    FilterTree,
+    GuardrailCheck,
+    Hit,
+    Identity,
+    Operator,
+)
+from rag_service.errors import InputError
 from rag_service.settings import Settings
+from rag_service.store.search.conditions import MAX_DEPTH, check_tree
 
 if TYPE_CHECKING:
     from rag_service.retrieval.query import RagQuery
 
 SNIPPET_CHARS = 300
+_CONDITION = {"field", "operator", "value"}
 _Body = TypeVar("_Body", bound=msgspec.Struct)
 
 
@@ -75,6 +86,53 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     )
 
 
+def read_filter(raw: Mapping[str, Any] | None) -> tuple[FilterTree | None, list[FieldError]]:
+    """(filter tree, errors); errors name the place, e.g. `filter.and[1].value`."""
+    if raw is None:
+        return None, []
+    try:
+        tree = _read_tree(raw, "filter", depth=1)
+        check_tree(tree)
+    except InputError as error:
+        place = error.field or "filter"
+        return None, [FieldError(place, error.message.removeprefix(f"{place}: ").rstrip("."))]
+    return tree, []
+
+
+def _read_tree(raw: Any, path: str, *, depth: int) -> FilterTree:
+    if depth > MAX_DEPTH + 1:
+        raise InputError(f"may be nested at most {MAX_DEPTH} deep.", field=path)
+    if not isinstance(raw, dict):
+        raise InputError("must be an object with a condition or with one of and, or, not.", field=path)
+    if len(raw) == 1 and (combine := next(iter(raw))) in ("and", "or", "not"):
+        if not isinstance(raw[combine], list):
+            raise InputError("must be a list of conditions.", field=f"{path}.{combine}")
+        parts = [
+            _read_tree(part, f"{path}.{combine}[{number}]", depth=depth + 1) for number, part in enumerate(raw[combine])
+        ]
+        return ConditionGroup(combine=combine, parts=tuple(parts))
+    return _read_condition(raw, path)
+
+
+def _read_condition(raw: Mapping[str, Any], path: str) -> Condition:
+    if unknown := sorted(raw.keys() - _CONDITION):
+        raise InputError(
+            "is not part of a condition; those are field, operator and value.", field=f"{path}.{unknown[0]}"
+        )
+    if not isinstance(raw.get("field"), str):
+        raise InputError("must be the name of a field.", field=f"{path}.field")
+    operator = raw.get("operator", "==")
+    if operator not in list(Operator):
+        raise InputError(f"must be one of {', '.join(Operator)}.", field=f"{path}.operator")
+    value: Any = raw.get("value")
+    items: list[Any] = value if isinstance(value, list) else [value]
+    if any(not isinstance(item, str | int | float | None) for item in items):
+        raise InputError("must be a text, a number, a truth value or a list of these.", field=f"{path}.value")
+    return Condition(
+        field=raw["field"], operator=Operator(operator), value=tuple(items) if isinstance(value, list) else value
+    )
+
+
 def find_question_errors(name: str, text: str, settings: Settings) -> Iterable[FieldError]:
     """An error for a question that is blank or too long."""
     if is_blank(text):
@@ -93,13 +151,13 @@ def find_range_errors(top_k: int | None, threshold: float | None, settings: Sett
 
 def is_blank(text: str) -> bool:
     """Whether a text has only white space, control and zero-width characters."""
-    return all(char.isspace() or unicodedata.category(char)[0] == "C" for char in text)
+    return not any(map(str.isprintable, text.replace(" ", "")))
 
 
 def find_nul(texts: Mapping[str, Iterable[str]]) -> Iterable[FieldError]:
     """An error for each field with a NUL character, which PostgreSQL cannot hold."""
     for name, values in texts.items():
-        if any("\0" in value for value in values):
+        if "\0" in "".join(values):
             yield FieldError(name, "must not contain the character NUL")
 
 
@@ -141,9 +199,10 @@ def present_context(hits: Iterable[Hit]) -> list[ContextBody]:
     return bodies
 
 
-def present_citation(citation: Citation, documents: Mapping[UUID, DocumentRef]) -> CitationBody:
-    """A citation with the title and place of its document, which is looked up by id in `documents`."""
-    document = None if citation.document_id is None else documents.get(citation.document_id)
+def present_citation(citation: Citation, hits: Iterable[Hit]) -> CitationBody:
+    """A citation with the title and place of its document, which is that of one of the passages."""
+    documents = (hit.chunk.document for hit in hits)
+    document = next((document for document in documents if document.id == citation.document_id), None)
     return present(
         CitationBody,
         citation,
@@ -153,7 +212,6 @@ def present_citation(citation: Citation, documents: Mapping[UUID, DocumentRef]) 
 
 
 def present_answer(answer: Answer) -> AnswerBody:
-    documents = documents_of((*answer.sources, *answer.shown))
     return present(
         AnswerBody,
         answer,
@@ -163,7 +221,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         confidence_parts=answer.confidence,
         sources=[present_hit(SourceBody, hit) for hit in answer.sources],
         context_used=present_context(answer.shown),
-        citations=[present_citation(citation, documents) for citation in answer.citations],
+        citations=[present_citation(citation, (*answer.sources, *answer.shown)) for citation in answer.citations],
         flagged=[FlaggedBody(start=start, end=end) for start, end in answer.flagged],
         guardrails=present_guardrails(answer.guardrails),
         latency_ms=round(answer.latency_ms, 1),
@@ -188,8 +246,3 @@ def present_guardrails(checks: Sequence[GuardrailCheck]) -> GuardrailsBody:
     bodies = [present(GuardrailCheckBody, check) for check in checks]
     violations = [body for body in bodies if not body.passed]
     return GuardrailsBody(passed=not violations, checks=bodies, violations=violations)
-
-
-def documents_of(hits: Iterable[Hit]) -> dict[UUID, DocumentRef]:
-    """The documents of passages, by id."""
-    return {hit.chunk.document.id: hit.chunk.document for hit in hits}

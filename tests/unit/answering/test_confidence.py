@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.confidence import rate_confidence
-from rag_service.answering.decision import decide
+from rag_service.answering.decision import decide, rate_confidence
 from rag_service.domain import Confidence, Decision, Hit, Scores
 from rag_service.indices import QueryDefinition
 from tests.unit.answering.proof.answers import make_hit

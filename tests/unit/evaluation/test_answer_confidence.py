@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from rag_service.answering.confidence import SIGNALS, read_fit
+from rag_service.answering.decision import SIGNALS, read_fit
 from rag_service.evaluation.answer_confidence import (
     RatedAnswer,
     calibration_error,
