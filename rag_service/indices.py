@@ -94,10 +94,6 @@ class Calibration(RelevanceFit):
     model: str | None = None  # embedding model of the fit; `rag-service check` compares it with the setting
     languages: dict[Language, RelevanceFit] = Field(default_factory=dict)  # of the question
 
-    def fit_for(self, language: str) -> RelevanceFit:
-        """The fit for questions in a language (ISO 639-1)."""
-        return self.languages.get(language, self)
-
 
 class QueryDefinition(_Strict):
     """How questions are answered."""
@@ -117,8 +113,8 @@ class QueryDefinition(_Strict):
     postprocessors: tuple[PluginUse, ...] = ()  # BaseNodePostprocessors that run after the built-in ones, in order
 
     def fit_for(self, language: str) -> RelevanceFit | None:
-        """The calibration of questions in a language; None where nothing was calibrated."""
-        return None if self.calibration is None else self.calibration.fit_for(language)
+        """The calibration of questions in a language (ISO 639-1); None where nothing was calibrated."""
+        return self.calibration and self.calibration.languages.get(language, self.calibration)
 
 
 class IndexFile(_Strict):

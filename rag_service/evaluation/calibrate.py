@@ -25,7 +25,7 @@ from rag_service.evaluation.eval_set import EvalSet, SetKind, leave_out
 from rag_service.evaluation.run import RunOptions, Steps, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.indices import IndexDefinition, RelevanceFit
-from rag_service.retrieval.fusion import ABSENT_NAME
+from rag_service.retrieval.hybrid import ABSENT_NAME
 
 PRIOR = 0.7  # share of a team's questions that its documents answer, unless declared otherwise
 FOLDS = 5

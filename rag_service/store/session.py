@@ -62,26 +62,22 @@ class BigIntegers:
         self.packed = np.array(head, ">i4").tobytes() + elements.tobytes()
 
 
-class _HalfVectorDumper(Dumper):
+class _PackedDumper(Dumper):
     format = Format.BINARY
-    oid = 0  # the extension's types have other numbers in every database; the cast names it
+    oid = 0  # an extension's types have other numbers in every database; the cast names them
 
-    def dump(self, obj: HalfVector) -> bytes:
+    def dump(self, obj: HalfVector | BigIntegers) -> bytes:
         return obj.packed
 
 
-class _BigIntegersDumper(Dumper):
-    format = Format.BINARY
+class _BigIntegersDumper(_PackedDumper):
     oid = _BIGINT_ARRAY
-
-    def dump(self, obj: BigIntegers) -> bytes:
-        return obj.packed
 
 
 def our_adapters() -> AdaptersMap:
     """psycopg's adapters with those above, and JSON read in a fifth of the time."""
     adapters = AdaptersMap(psycopg.adapters)
-    adapters.register_dumper(HalfVector, _HalfVectorDumper)
+    adapters.register_dumper(HalfVector, _PackedDumper)
     adapters.register_dumper(BigIntegers, _BigIntegersDumper)
     set_json_loads(msgspec.json.decode, context=adapters)
     return adapters
@@ -103,7 +99,10 @@ class Turns:
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:
         """Hold a turn for the length of the block; StoreError if the database answers nobody."""
-        await self._wait()
+        if self._semaphore.locked():
+            await self._wait()
+        else:  # no task needs to be made
+            await self._semaphore.acquire()
         try:
             yield
             self._answered = time.monotonic()
@@ -111,9 +110,6 @@ class Turns:
             self._semaphore.release()
 
     async def _wait(self) -> None:
-        if not self._semaphore.locked():  # nobody waits: no task needs to be made
-            await self._semaphore.acquire()
-            return
         place = asyncio.ensure_future(self._semaphore.acquire())
         try:
             while not (await asyncio.wait({place}, timeout=self._patience))[0]:

@@ -96,7 +96,7 @@ class LexicalSearch:
         """Sum up and rank what `read` gave, before `search`; None: nothing was read."""
         if postings is None:
             return
-        self._whole = self._sum_up(postings)
+        self._whole = self._sum_up(self._take_apart(postings)) if postings else _NOTHING
         self._pending = set(self._common)
         scores = self._whole.scores
         self._ranked = _largest(scores, len(scores) if self._scope.filters.chunk_types else self._candidates)
@@ -172,11 +172,9 @@ class LexicalSearch:
             shares=np.repeat(shares, counts) * (postings.frequencies / (postings.frequencies + self._k1)),
         )
 
-    def _sum_up(self, read: Sequence[TermPostings]) -> _Sums:
-        """The sums of every chunk in what was read."""
-        if not read:
-            return _NOTHING
-        parts = self._take_apart(read)
+    @staticmethod
+    def _sum_up(parts: _Sums) -> _Sums:
+        """The sums of every chunk."""
         lowest = int(parts.ids.min())
         if int(parts.ids.max()) - lowest <= 16 * len(parts.ids) + 100_000:
             places = parts.ids - lowest  # a place for every id between: no sorting

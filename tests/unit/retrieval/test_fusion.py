@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_service.domain import Scores
 from rag_service.indices import Calibration
-from rag_service.retrieval.fusion import BY_WORDS, Candidates, fuse, relevance
+from rag_service.retrieval.hybrid import BY_WORDS, Candidates, fuse, relevance
 
 CALIBRATION = Calibration(intercept=-5, cosine=5, coverage=10, run="test")
 
