@@ -39,7 +39,7 @@ class Location:
     """A place in the original document that a person can open. Numbers are 1-based.
 
     Fields that do not apply to the format are None or empty: a PDF has pages, a workbook
-    has a sheet and cells, a CSV file has rows; Markdown, DOCX and PDF have headings.
+    has a sheet and cells, a CSV file has rows; Markdown, DOCX, HTML and PDF have headings.
     """
 
     page: int | None = None  # page of a PDF
@@ -48,6 +48,10 @@ class Location:
     cell: str | None = None  # "C12", or a range "A12:F12"
     row: int | None = None  # row of a sheet or a CSV file, header included in the count
     paragraph: int | None = None  # paragraph of a DOCX or text file
+    slide: int | None = None  # of a presentation
+    part: str | None = None  # "notes", "footnote 3", an attachment or a file of an archive: "offers/prices.xlsx"
+    path: str | None = None  # in a JSON file: "orders[2].total"
+    time: str | None = None  # of subtitles, from the start: "01:02:03"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,7 @@ def write_span(span: Span) -> list[Any]:
     fields = {
         "page": location.page, "headings": list(location.headings), "sheet": location.sheet,
         "cell": location.cell, "row": location.row, "paragraph": location.paragraph,
+        "slide": location.slide, "part": location.part, "path": location.path, "time": location.time,
     }  # fmt: skip
     return [span.start, span.end, {key: value for key, value in fields.items() if value}]
 
@@ -89,6 +94,7 @@ class ParsedDocument:
     media_type: str  # detected from the content, e.g. "application/pdf"
     language: str | None = None  # ISO 639-1 when the document declares it
     metadata: Mapping[str, Any] = field(default_factory=dict)  # front matter, document properties
+    warnings: tuple[str, ...] = ()  # what of the file is not in the text, in sentences for the uploader
 
 
 @dataclass(frozen=True, kw_only=True)

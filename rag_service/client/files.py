@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from rag_service.errors import InputError
-
-SUFFIXES = frozenset({".pdf", ".txt", ".md", ".markdown", ".docx", ".xlsx", ".csv", ".tsv"})
+from rag_service.readers.common.names import FORMATS, SUFFIXES
 
 Paths = str | Path | Iterable[str | Path]
 
@@ -21,7 +20,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> list[tuple[str, Path
         InputError: a path does not exist, or there is no document.
     """
     named = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    suffixes = SUFFIXES.union(more)
+    suffixes = {*SUFFIXES, *more}
     found: list[tuple[str, Path]] = []
     for path in named:
         if not path.exists():
@@ -33,7 +32,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> list[tuple[str, Path
             found += [(file.relative_to(path).as_posix(), file) for file in inside]
     if not found:
         raise InputError(
-            f"No document found in {', '.join(map(str, named))}; name PDF, DOCX, XLSX, CSV, MD or TXT files.",
+            f"No document found in {', '.join(map(str, named))}. These are read: {FORMATS}.",
             field="paths",
         )
     return found

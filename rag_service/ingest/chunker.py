@@ -142,7 +142,7 @@ def _pieces(text: str, spans: Sequence[Span], limit: int) -> list[_Piece]:
         headings: tuple[str, ...] = ()
         if place < len(spans) and spans[place].start <= start:
             location = spans[place].location
-            headings = (location.sheet, *location.headings) if location.sheet else location.headings
+            headings = (*filter(None, (location.part, location.sheet)), *location.headings)
         pieces.append(_Piece(start=start, end=end, tokens=tokens, headings=headings))
     return pieces
 

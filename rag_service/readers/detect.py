@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from rag_service.errors import DocumentError, UnsupportedMediaError
-from rag_service.readers.common.encoding import decode_text
-from rag_service.readers.common.names import suffix_of
+from rag_service.readers.common.encoding import decode_page, decode_text
+from rag_service.readers.common.names import FORMATS, suffix_of
+from rag_service.readers.text.json_file import read_json
+from rag_service.readers.text.subtitles import is_subtitles
 
-_ACCEPTED = "Upload a PDF, Word (.docx), Excel (.xlsx), CSV, Markdown or plain text file."
+_ACCEPTED = f"These are read: {FORMATS}."
 _PDF_MARK = b"%PDF-"
-_OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # compound file: Office 97–2003, and encrypted newer files
+_RTF_MARK = b"{\\rtf"
+_OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # compound file: Office 97–2003, Outlook, and encrypted newer files
 _ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _DELIMITED = frozenset({".csv", ".tsv"})
 _MARKDOWN = frozenset({".md", ".markdown"})
+_WEB = frozenset({".html", ".htm", ".xhtml"})
+_JSON = frozenset({".json", ".jsonl", ".ndjson", ".geojson"})
+_MAIL = frozenset({".eml", ".mht", ".mhtml"})
+_TEXT = frozenset({".txt", ".log", *_DELIMITED, *_MARKDOWN})  # their name says how to read them
 # Extensions of binary formats: if such a file holds text, the download failed or it was renamed.
 _NEVER_TEXT = {
     ".pdf": "a PDF document", ".docx": "a Word document", ".xlsx": "an Excel workbook", ".doc": "a Word document",
-    ".xls": "an Excel workbook", ".pptx": "a presentation", ".zip": "a ZIP archive", ".png": "an image",
-    ".jpg": "an image", ".jpeg": "an image",
+    ".xls": "an Excel workbook", ".ppt": "a presentation", ".pptx": "a presentation", ".odt": "a text document",
+    ".ods": "a spreadsheet", ".odp": "a presentation", ".epub": "an e-book", ".msg": "an Outlook message",
+    ".zip": "a ZIP archive", ".png": "an image", ".jpg": "an image", ".jpeg": "an image", ".tif": "an image",
+    ".tiff": "an image",
 }  # fmt: skip
-_MAIL = frozenset({".eml", ".mbox", ".mht", ".mhtml"})  # text formats with an encoding of their own
-_WEB_PAGE = re.compile(r"\s*(?:<!--.{0,500}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL)
+_WEB_PAGE = re.compile(
+    r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,500}?-->\s*)*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL
+)
+_HEADER = re.compile(rb"(?:[!-9;-~]{1,60}:[^\n]{0,1000}\r?\n(?:[ \t][^\n]{0,1000}\r?\n){0,100}){1,200}")
+_HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received):", re.IGNORECASE | re.MULTILINE)
+_MIN_HEADERS = 3  # different ones, for a message without the extension of one
 _OTHER_PACKAGES = (  # a part of [Content_Types].xml → what the file is
-    (b"presentationml", "a PowerPoint presentation", "Export it as a PDF and upload that."),
     (b"sheet.binary", "a binary Excel workbook (.xlsb)", "Save it as .xlsx and upload that."),
     (b"vnd.ms-package", "a package of another program", _ACCEPTED),
+)
+_OLD_OFFICE = (  # a stream of a compound file → what it is, what to save it as
+    ("WordDocument", "an old Word document (.doc)", ".docx"),
+    ("Workbook", "an old Excel workbook (.xls)", ".xlsx"),
+    ("PowerPoint Document", "an old PowerPoint presentation (.ppt)", ".pptx"),
+    ("Book", "an old Excel workbook (.xls)", ".xlsx"),
 )
 
 
@@ -38,6 +57,16 @@ class Format(StrEnum):
     CSV = "csv"
     MARKDOWN = "markdown"
     PLAIN = "plain"
+    PPTX = "pptx"
+    ODF = "odf"
+    RTF = "rtf"
+    HTML = "html"
+    EPUB = "epub"
+    EML = "eml"
+    MSG = "msg"
+    JSON = "json"
+    SUBTITLES = "subtitles"
+    ZIP = "zip"
 
 
 def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
@@ -56,20 +85,33 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
     if data.startswith(_ZIP_MARKS):
         return _package(data, name), None
     if data.startswith(_OLE_MARK):
-        raise _compound_file(data, name)
-    text = decode_text(data)
+        return _compound_file(data, name), None
+    if head.lstrip().startswith(_RTF_MARK):
+        return Format.RTF, None
+    if _is_message(data, suffix):
+        return Format.EML, None
+    text = decode_page(data) if suffix in _WEB or b"<html" in head.lower() else decode_text(data)
     if text is None:
         raise _unknown_binary(data, name)
     return _text_format(text, suffix, name), text
 
 
+def _is_message(data: bytes, suffix: str) -> bool:
+    """Whether a file begins with the headers of a message; names of other text formats count for more."""
+    if suffix in _TEXT or suffix in _WEB or suffix in _NEVER_TEXT:
+        return False
+    block = _HEADER.match(data.lstrip(b"\xef\xbb\xbf\r\n")[:65_536])
+    if block is None:
+        return False
+    found = {name.lower() for name in _HEADERS.findall(block[0])}
+    return len(found) >= (1 if suffix in _MAIL else _MIN_HEADERS)
+
+
 def _text_format(text: str, suffix: str, name: str) -> Format:
-    if text.startswith("{\\rtf"):
-        raise UnsupportedMediaError(f'"{name}" is an RTF document. Save it as .docx and upload that.')
     if text.startswith("%!PS"):
         raise UnsupportedMediaError(f'"{name}" is a PostScript file. Convert it to PDF and upload that.')
-    if suffix in _MAIL:
-        raise UnsupportedMediaError(f'"{name}" is an e-mail or saved web page. Print it to a PDF and upload that.')
+    if suffix == ".mbox":
+        raise UnsupportedMediaError(f'"{name}" is a mailbox. Export its messages as .eml and upload those.')
     promised = _NEVER_TEXT.get(suffix)
     if promised:
         found = "a web page; the download probably failed" if _WEB_PAGE.match(text) else "plain text"
@@ -77,11 +119,18 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
             f'"{name}" is named like {promised} but contains {found}. '
             "Get the original file again, or rename it to .txt if you want the text."
         )
-    if suffix not in _MARKDOWN and suffix != ".txt" and _WEB_PAGE.match(text):
-        raise UnsupportedMediaError(f'"{name}" is a web page (HTML). Print it to a PDF and upload that.')
+    if suffix in _MARKDOWN:
+        return Format.MARKDOWN
     if suffix in _DELIMITED:
         return Format.CSV
-    return Format.MARKDOWN if suffix in _MARKDOWN else Format.PLAIN
+    if suffix in _WEB or (suffix != ".txt" and _WEB_PAGE.match(text)):
+        return Format.HTML
+    if is_subtitles(text):
+        return Format.SUBTITLES
+    begins_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    if begins_like_json and suffix not in _TEXT and (suffix in _JSON or read_json(text) is not None):
+        return Format.JSON
+    return Format.PLAIN
 
 
 def _package(data: bytes, name: str) -> Format:
@@ -93,11 +142,7 @@ def _package(data: bytes, name: str) -> Format:
     members = {member.filename: member for member in archive.infolist()}
     listing = members.get("[Content_Types].xml")
     if listing is None or listing.file_size > 4_000_000:
-        if "mimetype" in members and any(entry in members for entry in ("content.xml", "META-INF/manifest.xml")):
-            raise UnsupportedMediaError(
-                f'"{name}" is an OpenDocument or e-book file. Save it as .docx, .xlsx or PDF and upload that.'
-            )
-        raise UnsupportedMediaError(f'"{name}" is a ZIP archive. Unpack it and upload the files in it.')
+        return _other_archive(archive, members, name)
     try:
         types = archive.read(listing)
     except Exception as error:
@@ -105,11 +150,32 @@ def _package(data: bytes, name: str) -> Format:
     return _office_format(types, members, name)
 
 
+def _other_archive(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: str) -> Format:
+    """OpenDocument and EPUB by their member `mimetype`; Apple's formats and named Office files are refused."""
+    kind = b""
+    if "mimetype" in members and members["mimetype"].file_size < 200:
+        kind = archive.read("mimetype").strip()
+    if kind.startswith(b"application/vnd.oasis.opendocument") or (kind and "content.xml" in members):
+        return Format.ODF
+    if kind == b"application/epub+zip" or "META-INF/container.xml" in members:
+        return Format.EPUB
+    if any(member.endswith(".iwa") for member in members):
+        raise UnsupportedMediaError(
+            f'"{name}" is a Pages, Numbers or Keynote file. Export it as a Word, Excel, PowerPoint or PDF file.'
+        )
+    promised = _NEVER_TEXT.get(suffix_of(name))
+    if promised and suffix_of(name) != ".zip":
+        raise UnsupportedMediaError(
+            f'"{name}" is named like {promised} but is a ZIP archive. Get the original file, or rename it to .zip.'
+        )
+    return Format.ZIP
+
+
 def _office_format(types: bytes, members: Iterable[str], name: str) -> Format:
     if b"macroEnabled" in types or any(member.lower().endswith("vbaproject.bin") for member in members):
         raise UnsupportedMediaError(
             f'"{name}" contains macros (programs), which are not accepted. '
-            "Save it as .docx or .xlsx without macros and upload that."
+            "Save it as .docx, .xlsx or .pptx without macros and upload that."
         )
     for mark, kind, advice in _OTHER_PACKAGES:
         if mark in types:
@@ -118,16 +184,33 @@ def _office_format(types: bytes, members: Iterable[str], name: str) -> Format:
         return Format.DOCX
     if b"spreadsheetml.sheet.main+xml" in types or b"spreadsheetml.template.main+xml" in types:
         return Format.XLSX
+    if b"presentationml.presentation.main+xml" in types or any(
+        f"presentationml.{kind}.main+xml".encode() in types for kind in ("slideshow", "template")
+    ):
+        return Format.PPTX
     raise UnsupportedMediaError(f'"{name}" is a package of another program. {_ACCEPTED}')
 
 
-def _compound_file(data: bytes, name: str) -> DocumentError:
-    if "EncryptedPackage".encode("utf-16-le") in data:
-        return DocumentError(
+def _compound_file(data: bytes, name: str) -> Format:
+    """An Outlook message; everything else of the old formats is refused with the way out."""
+
+    def holds(stream: str) -> bool:
+        return stream.encode("utf-16-le") in data
+
+    if holds("__properties_version1.0"):
+        return Format.MSG
+    if holds("EncryptedPackage"):
+        raise DocumentError(
             f'"{name}" is protected by a password. Remove the password in your Office program and upload it again.'
         )
-    return UnsupportedMediaError(
-        f'"{name}" is in an old Office format (.doc, .xls, .ppt, .msg). Save it as .docx, .xlsx or PDF and upload that.'
+    for stream, what, ending in _OLD_OFFICE:
+        if holds(stream):
+            raise UnsupportedMediaError(
+                f'"{name}" is {what}. Open it in Microsoft Office or LibreOffice, choose "Save as" {ending}, '
+                "and upload the new file."
+            )
+    raise UnsupportedMediaError(
+        f'"{name}" is in an old Office format (.doc, .xls, .ppt). Save it as .docx, .xlsx or .pptx and upload that.'
     )
 
 

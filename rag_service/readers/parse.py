@@ -14,6 +14,7 @@ from typing import Any
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, RagError
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.common.parts import Parts
 from rag_service.readers.detect import Format, detect
 
 # Imported only when needed: each takes up to 0.1 s to load.
@@ -24,7 +25,18 @@ _PARSERS = {
     Format.CSV: ("rag_service.readers.text.delimited", "parse_delimited"),
     Format.MARKDOWN: ("rag_service.readers.text.markdown", "parse_markdown"),
     Format.PLAIN: ("rag_service.readers.text.plain", "parse_plain"),
+    Format.PPTX: ("rag_service.readers.office.pptx", "parse_pptx"),
+    Format.ODF: ("rag_service.readers.office.odf", "parse_odf"),
+    Format.RTF: ("rag_service.readers.text.rtf", "parse_rtf"),
+    Format.JSON: ("rag_service.readers.text.json_file", "parse_json"),
+    Format.SUBTITLES: ("rag_service.readers.text.subtitles", "parse_subtitles"),
+    Format.HTML: ("rag_service.readers.web.html", "parse_html"),
+    Format.EPUB: ("rag_service.readers.web.epub", "parse_epub"),
+    Format.EML: ("rag_service.readers.mail.eml", "parse_eml"),
+    Format.MSG: ("rag_service.readers.mail.msg", "parse_msg"),
+    Format.ZIP: ("rag_service.readers.zipped", "parse_zip"),
 }
+_WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.ZIP})  # their parsers read files within the file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +48,7 @@ class ReaderClass:
 
 
 def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> ParsedDocument:
-    """Parse a PDF, DOCX, XLSX, CSV, Markdown or plain text file. May block for seconds; writes nothing to disk.
+    """Parse a file of a `Format`. May block for seconds; writes nothing to disk.
 
     Args:
         data: the file; with `reader`, the path of a copy, encoded as UTF-8.
@@ -55,14 +67,33 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
                 from rag_service.readers.foreign import parse_with
 
                 return parse_with(reader, data.decode(), name=name)
-            format, text = detect(data, name=name)
-            module, function = _PARSERS[format]
-            parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
-            return parser(data if text is None else text, name=name)
+            return _parse_own(data, name, Parts(_parse_part))
     except (RagError, MemoryError):
         raise
     except Exception as error:  # libraries raise anything on broken files
-        raise DocumentError(
-            f'"{name}" could not be read; it is probably damaged. '
-            "Open it in the program that created it, save it again and upload the new file."
-        ) from error
+        raise _broken(name) from error
+
+
+def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
+    format, text = detect(data, name=name)
+    module, function = _PARSERS[format]
+    parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
+    content = data if text is None else text
+    return parser(content, name=name, parts=parts) if format in _WITH_PARTS else parser(content, name=name)
+
+
+def _parse_part(data: bytes, name: str, parts: Parts) -> ParsedDocument:
+    """Parse a file within a file; raises as `parse`."""
+    try:
+        return _parse_own(data, name, parts)
+    except (RagError, MemoryError):
+        raise
+    except Exception as error:
+        raise _broken(name) from error
+
+
+def _broken(name: str) -> DocumentError:
+    return DocumentError(
+        f'"{name}" could not be read; it is probably damaged. '
+        "Open it in the program that created it, save it again and upload the new file."
+    )

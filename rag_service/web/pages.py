@@ -15,6 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from markupsafe import Markup
 
 from rag_service.api.http.bodies import AnyRequest
+from rag_service.readers.common.names import SUFFIXES
 from rag_service.settings import Settings
 from rag_service.web.assets import Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import choose_language, load_strings
@@ -63,6 +64,7 @@ def _render_all(assets: Assets, settings: Settings) -> Iterator[tuple[tuple[str,
                 client_strings=_embed(strings["client"]),
                 assets=assets,
                 needs_login=settings.auth.mode == "required",
+                accepted=",".join(SUFFIXES),
                 upload_max_mb=settings.uploads.max_mb,
                 question_max_chars=settings.limits.query_max_chars,
             ).encode()

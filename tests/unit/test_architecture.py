@@ -32,7 +32,8 @@ models.servers
 models.embedding models.llm
 models.extractive models.reranking models.judge
 readers.common
-readers.office readers.pdf readers.text
+readers.office readers.pdf readers.text readers.web
+readers.mail
 readers
 ingest
 ingest.bulk

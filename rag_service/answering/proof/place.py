@@ -49,6 +49,10 @@ def describe_place(document: DocumentRef, location: Location | None) -> str:
     parts = [document.file_name or document.title]
     if location is None:
         return parts[0]
+    if location.part:
+        parts.append(location.part)
+    if location.slide is not None:
+        parts.append(f"slide {location.slide}")
     if location.page is not None:
         parts.append(f"page {location.page}")
     if location.sheet:
@@ -63,6 +67,10 @@ def describe_place(document: DocumentRef, location: Location | None) -> str:
         parts.append(f"row {location.row}")
     elif location.paragraph is not None:
         parts.append(f"paragraph {location.paragraph}")
+    if location.path:
+        parts.append(location.path)
+    if location.time:
+        parts.append(f"at {location.time}")
     return ", ".join(parts)
 
 

@@ -15,6 +15,7 @@ from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
 from rag_service.api.http.presenters import find_nul, is_blank
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
 from rag_service.api.http.schemas import MAX_CHARS, IngestRequest
+from rag_service.readers.common.names import FORMATS
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ FORM_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["file"],
     "properties": {
-        "file": {"type": "string", "format": "binary", "description": "PDF, DOCX, XLSX, CSV, Markdown or plain text."},
+        "file": {"type": "string", "format": "binary", "description": f"{FORMATS}."},
         "title": {"type": "string", "maxLength": MAX_CHARS},
         "source": {"type": "string", "maxLength": MAX_CHARS},
         "tags": {"type": "string", "description": "Separated by commas; may be repeated."},

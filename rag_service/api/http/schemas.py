@@ -86,6 +86,10 @@ class LocationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     cell: str | None
     row: int | None
     paragraph: int | None
+    slide: int | None
+    part: Annotated[str | None, Meta(description="Notes, a footnote, an attachment, or a file of an archive.")]
+    path: Annotated[str | None, Meta(description="In a JSON file.")]
+    time: Annotated[str | None, Meta(description="Of subtitles: hours:minutes:seconds.")]
 
 
 class ScoresBody(Struct, kw_only=True, frozen=True, rename="camel"):

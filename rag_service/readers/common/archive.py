@@ -10,6 +10,7 @@ import codecs
 import io
 import zipfile
 import zlib
+from typing import IO
 from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
 
@@ -82,21 +83,29 @@ def check_members(archive: zipfile.ZipFile, name: str) -> None:
                 # To the end in both cases, where zipfile compares the checksum.
                 if _begins_like_xml(source.read(64)):
                     source.seek(0)
-                    defused_parse(source, _DepthGuard(), forbid_dtd=True)
+                    check_xml(source, name)
                 else:
                     while source.read(_CHUNK):
                         pass
-        except DefusedXmlException as error:
-            raise DocumentError(
-                f'"{name}" contains XML declarations that Office programs never write, but attackers do. '
-                "It was not read. Save it again with your Office program and upload that."
-            ) from error
-        except _TooDeepError as error:
-            raise DocumentError(
-                f'"{name}" is nested too deeply to be read. Simplify its tables, or upload it as a PDF.'
-            ) from error
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, SAXParseException, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise damaged(name) from error
+
+
+def check_xml(source: IO[bytes], name: str) -> None:
+    """Parse XML with defusedxml to its end; raises DocumentError as `check_members`."""
+    try:
+        defused_parse(source, _DepthGuard(), forbid_dtd=True)
+    except DefusedXmlException as error:
+        raise DocumentError(
+            f'"{name}" contains XML declarations that Office programs never write, but attackers do. '
+            "It was not read. Save it again with your Office program and upload that."
+        ) from error
+    except _TooDeepError as error:
+        raise DocumentError(
+            f'"{name}" is nested too deeply to be read. Simplify its tables, or upload it as a PDF.'
+        ) from error
+    except (SAXParseException, ValueError) as error:
+        raise damaged(name) from error
 
 
 def damaged(name: str) -> DocumentError:

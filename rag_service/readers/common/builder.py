@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rag_service.domain import Location, ParsedDocument, Span
 from rag_service.errors import DocumentError, TooLargeError
 
 MAX_CHARACTERS = 5_000_000  # about 2,500 printed pages; anything longer is a data dump
+MAX_WARNINGS = 100
 MAX_SPANS = 300_000  # one per table row and cell; about 200 MB in the worker
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
@@ -44,6 +46,7 @@ class TextBuilder:
         self._parts: list[str] = []
         self._spans: list[Span] = []
         self._length = 0
+        self._warnings: dict[str, None] = {}  # in order, each once
 
     def __len__(self) -> int:
         return self._length
@@ -63,6 +66,30 @@ class TextBuilder:
             self._spans[-1] = Span(start=last.start, end=self._length, location=location)
         else:
             self._spans.append(Span(start=start, end=self._length, location=location))
+
+    def warn(self, warning: str) -> None:
+        """Tell the uploader in a sentence what of the file is not in the text; after `MAX_WARNINGS`, no more."""
+        if len(self._warnings) < MAX_WARNINGS:
+            self._warnings[one_line(warning)[:500]] = None
+
+    @property
+    def first_warning(self) -> str:
+        """The first warning, or an empty string."""
+        return next(iter(self._warnings), "")
+
+    def write_document(self, document: ParsedDocument, *, part: str) -> None:
+        """Append the text of a file in this one, with its places below the part; its warnings name the part."""
+        start = self._length
+        self._length += len(document.text)
+        self.check_size(self._length)
+        self._parts.append(document.text)
+        for span in document.spans:
+            here = span.location
+            inside = replace(here, part=f"{part} > {here.part}" if here.part else part)
+            self._spans.append(Span(start=start + span.start, end=start + span.end, location=inside))
+        self.check_size(self._length)
+        for warning in document.warnings:
+            self.warn(f"{part}: {warning}")
 
     def text(self) -> str:
         """The text written so far."""
@@ -90,4 +117,5 @@ class TextBuilder:
             media_type=media_type,
             language=language,
             metadata=dict(metadata or {}),
+            warnings=tuple(self._warnings),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 
 _MARKS = (  # UTF-32 first: its little-endian mark starts with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -11,6 +12,7 @@ _MARKS = (  # UTF-32 first: its little-endian mark starts with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_-]{2,30})""")
 _SAMPLE = 65_536  # bytes inspected
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\x1a\x1b\b")
 _WESTERN_SHARE = 0.25  # accented letters among all letters; Spanish has 3 %, French 4 %, Cyrillic read as cp1252 95 %
@@ -35,6 +37,22 @@ def decode_text(data: bytes) -> str | None:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return _legacy(data)
+
+
+def decode_page(data: bytes) -> str | None:
+    """The text of a web page or XML file, which may declare its encoding: used unless the bytes are UTF-8."""
+    declared = _DECLARED.search(data[:2_048])
+    text = decode_text(data)
+    if declared is None or text is None or data.startswith(tuple(mark for mark, _ in _MARKS)):
+        return text
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        try:
+            return data.decode(declared[1].decode("ascii"), errors="replace")
+        except LookupError:
+            return text
+    return text
 
 
 def _plausible(text: str) -> str | None:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import re
 import unicodedata
 
+# Extensions of the formats that are read, and what people call those.
+SUFFIXES = (
+    ".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf", ".eml", ".mht", ".mhtml", ".msg", ".html",
+    ".htm", ".xhtml", ".epub", ".json", ".jsonl", ".ndjson", ".geojson", ".vtt", ".srt", ".csv", ".tsv", ".md",
+    ".markdown", ".txt", ".zip",
+)  # fmt: skip
+FORMATS = (
+    "PDF, Word, Excel, PowerPoint and OpenDocument files, RTF, e-mails, web pages, EPUB, JSON, subtitles, CSV, "
+    "Markdown, plain text, and ZIP archives of these"
+)
 MAX_NAME = 255  # the longest name that common file systems take
 _FALLBACK = "document"
 # Control, format (bidirectional overrides, zero-width) and surrogate characters can disguise a name.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_LITTER = frozenset({"thumbs.db", "desktop.ini", "ehthumbs.db", "icon\r"})
 # Default titles of programs.
 _EMPTY_TITLE = re.compile(
     r"(?i)(untitled|sin t[ií]tulo|sans titre|document|documento|book|libro|classeur|slide|title)[\s_-]*\d*|"
-    r"(microsoft )?(word|excel|powerpoint)\b.*|.*\.(pdf|docx?|xlsx?|csv|txt|md|rtf|odt|indd|qxd|tmp|html?)"
+    r"(microsoft )?(word|excel|powerpoint)\b.*|"
+    r".*\.(pdf|docx?|xlsx?|pptx?|csv|txt|md|rtf|od[tsp]|eml|msg|epub|indd|qxd|tmp|html?)"
 )
 
 
@@ -36,6 +48,19 @@ def clean_file_name(name: str) -> str:
 def suffix_of(name: str) -> str:
     """The extension of a file name in lower case with its dot, or an empty string."""
     return _split(clean_file_name(name))[1].lower()
+
+
+def is_litter(path: str) -> bool:
+    """Whether a file is one that programs leave behind: hidden, a lock file, a thumbnail cache, a resource fork.
+
+    Args:
+        path: relative, with `/`; a hidden folder hides what is in it.
+    """
+    parts = [part for part in path.split("/") if part]
+    if not parts or any(part.startswith(".") or part == "__MACOSX" for part in parts):
+        return True
+    name = parts[-1].lower()
+    return name in _LITTER or name.startswith("~$") or name.endswith(("~", ".tmp", ".crdownload", ".part"))
 
 
 def choose_title(name: str, *candidates: object) -> str:

@@ -15,11 +15,12 @@ from statistics import median
 
 from rag_service.domain import Location
 from rag_service.readers.common.builder import TextBuilder
-from rag_service.readers.common.cells import Row, column_letters
+from rag_service.readers.common.cells import Cell, Row, column_letters
 from rag_service.readers.common.two_columns import Reading, are_names, is_label, read_two_columns
 
 LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer
 _MAX_LABEL = 100  # characters of a column name repeated with every value
+_HAS_DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?|\d{1,2}[/.]\d{1,2}(?:[/.](?:\d\d)?\d\d)?")
 _TEXT_SHARE = 0.8  # of a header's cells; a year or two among the column names is common
 
@@ -149,7 +150,20 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
         and any(cell.is_spanned for cell in header.cells)
         and all(cell.is_text for cell in row.cells)
         and following is not None
-        and not all(cell.is_text for cell in following.cells)
+        and (not all(cell.is_text for cell in following.cells) or _divides_header(header, row))
+    )
+
+
+def _divides_header(header: Row, row: Row) -> bool:
+    """Whether a row of words has names only below the wide cells of the header, whose other cells go on in it."""
+    wide = {cell.column for cell in header.cells if cell.is_spanned}
+    wide |= {column - 1 for column in wide}
+    others = {cell.column: cell.text for cell in header.cells if cell.column not in wide}
+    below = [cell.text for cell in row.cells if cell.column in wide]
+    return (
+        len(set(below)) == len(below) > 1
+        and not any(map(_HAS_DIGIT.search, below))
+        and all(others.get(cell.column) == cell.text for cell in row.cells if cell.column not in wide)
     )
 
 
@@ -166,6 +180,15 @@ def _joined_labels(labels: Mapping[int, str], row: Row) -> dict[int, str]:
     return joined
 
 
+def _label_of(cell: Cell, row: Row, labels: Mapping[int, str]) -> str | None:
+    """The name of a cell's column; a cell over several columns has the names of all."""
+    last = cell.column
+    for other in row.cells:
+        last += other.is_spanned and other.column == last + 1
+    names = [labels[column] for column in range(cell.column, last + 1) if column in labels]
+    return " / ".join(dict.fromkeys(names)) or None
+
+
 def _write_row(
     builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place, *, is_labelled: bool = False
 ) -> None:
@@ -180,7 +203,7 @@ def _write_row(
     # a quote of "Stock: 120" then leads to exactly the cell of 120.
     whole = place(row.number, extent)
     for cell in values:
-        label = labels.get(cell.column)
+        label = _label_of(cell, row, labels)
         where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
         is_first = cell is values[0]
         between = " | " if not is_labelled else " " if values[0].text.endswith(":") else ": "

@@ -179,7 +179,11 @@ def _rows(table: Element) -> Iterator[Row]:
             text = above.get(column, "") if continues else one_line("".join(_pieces(cell)))
             above[column] = text
             if text:
-                cells.append(Cell(column, text, not is_number_like(text), is_strong=_is_bold(cell)))
+                is_text, is_strong = not is_number_like(text), _is_bold(cell)
+                cells += [
+                    Cell(place, text, is_text, is_spanned=place > column, is_strong=is_strong)
+                    for place in range(column, column + width)
+                ]
             column += width
         if cells:
             header = row.find(f"{_W}trPr/{_W}tblHeader")

@@ -8,7 +8,10 @@ const ICONS = {
   xls: "sheet",
   csv: "sheet",
   tsv: "sheet",
+  ods: "sheet",
   docx: "word",
+  odt: "word",
+  rtf: "word",
   doc: "word",
   md: "markdown",
   markdown: "markdown",
@@ -21,7 +24,9 @@ export const iconOf = (name) => ICONS[extensionOf(name)] ?? "text";
 /** As short as a badge needs: "Stocks!C12", "p. 3", "Requirements". Empty when the whole document is meant. */
 export function shortPlace(location) {
   if (!location) return "";
-  const { page, sheet, cell, row, headings, paragraph } = location;
+  const { page, sheet, cell, row, headings, paragraph, slide, part, path, time } = location;
+  if (slide != null) return t("place_slide", { value: String(slide) });
+  if (part || path || time) return part ?? path ?? time;
   if (sheet && cell) return `${sheet}!${cell}`;
   if (page !== null) return t("place_page_short", { value: String(page) });
   if (cell ?? sheet) return cell ?? sheet;
@@ -33,8 +38,10 @@ export function shortPlace(location) {
 /** Every part of a place, from the widest to the narrowest: "sheet Stocks, cell C12". */
 export function fullPlace(location) {
   if (!location) return "";
-  const { page, sheet, cell, row, headings, paragraph } = location;
+  const { page, sheet, cell, row, headings, paragraph, slide, part, path, time } = location;
   const parts = [
+    part,
+    slide != null && t("place_slide", { value: String(slide) }),
     page !== null && t("place_page", { value: String(page) }),
     sheet && t("place_sheet", { value: sheet }),
     headings.length > 0 && t("place_section", { value: headings.join(" › ") }),
@@ -42,6 +49,8 @@ export function fullPlace(location) {
     !cell && row !== null && paragraph === null && t("place_row", { value: String(row) }),
     !cell && row !== null && paragraph !== null && t("place_table_row", { row: String(row), value: String(paragraph) }),
     row === null && paragraph !== null && t("place_paragraph", { value: String(paragraph) }),
+    path,
+    time && t("place_time", { value: time }),
   ];
   return parts.filter(Boolean).join(", ");
 }

@@ -37,6 +37,10 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "cell": "C12",
         "row": 12,
         "paragraph": None,
+        "slide": None,
+        "part": None,
+        "path": None,
+        "time": None,
     }
     place = "production.xlsx, sheet Stocks, cell C12"
     assert body == {

@@ -69,7 +69,7 @@ def test_merged_cells_are_repeated_downwards_and_not_sideways() -> None:
     table.cell(3, 0).merge(table.cell(3, 1))
     text = parse(saved(document), file_name="m.docx").text
     assert "Region: North | Product: Nut | Stock: 2" in text
-    assert "Region: Total of all | Stock: 3" in text
+    assert "Region / Product: Total of all | Stock: 3" in text
 
 
 def test_content_controls_and_insertions_are_read_and_deletions_are_not() -> None:

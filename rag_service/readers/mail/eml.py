@@ -1,0 +1,114 @@
+"""Messages as mail programs send them (.eml, RFC 5322 and MIME)."""
+
+from __future__ import annotations
+
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import cast
+
+from rag_service.domain import ParsedDocument
+from rag_service.errors import DocumentError
+from rag_service.readers.common.encoding import decode_text
+from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.common.parts import Parts
+from rag_service.readers.mail.message import Attachment, Message, build_message
+
+MEDIA_TYPE = "message/rfc822"
+_SHOWN = ("From", "To", "Cc", "Date", "Subject")
+_MAX_PARTS = 5_000
+_MAX_MIME_DEPTH = 50
+
+
+def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
+    """Read a message: headers, the plain body (else the HTML one) without quoted history, attachments.
+
+    Raises DocumentError without text or nested too deeply, and TooLargeError.
+    """
+    try:
+        message = message_from_bytes(data, policy=policy.default)
+        found = list(_leaves(message, name))
+    except RecursionError as error:
+        raise DocumentError(f'"{name}" is nested too deeply to be read.') from error
+    bodies: dict[str, str] = {}
+    attachments: list[Attachment] = []
+    for part in found:
+        kind = part.get_content_type()
+        is_attached = part.get_content_disposition() == "attachment" or part.get_filename()
+        if kind in ("text/plain", "text/html") and not is_attached:
+            bodies[kind] = "\n\n".join(filter(None, (bodies.get(kind), _text(part))))
+            continue
+        attachments.append(_attachment(part, len(attachments) + 1))
+    headers = [(key, _header(message, key)) for key in _SHOWN]
+    return build_message(
+        Message(
+            subject=_header(message, "Subject"),
+            headers=headers,
+            plain=bodies.get("text/plain"),
+            html=bodies.get("text/html"),
+            is_reply="In-Reply-To" in message
+            and not _header(message, "Subject").lower().startswith(("fw", "tr", "rv")),
+            attachments=attachments,
+            warnings=["The message is signed or encrypted; its encrypted part was not read."]
+            if any(part.get_content_type() in ("application/pkcs7-mime", "application/pgp-encrypted") for part in found)
+            else [],
+        ),
+        name=name,
+        media_type=MEDIA_TYPE,
+        parts=parts,
+    )
+
+
+def _leaves(message: EmailMessage, name: str) -> list[EmailMessage]:
+    """Parts that hold content; a message attached to the message is one of them."""
+    found: list[EmailMessage] = []
+    waiting: list[tuple[EmailMessage, int]] = [(message, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        is_container = part.is_multipart() and part.get_content_maintype() == "multipart"
+        if not is_container:
+            found.append(part)
+        elif depth < _MAX_MIME_DEPTH:
+            waiting += [
+                (cast(EmailMessage, inner), depth + 1) for inner in reversed(cast(list[object], part.get_payload()))
+            ]
+        if len(found) + len(waiting) > _MAX_PARTS:
+            raise DocumentError(f'"{name}" has more than {_MAX_PARTS:,} parts and was not read.')
+    return found
+
+
+def _attachment(part: EmailMessage, number: int) -> Attachment:
+    kind = part.get_content_type()
+    if kind == "message/rfc822":
+        inside = part.get_payload()
+        inner = cast(EmailMessage, inside[0]) if isinstance(inside, list) and inside else EmailMessage()
+        name = part.get_filename() or f"{_header(inner, 'Subject') or f'message {number}'}.eml"
+        return Attachment(name=clean_file_name(name), data=inner.as_bytes())
+    payload = part.get_payload(decode=True)
+    ending = {"text/html": ".html", "text/plain": ".txt", "text/calendar": ".ics", "application/pdf": ".pdf"}.get(
+        kind, ""
+    )
+    return Attachment(
+        name=clean_file_name(part.get_filename() or f"attachment {number}{ending}"),
+        data=payload if isinstance(payload, bytes) else b"",
+        is_inline_image=part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment",
+    )
+
+
+def _text(part: EmailMessage) -> str:
+    """The text of a part in the encoding it declares, else in the one it looks like."""
+    payload = part.get_payload(decode=True)
+    if not isinstance(payload, bytes):
+        return ""
+    declared = part.get_content_charset() or ""
+    try:
+        return payload.decode(declared)
+    except (LookupError, UnicodeDecodeError):
+        return decode_text(payload) or payload.decode("utf-8", "replace")
+
+
+def _header(message: EmailMessage, key: str) -> str:
+    try:
+        value = message[key]
+        return "" if value is None else str(value)
+    except Exception:  # noqa: BLE001 - the parser of headers raises anything on broken ones (python/cpython#81261)
+        return ""

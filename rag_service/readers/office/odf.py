@@ -1,0 +1,215 @@
+"""OpenDocument: texts (.odt), spreadsheets (.ods) and presentations (.odp)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rag_service.domain import Location, ParsedDocument
+from rag_service.errors import DocumentError
+from rag_service.readers.common.archive import damaged, open_archive
+from rag_service.readers.common.blocks import BlockWriter
+from rag_service.readers.common.builder import TextBuilder, one_line
+from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.xml import Element, local_name, read_xml
+
+_ODF = "urn:oasis:names:tc:opendocument:xmlns:"
+_OFFICE, _TEXT, _TABLE, _DRAW, _PRESENTATION = (
+    f"{{{_ODF}{part}:1.0}}" for part in ("office", "text", "table", "drawing", "presentation")
+)
+_MEDIA_TYPE = "application/vnd.oasis.opendocument."
+_SKIPPED = frozenset(
+    {"tracked-changes", "annotation", "annotation-end", "note", "ruby-text", "forms", "sequence-decls"}
+)
+_MAX_REPEATED = 200  # cells or rows written out; spreadsheets repeat empty ones a million times
+_MAX_CELLS = 300_000
+
+
+def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
+    """Read a text, spreadsheet or presentation, with foot- and endnotes, comments and slide notes.
+
+    Places are those of DOCX, XLSX and PPTX. Raises DocumentError: damaged, hostile or encrypted. TooLargeError.
+    """
+    archive = open_archive(data, name)
+    manifest = archive.NameToInfo.get("META-INF/manifest.xml")
+    if manifest is not None and manifest.file_size < 4_000_000 and b"encryption-data" in archive.read(manifest):
+        raise DocumentError(f'"{name}" is protected by a password. Save a copy without it and upload that.')
+    content = read_xml(archive, "content.xml", name)
+    body = None if content is None else content.find(_OFFICE + "body")
+    if body is None or not len(body):
+        raise damaged(name)
+    kind = local_name(body[0])
+    builder = TextBuilder(name)
+    writer = BlockWriter(builder)
+    if kind == "spreadsheet":
+        _write_sheets(builder, body[0])
+    elif kind == "presentation":
+        _write_slides(writer, body[0])
+    elif kind == "text":
+        _Writer(writer).write_blocks(body[0])
+    else:
+        raise DocumentError(f'"{name}" is an OpenDocument {kind}, which is not read. Export it as a PDF.')
+    title, author, language = _properties(read_xml(archive, "meta.xml", name))
+    return builder.build(
+        title=choose_title(name, title, writer.title),
+        media_type=_MEDIA_TYPE + kind,
+        language=language_of(language),
+        metadata={"author": author[:500]} if author else {},
+    )
+
+
+class _Writer:
+    """Writes paragraphs, lists and tables; notes and comments follow the paragraph that they belong to."""
+
+    def __init__(self, writer: BlockWriter):
+        self._writer = writer
+        self._notes = 0
+
+    def write_blocks(self, parent: Element, *, is_list: bool = False, part: str | None = None) -> None:
+        for block in parent:
+            tag = local_name(block)
+            if tag == "h" and part is None:
+                level = block.get(_TEXT + "outline-level") or "1"
+                self._writer.write_heading(_text(block), int(level) if level.isdecimal() else 1)
+                self._write_notes(block)
+            elif tag in ("p", "h"):
+                text = _text(block)
+                self._writer.write_paragraph(
+                    f"- {text}" if is_list and text else text, part=part, ending="\n" if is_list else "\n\n"
+                )
+                self._write_boxes(block, part)
+                self._write_notes(block)
+            elif tag == "table":
+                self._writer.write_table(_rows(block), part=part)
+                self._write_notes(block)
+            elif tag in ("list", "list-item", "list-header"):
+                self.write_blocks(block, is_list=True, part=part)
+            elif tag not in _SKIPPED and tag != "notes":
+                self.write_blocks(block, is_list=is_list, part=part)
+
+    def _write_boxes(self, paragraph: Element, part: str | None) -> None:
+        for box in paragraph.iter(_DRAW + "text-box"):
+            self.write_blocks(box, part=part)
+
+    def _write_notes(self, block: Element) -> None:
+        for note in block.iter(_TEXT + "note", _OFFICE + "annotation"):
+            if local_name(note) == "annotation":
+                self._writer.write_paragraph(_words(note, "p"), part="comment")
+                continue
+            self._notes += 1
+            number = one_line(note.findtext(_TEXT + "note-citation") or "") or str(self._notes)
+            kind = "endnote" if note.get(_TEXT + "note-class") == "endnote" else "footnote"
+            self._writer.write_paragraph(_words(note, "p"), part=f"{kind} {number}")
+
+
+def _write_slides(writer: BlockWriter, deck: Element) -> None:
+    for number, page in enumerate(deck.iter(_DRAW + "page"), start=1):
+        writer.begin(slide=number)
+        frames = [frame for frame in page if local_name(frame) not in ("notes", "forms")]
+        titles = [frame for frame in frames if frame.get(_PRESENTATION + "class") == "title"]
+        for frame in titles[:1]:
+            writer.write_heading(_words(frame, "p"), 1)
+        for frame in frames:
+            if frame not in titles[:1]:
+                _Writer(writer).write_blocks(frame)
+        for notes in page.iter(_PRESENTATION + "notes"):
+            _Writer(writer).write_blocks(notes, part="notes")
+
+
+def _write_sheets(builder: TextBuilder, book: Element) -> None:
+    for table in book.iterchildren(_TABLE + "table"):
+        sheet = one_line(table.get(_TABLE + "name") or "")
+        rows = list(_rows(table))
+        if not rows:
+            continue
+        builder.write("\n" if len(builder) else "")
+        builder.write(f"Sheet: {sheet}\n", Location(sheet=sheet))
+        write_table(builder, rows, place=_places_in(sheet))
+
+
+def _places_in(sheet: str) -> Callable[[int, str | None], Location]:
+    return lambda row, cell: Location(sheet=sheet, cell=cell, row=row)
+
+
+def _rows(table: Element) -> Iterator[Row]:
+    """Rows with text; cells merged downwards are repeated, those over several columns name them all."""
+    merged: dict[int, tuple[int, Cell]] = {}  # column → (rows left, cell)
+    number = 1
+    count = 0
+    for row in _of_table(table, "table-row"):
+        repeat = _number(row, "number-rows-repeated")
+        cells: list[Cell] = []
+        below: dict[int, tuple[int, Cell]] = {}
+        column = 1
+        for part in row:
+            if local_name(part) not in ("table-cell", "covered-table-cell"):
+                continue
+            times = _number(part, "number-columns-repeated")
+            text = _cell_text(part) if local_name(part) == "table-cell" else ""
+            width, height = _number(part, "number-columns-spanned"), _number(part, "number-rows-spanned")
+            for place in range(column, column + (min(max(times, width), _MAX_REPEATED) if text else 0)):
+                cell = Cell(place, text, not is_number_like(text), is_spanned=width > 1 and place > column)
+                cells.append(cell)
+                if height > 1:
+                    below[place] = (height - 1, cell)
+            column += times
+        taken = {cell.column: cell for cell in cells}
+        for place, (left, cell) in merged.items():
+            if place not in taken:
+                taken[place] = cell
+            if left > 1:
+                below.setdefault(place, (left - 1, cell))
+        merged = below
+        is_header = local_name(row.getparent()) == "table-header-rows"
+        for offset in range(min(repeat, _MAX_REPEATED) if taken else 0):
+            count += len(taken)
+            if count > _MAX_CELLS:
+                return
+            yield Row(number + offset, [taken[place] for place in sorted(taken)], is_header=is_header)
+        number += repeat
+
+
+def _of_table(parent: Element, tag: str) -> Iterator[Element]:
+    """Rows of a table in groups and header rows, without those of nested tables."""
+    for child in parent:
+        found = local_name(child)
+        if found == tag:
+            yield child
+        elif found in ("table-header-rows", "table-rows", "table-row-group"):
+            yield from _of_table(child, tag)
+
+
+def _cell_text(cell: Element) -> str:
+    return one_line(" ".join(_text(paragraph) for paragraph in cell.iter(_TEXT + "p", _TEXT + "h")))
+
+
+def _number(element: Element, attribute: str) -> int:
+    value = element.get(_TABLE + attribute) or ""
+    return max(int(value), 1) if value.isdecimal() and len(value) < 9 else 1
+
+
+def _words(element: Element, tag: str) -> str:
+    return " ".join(filter(None, (one_line(_text(part)) for part in element.iter(_TEXT + tag))))
+
+
+def _text(paragraph: Element) -> str:
+    """The text of a paragraph without notes, comments and text boxes."""
+    pieces = [paragraph.text or ""]
+    for child in paragraph:
+        tag = local_name(child)
+        if tag == "s":
+            count = child.get(_TEXT + "c") or "1"
+            pieces.append(" " * min(int(count), 100) if count.isdecimal() and len(count) < 5 else " ")
+        elif tag in ("tab", "line-break"):
+            pieces.append("\t" if tag == "tab" else "\n")
+        elif tag not in _SKIPPED and tag != "frame":
+            pieces.append(_text(child))
+        pieces.append(child.tail or "")
+    return "".join(pieces)
+
+
+def _properties(meta: Element | None) -> tuple[str, str, str]:
+    """Title, author, language."""
+    found = {local_name(part): one_line(part.text or "") for part in ([] if meta is None else meta.iter())}
+    return found.get("title", ""), found.get("creator") or found.get("initial-creator", ""), found.get("language", "")

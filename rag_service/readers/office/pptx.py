@@ -1,0 +1,222 @@
+"""PowerPoint presentations: title, text, tables, charts and notes of each slide."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+
+from rag_service.domain import ParsedDocument
+from rag_service.readers.common.archive import check_members, damaged, open_archive
+from rag_service.readers.common.blocks import BlockWriter
+from rag_service.readers.common.builder import TextBuilder, one_line
+from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.xml import Element, local_name, read_xml, relations_of
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})  # placeholders: date, footer, number, picture
+_MAX_CELLS = 200_000  # of all charts
+
+
+def parse_pptx(data: bytes, *, name: str) -> ParsedDocument:
+    """Read all slides in their order, hidden ones included; pictures have no text.
+
+    `Location.slide` counts from 1; the title of a slide is its heading; notes and comments are the `part` of a slide.
+
+    Raises DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
+    """
+    archive = open_archive(data, name)
+    check_members(archive, name)
+    main = next((path for kind, path in relations_of(archive, "", name).values() if kind == "officeDocument"), None)
+    deck = None if main is None else read_xml(archive, main, name)
+    if deck is None or main is None:
+        raise damaged(name)
+    files = relations_of(archive, main, name)
+    writer = BlockWriter(TextBuilder(name))
+    slides = [files[key][1] for slide in deck.iter(_P + "sldId") if (key := slide.get(_R + "id") or "") in files]
+    silent = []
+    for number, path in enumerate(slides, start=1):
+        before = len(writer.builder)
+        writer.begin(slide=number)
+        _Slide(archive, path, name, writer).write()
+        if len(writer.builder) == before:
+            silent.append(str(number))
+    if silent:
+        writer.builder.warn(f"Slides without text, only pictures: {', '.join(silent)}.")
+    properties = read_xml(archive, "docProps/core.xml", name)
+    title, author, language = (_property(properties, key) for key in ("title", "creator", "language"))
+    return writer.builder.build(
+        title=choose_title(name, title, writer.title),
+        media_type=MEDIA_TYPE,
+        language=language_of(language),
+        metadata={"slides": len(slides), **({"author": author} if author else {})},
+    )
+
+
+class _Slide:
+    def __init__(self, archive: zipfile.ZipFile, path: str, name: str, writer: BlockWriter):
+        self._archive, self._path, self._name, self._writer = archive, path, name, writer
+
+    def write(self) -> None:
+        root = self._read(self._path)
+        if root is None:
+            return
+        related = relations_of(self._archive, self._path, self._name)
+        shapes = list(_shapes(root))
+        titles = [shape for shape in shapes if _placeholder(shape) in ("title", "ctrTitle")]
+        for shape in titles[:1]:
+            self._writer.write_heading(" ".join(_paragraphs(shape)), 1)
+        for shape in shapes:
+            if shape not in titles[:1] and _placeholder(shape) not in _FURNITURE:
+                self._write_shape(shape, {key: path for key, (_, path) in related.items()})
+        self._write_remarks(list(related.values()))
+
+    def _write_shape(self, shape: Element, related: dict[str, str]) -> None:
+        table = shape.find(f".//{_A}tbl")
+        if table is not None:
+            self._writer.write_table(_rows(table))
+            return
+        for chart in shape.iter(_C + "chart"):
+            self._write_chart(self._read(related.get(chart.get(_R + "id") or "", "")))
+        for diagram in shape.iter():
+            if local_name(diagram) == "relIds":  # SmartArt: its texts are in a part of their own
+                content = self._read(related.get(diagram.get(_R + "dm") or "", ""))
+                self._write_lines([] if content is None else list(_paragraphs(content)))
+        self._write_lines(list(_paragraphs(shape)))
+
+    def _write_lines(self, lines: list[str]) -> None:
+        """Several paragraphs of a shape are a list, as slides have it."""
+        if len(lines) == 1:
+            self._writer.write_paragraph(lines[0])
+        elif lines:
+            for line in lines:
+                self._writer.write_paragraph(f"- {line}", ending="\n")
+
+    def _write_chart(self, chart: Element | None) -> None:
+        if chart is None:
+            return
+        title = chart.find(f"{_C}chart/{_C}title")
+        if title is not None:
+            self._writer.write_paragraph(" ".join(_paragraphs(title)))
+        self._writer.write_table(_chart_rows(chart))
+
+    def _write_remarks(self, related: list[tuple[str, str]]) -> None:
+        for kind, path in related:
+            if kind == "notesSlide" and (notes := self._read(path)) is not None:
+                for shape in _shapes(notes):
+                    if _placeholder(shape) not in _FURNITURE:
+                        for line in _paragraphs(shape):
+                            self._writer.write_paragraph(line, part="notes")
+            elif kind == "comments" and (comments := self._read(path)) is not None:
+                for text in [*comments.iter(_P + "text")]:
+                    self._writer.write_paragraph(text.text or "", part="comment")
+                for line in _paragraphs(comments):
+                    self._writer.write_paragraph(line, part="comment")
+
+    def _read(self, path: str) -> Element | None:
+        return read_xml(self._archive, path, self._name) if path else None
+
+
+def _shapes(root: Element) -> Iterator[Element]:
+    """Shapes with text, tables or charts, in the order of the file; members of groups one by one."""
+    for shape in root.iter(_P + "sp", _P + "graphicFrame"):
+        if not any(local_name(above) == "Fallback" for above in shape.iterancestors()):
+            yield shape
+
+
+def _placeholder(shape: Element) -> str:
+    found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+    return "" if found is None else found.get("type") or "body"
+
+
+def _paragraphs(element: Element) -> Iterator[str]:
+    for paragraph in element.iter(_A + "p"):
+        pieces = (
+            part.text or "" if part.tag == _A + "t" else " " for part in paragraph.iter(_A + "t", _A + "br", _A + "tab")
+        )
+        text = one_line("".join(pieces))
+        if text:
+            yield text
+
+
+def _rows(table: Element) -> Iterator[Row]:
+    properties = table.find(_A + "tblPr")
+    has_header = properties is not None and properties.get("firstRow") in ("1", "true")
+    above: dict[int, Cell] = {}
+    for number, row in enumerate(table.iter(_A + "tr"), start=1):
+        cells: list[Cell] = []
+        for column, part in enumerate(row.iter(_A + "tc"), start=1):
+            text = one_line(" ".join(_paragraphs(part)))
+            cell = Cell(column, text, not is_number_like(text), is_strong=_is_bold(part)) if text else None
+            if part.get("vMerge") in ("1", "true"):
+                cell = above.get(column)
+            elif part.get("hMerge") in ("1", "true") and cells and cells[-1].column == column - 1:
+                cell = Cell(column, cells[-1].text, cells[-1].is_text, is_spanned=True)
+            above.pop(column, None)
+            if cell is not None:
+                above[column] = cell
+                cells.append(cell)
+        if cells:
+            yield Row(number, cells, is_header=has_header and number == 1)
+
+
+def _is_bold(cell: Element) -> bool:
+    runs = [run for run in cell.iter(_A + "r") if (run.findtext(_A + "t") or "").strip()]
+    marks = [run.find(_A + "rPr") for run in runs]
+    return bool(marks) and all(mark is not None and mark.get("b") in ("1", "true") for mark in marks)
+
+
+def _chart_rows(chart: Element) -> list[Row]:
+    """The data of a chart as a table: a row for each category, a column for each series."""
+    names: list[str] = []
+    categories: dict[int, str] = {}
+    values: dict[int, dict[int, str]] = {}
+    count = 0
+    for column, series in enumerate(chart.iter(_C + "ser"), start=2):
+        names.append(one_line(" ".join(point.text or "" for point in series.findall(f"{_C}tx//{_C}v"))))
+        for kind in ("cat", "xVal"):
+            for index, text in _points(series.find(_C + kind)):
+                categories.setdefault(index, text)
+        for kind in ("val", "yVal"):
+            for index, text in _points(series.find(_C + kind)):
+                values.setdefault(index, {})[column] = text
+                count += 1
+        if count > _MAX_CELLS:
+            break
+    if not values:
+        return []
+    header = [Cell(column, text, is_text=True) for column, text in enumerate(names, start=2) if text]
+    rows = [Row(1, header, is_header=True)] if header else []
+    for number, index in enumerate(sorted(values), start=2):
+        label = categories.get(index)
+        first = [Cell(1, label, is_text=True)] if label else []
+        rows.append(Row(number, [*first, *(Cell(at, text, is_text=False) for at, text in values[index].items())]))
+    return rows
+
+
+def _points(data: Element | None) -> Iterator[tuple[int, str]]:
+    if data is None:
+        return
+    levels = data.findall(f".//{_C}lvl")
+    for point in (levels[0] if levels else data).iter(_C + "pt"):
+        index, text = point.get("idx") or "", one_line(point.findtext(_C + "v") or "")
+        if index.isdecimal() and text:
+            yield int(index), _number(text)
+
+
+def _number(text: str) -> str:
+    """A stored value without binary noise: 0.15, never 0.15000000000000002."""
+    try:
+        short = f"{float(text):.15g}"
+    except ValueError:
+        return text
+    return short if "e" not in short and len(short) < len(text) else text
+
+
+def _property(properties: Element | None, key: str) -> str:
+    found = [] if properties is None else [part for part in properties if local_name(part) == key]
+    return one_line(found[0].text or "")[:500] if found else ""

@@ -1,0 +1,288 @@
+"""Web pages: the main content as headings, paragraphs, lists and tables.
+
+Left out: scripts, styles, controls, what is hidden, and navigation. Navigation is what the page declares as such (by
+element, role, class or id), everything outside `main` where a page has it, and lists that consist of links.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lxml import etree, html
+
+from rag_service.domain import ParsedDocument
+from rag_service.errors import DocumentError
+from rag_service.readers.common.blocks import BlockWriter
+from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.xml import Element, local_name
+
+MEDIA_TYPE = "text/html"
+_SKIPPED = frozenset({
+    "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "embed", "button", "select",
+    "option", "textarea", "input", "nav", "aside", "footer", "dialog", "canvas", "audio", "video", "map", "head",
+})  # fmt: skip
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = frozenset({
+    "p", "div", "section", "article", "main", "header", "ul", "ol", "dl", "dt", "dd", "li", "blockquote", "pre",
+    "table", "figure", "figcaption", "address", "fieldset", "form", "hr", "body", "html", "details", "summary",
+    "center", "legend", "tr", "td", "th", "caption",
+}) | set(_HEADINGS)  # fmt: skip
+_NAVIGATION_ROLES = frozenset({"navigation", "search", "menu", "menubar", "banner", "contentinfo", "complementary"})
+_NAVIGATION_NAMES = frozenset({
+    "nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar", "cookie", "cookies",
+    "cookie-banner", "cookie-notice", "skip-link", "skiplink", "social", "share", "sharing", "pagination",
+    "advertisement",
+})  # fmt: skip
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_LINKS_SHARE, _MIN_LINKS = 0.8, 4  # of the text of a list in links: navigation
+_MIN_MAIN = 100  # characters; a `main` with less is filled by a script
+_MAX_LINK = 200  # characters of a target that is written; longer ones track the reader
+_MAX_SPAN = 200  # columns or rows that a merged cell may cover
+_MAX_CELLS = 200_000
+
+
+def parse_html(text: str, *, name: str) -> ParsedDocument:
+    """Read a saved or fetched page. `headings` is the path by `h1` to `h6`; `paragraph` counts blocks with text.
+
+    Raises DocumentError without text, and TooLargeError.
+    """
+    root = read_page(text, name)
+    writer = BlockWriter(TextBuilder(name))
+    write_page(writer, root)
+    if root is not None and root.find(".//iframe") is not None:
+        writer.builder.warn("The page embeds other pages, which were not read.")
+    title = None if root is None else root.findtext(".//title")
+    description = None if root is None else root.find('.//meta[@name="description"]')
+    shown = one_line(description.get("content") or "")[:500] if description is not None else ""
+    return writer.builder.build(
+        title=choose_title(name, writer.title, title),
+        media_type=MEDIA_TYPE,
+        language=None if root is None else language_of(root.get("lang") or root.get("xml:lang")),
+        metadata={"description": shown} if shown else {},
+    )
+
+
+def read_page(text: str, name: str) -> Element | None:
+    """The root of a page, whose errors libxml2 repairs; None for an empty one.
+
+    Raises DocumentError for a page nested so deeply that libxml2 drops the rest of it; `name` is the file's.
+    """
+    parser = html.HTMLParser(
+        remove_comments=True, remove_pis=True, no_network=True, encoding="utf-8", huge_tree=True
+    )  # huge: 2,048 levels instead of 256, which old pages with unclosed tags exceed
+    try:
+        root = html.document_fromstring(clean(text).encode(), parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError):  # an empty page
+        return None
+    if any(error.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for error in parser.error_log):
+        raise DocumentError(f'"{name}" is nested too deeply to be read. Print the page to a PDF and upload that.')
+    return root
+
+
+def write_page(writer: BlockWriter, root: Element | None) -> None:
+    """Write the main content of a page."""
+    if root is None:
+        return
+    body = root.find("body")
+    top = root if body is None else body
+    mains = [found for found in top.iter("main") if len("".join(found.itertext()).strip()) >= _MIN_MAIN]
+    mains = mains or [found for found in top.xpath("//*[@role='main']") if len(found.text_content()) >= _MIN_MAIN]
+    before = len(writer.builder)
+    for part in mains[:1] or [top]:
+        _Page(writer, has_main=bool(mains)).write(part)
+    if len(writer.builder) == before and not mains:
+        _Page(writer, has_main=True).write(top)  # a page of links: they are what it is for
+
+
+class _Page:
+    """Writes blocks while it walks the elements, without recursion: pages may be nested as deep as they like."""
+
+    def __init__(self, writer: BlockWriter, *, has_main: bool):
+        self._writer = writer
+        self._has_main = has_main
+        self._pieces: list[str] = []  # of the block that is open
+        self._heading: int | None = None
+        self._is_item = False
+        self._keeps_lines = 0
+        self._skip: Element | None = None  # a table that was written, or something left out: only its tail remains
+
+    def write(self, root: Element) -> None:
+        walk = etree.iterwalk(root, events=("start", "end"))
+        for event, element in walk:
+            tag = local_name(element).lower()
+            if event == "end":
+                self._leave(element, tag, is_root=element is root)
+                continue
+            if element is not root and self._is_skipped(element, tag):
+                walk.skip_subtree()
+                continue
+            if tag == "table" and (rows := _rows(element)) is not None:
+                self._flush()
+                self._writer.write_paragraph(_caption(element))
+                self._writer.write_table(rows)
+                walk.skip_subtree()
+                self._skip = element
+                continue
+            self._enter(element, tag)
+
+    def _is_skipped(self, element: Element, tag: str) -> bool:
+        if not tag or tag in _SKIPPED or _is_hidden(element) or self._is_navigation(element, tag):
+            self._skip = element
+            return True
+        return False
+
+    def _is_navigation(self, element: Element, tag: str) -> bool:
+        if (element.get("role") or "") in _NAVIGATION_ROLES:
+            return True
+        names = {word.lower() for key in ("class", "id") for word in (element.get(key) or "").split()}
+        if tag in ("div", "ul", "ol", "section", "p", "header") and names & _NAVIGATION_NAMES:
+            return True
+        if tag == "header" and not self._has_main and element.find(".//h1") is None:
+            return True
+        return tag in ("ul", "ol") and not self._has_main and _is_link_list(element)
+
+    def _enter(self, element: Element, tag: str) -> None:
+        if tag in _BLOCKS:
+            self._flush()
+        if tag in _HEADINGS:
+            self._heading = _HEADINGS[tag]
+        elif tag == "li":
+            self._is_item = True
+        elif tag == "br":
+            self._pieces.append("\n")
+        elif tag == "pre":
+            self._keeps_lines += 1
+        elif tag == "img" and (words := one_line(element.get("alt") or "")):
+            self._pieces.append(f" {words} ")
+        elif tag == "a" and _target(element):
+            self._pieces.append("[")
+        self._add(element.text)
+
+    def _leave(self, element: Element, tag: str, *, is_root: bool) -> None:
+        if element is self._skip:
+            self._skip = None
+        else:
+            if tag == "a" and (target := _target(element)):
+                self._pieces.append(f"]({target})")
+            if tag in _BLOCKS or is_root:
+                self._flush()
+            if tag == "pre":
+                self._keeps_lines -= 1
+            if tag == "li":
+                self._is_item = False
+        if not is_root:
+            self._add(element.tail)
+
+    def _add(self, text: str | None) -> None:
+        if text:
+            self._pieces.append(text if self._keeps_lines else re.sub(r"\s+", " ", text))
+
+    def _flush(self) -> None:
+        text = "".join(self._pieces)
+        if not self._keeps_lines:
+            text = "\n".join(" ".join(line.split()) for line in text.split("\n"))
+        text = text.strip()
+        self._pieces.clear()
+        heading, self._heading = self._heading, None
+        if heading is not None and text:
+            self._writer.write_heading(text, heading)
+        elif self._is_item:
+            if text:
+                self._writer.write_paragraph(f"- {text}", ending="\n")
+                self._is_item = False
+        else:
+            self._writer.write_paragraph(text)
+
+
+def _is_hidden(element: Element) -> bool:
+    return (
+        element.get("hidden") is not None
+        or (element.get("aria-hidden") or "").lower() == "true"
+        or _HIDDEN.search(element.get("style") or "") is not None
+    )
+
+
+def _is_link_list(element: Element) -> bool:
+    links = [one_line("".join(link.itertext())) for link in element.iter("a")]
+    whole = len(one_line("".join(element.itertext())))
+    return len(links) >= _MIN_LINKS and sum(map(len, links)) >= _LINKS_SHARE * whole
+
+
+def _target(link: Element) -> str:
+    """The target of a link, if it leads out of the page and says more than the words of the link."""
+    target = (link.get("href") or "").strip()
+    if len(target) > _MAX_LINK or not target.startswith(("https://", "http://", "mailto:")):
+        return ""
+    if any(character in target for character in " ()<>\n") or not "".join(link.itertext()).strip():
+        return ""
+    return "" if "".join(link.itertext()).strip() in (target, target.removeprefix("mailto:")) else target
+
+
+def _caption(table: Element) -> str:
+    caption = table.find("caption")
+    return "" if caption is None else one_line("".join(caption.itertext()))
+
+
+def _rows(table: Element) -> list[Row] | None:
+    """The rows of a table of data; None for one that only lays out the page, whose cells are blocks."""
+    if (table.get("role") or "") in ("presentation", "none") or _is_hidden(table):
+        return None
+    if table.find(".//table") is not None or any(table.find(f".//{tag}") is not None for tag in _HEADINGS):
+        return None
+    rows = list(_read_rows(table))
+    return rows if len(rows) > 1 and any(len(row.cells) > 1 for row in rows) else None
+
+
+def _read_rows(table: Element) -> Iterator[Row]:
+    """Rows with text. Cells merged downwards are repeated in each row; those over several columns name them all."""
+    merged: dict[int, tuple[int, Cell]] = {}  # column → (rows left, cell)
+    count = 0
+    for number, row in enumerate(table.iter("tr"), start=1):
+        repeated, column = merged, 1
+        merged = {place: (left - 1, cell) for place, (left, cell) in repeated.items() if left > 1}
+        cells = [cell for _, cell in repeated.values()]
+        parts = [cell for cell in row if local_name(cell) in ("td", "th")]
+        for part in parts:
+            while column in repeated:
+                column += 1
+            width, height = _span(part, "colspan"), _span(part, "rowspan")
+            text = one_line(_cell_text(part))
+            strong = local_name(part) == "th" or _is_bold(part)
+            for place in range(column, column + width if text else column):
+                cell = Cell(place, text, not is_number_like(text), is_spanned=place > column, is_strong=strong)
+                cells.append(cell)
+                if height > 1:
+                    merged[place] = (height - 1, cell)
+            column += width
+        count += len(cells)
+        if count > _MAX_CELLS:
+            return
+        if cells:
+            in_head = local_name(row.getparent()) == "thead"
+            all_names = bool(parts) and all(local_name(part) == "th" for part in parts)
+            yield Row(number, sorted(cells, key=lambda cell: cell.column), is_header=in_head or all_names)
+
+
+def _cell_text(cell: Element) -> str:
+    pieces: list[str] = []
+    for event, element in etree.iterwalk(cell, events=("start", "end")):
+        tag = local_name(element)
+        if event == "start":
+            pieces.append(" " if tag in _BLOCKS or tag == "br" else "")
+            pieces.append(element.text or "" if tag not in ("script", "style") else "")
+        elif element is not cell:
+            pieces += [" " if tag in _BLOCKS else "", element.tail or ""]
+    return "".join(pieces)
+
+
+def _is_bold(cell: Element) -> bool:
+    marked = "".join("".join(part.itertext()) for part in cell if local_name(part) in ("b", "strong"))
+    return bool(marked.strip()) and one_line(marked) == one_line("".join(cell.itertext()))
+
+
+def _span(cell: Element, attribute: str) -> int:
+    value = cell.get(attribute) or ""
+    return min(max(int(value), 1), _MAX_SPAN) if value.isdecimal() and len(value) < 6 else 1

@@ -1,0 +1,67 @@
+"""Marked facts of every format are found in the stored text, with the right place and without wrong labels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+from rag_service.domain import Location, ParsedDocument
+from rag_service.readers.parse import parse
+from tests.unit.readers.corpus import Sample, make_corpus
+
+BAR = 0.9  # of the facts of each format
+CORPUS = make_corpus()
+
+
+def find(document: ParsedDocument, fact: str) -> list[Location]:
+    """Places of all occurrences of a fact: those of the last span in each, its value."""
+    found = []
+    at = document.text.find(fact)
+    while at >= 0:
+        end = at + len(fact.rstrip())
+        found += [span.location for span in document.spans if span.start < end <= span.end]
+        at = document.text.find(fact, at + 1)
+    return found
+
+
+def missing_facts(sample: Sample) -> list[str]:
+    document = parse(sample.data, file_name=sample.name)
+    missing = []
+    for fact, fields in sample.facts.items():
+        places = find(document, fact)
+        if not any(all(getattr(place, key) == value for key, value in fields.items()) for place in places):
+            missing.append(f"{sample.name}: {fact!r} should be at {fields}, is at {places}")
+    return missing
+
+
+@pytest.mark.parametrize("format", sorted({sample.format for sample in CORPUS}))
+def test_facts_are_found_with_their_places(format: str) -> None:
+    samples = [sample for sample in CORPUS if sample.format == format]
+    missing = [fact for sample in samples for fact in missing_facts(sample)]
+    count = sum(len(sample.facts) for sample in samples)
+    assert count - len(missing) >= BAR * count, "\n".join(missing)
+
+
+@pytest.mark.parametrize("sample", CORPUS, ids=[sample.name for sample in CORPUS])
+def test_nothing_is_labelled_wrongly_and_no_furniture_is_read(sample: Sample) -> None:
+    text = parse(sample.data, file_name=sample.name).text
+    assert [wrong for wrong in sample.wrong if wrong in text] == []
+
+
+def test_all_facts_together() -> None:
+    facts: defaultdict[str, int] = defaultdict(int)
+    for sample in CORPUS:
+        facts[sample.format] += len(sample.facts)
+    missing = [fact for sample in CORPUS for fact in missing_facts(sample)]
+    assert len(missing) <= 0.05 * sum(facts.values()), "\n".join(missing)
+    assert len(facts) >= 17
+
+
+@pytest.mark.parametrize("sample", CORPUS, ids=[sample.name for sample in CORPUS])
+def test_the_format_is_told_by_the_content(sample: Sample) -> None:
+    """Text formats without marks of their own need their name."""
+    if sample.format in ("csv", "markdown", "text"):
+        return
+    named = parse(sample.data, file_name=sample.name)
+    assert parse(sample.data, file_name="upload").media_type == named.media_type
