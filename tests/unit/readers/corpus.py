@@ -111,7 +111,7 @@ def _web_pages() -> Iterator[Sample]:
     wrong = (*_WRONG, "Start", "Shop", "secret words", "Our offers", "Imprint", "track", "color")
     yield Sample("html", "page.html", page.encode(), facts, wrong)
     yield Sample("html", "no-ending", page.encode("utf-16"), facts, wrong)
-    links = b"<ul>" + b"<li><a href=x>Rules of 2024</a>" * 9
+    links = b"<html><body><ul>" + b"<li><a href=x>Rules of 2024</a>" * 9
     yield Sample("html", "links.html", links, {"- Rules of 2024": {}})
     old = """<html><head><meta charset="iso-8859-2"><title>Cennik</title></head><body>
     <ul><li><a href=1>Dom</a><li><a href=2>Oferta firmy</a><li><a href=3>Kontakt</a><li><a href=4>Mapa</a></ul>
