@@ -106,9 +106,11 @@ async def ask_once(settings: Settings, question: str) -> None:
 async def _ingest(
     components: Components, paths: Sequence[Path], console: Console, bulk: BulkIngestor | None = None
 ) -> int:
-    files = await asyncio.to_thread(find_files, paths, components.reader_suffixes)
+    found = await asyncio.to_thread(find_files, paths, components.reader_suffixes)
+    files = found.files
     outcomes: list[Outcome] = []
     failures: list[str] = []
+    remarks: list[str] = []
     columns = (
         TextColumn("Ingesting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         TextColumn("{task.fields[rate]}"), TextColumn("{task.description}"),
@@ -124,7 +126,13 @@ async def _ingest(
         async def read_files() -> AsyncIterator[DocumentInput]:
             for name, file in files:
                 progress.update(task, description=escape(name))
-                yield DocumentInput(data=await asyncio.to_thread(file.read_bytes), file_name=file.name, name=name)
+                try:
+                    data = await asyncio.to_thread(file.read_bytes)
+                except OSError as error:
+                    failures.append(f"{name}: it cannot be opened: {error.strerror}")
+                    progress.update(task, advance=1)
+                    continue
+                yield DocumentInput(data=data, file_name=file.name, name=name)
 
         corpus = await components.default_corpus(LOCAL_ADMIN)
         ingesting = (bulk or components.ingestor).ingest_all(
@@ -136,11 +144,20 @@ async def _ingest(
             else:
                 outcomes.append(outcome.outcome)
                 chunks += 0 if outcome.outcome is Outcome.UNCHANGED else outcome.chunk_count
+                remarks += [f"{source.name}: {warning}" for warning in outcome.warnings]
+                if outcome.same_as:
+                    remarks.append(f"{source.name}: has the same content as {outcome.same_as} and is stored once.")
             progress.update(task, advance=1, rate=rate())
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
     console.print(f"Documents: {counts or 'none ingested'}.{f' {chunks} chunks, {rate()}.' if chunks else ''}")
     for failure in failures:
         console.print(f"  not ingested: {escape(failure)}", style="yellow")
+    for name, reason in found.left:
+        console.print(f"  not taken: {escape(name)}: {escape(reason)}", style="yellow")
+    for remark in remarks:
+        console.print(f"  note: {escape(remark)}", style="dim")
+    if found.litter:
+        console.print(f"  skipped by name (hidden, lock and temporary files): {len(found.litter)}", style="dim")
     return len(failures)
 
 

@@ -1,38 +1,80 @@
-"""The files to ingest."""
+"""The files to ingest, and those left aside with the reason."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_service.errors import InputError
-from rag_service.readers.common.names import FORMATS, SUFFIXES
+from rag_service.readers.common.names import FORMATS, REFUSED_SUFFIXES, SUFFIXES, is_litter
 
 Paths = str | Path | Iterable[str | Path]
 
 
-def find_files(paths: Paths, more: Collection[str] = ()) -> list[tuple[str, Path]]:
-    """(name in the corpus, file) of the given files, and of every document below the given folders.
+@dataclass
+class FoundFiles:
+    """What is in the given files and folders."""
 
-    `more` are further suffixes of documents, such as `.log`.
+    files: list[tuple[str, Path]] = field(default_factory=list)  # (name in the corpus, file)
+    left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it is not taken)
+    litter: list[str] = field(default_factory=list)  # hidden files, lock files and the like, skipped by name
+
+
+def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
+    """The given files, and every document below the given folders.
+
+    Files without an extension are taken: their content tells what they are. So are old Office files and images, whose
+    readers say what to do. Other files of folders are left aside, as are links that lead out of their folder.
+
+    Args:
+        more: further extensions of documents, such as `.log`.
 
     Raises:
         InputError: a path does not exist, or there is no document.
     """
     named = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    suffixes = {*SUFFIXES, *more}
-    found: list[tuple[str, Path]] = []
+    found = FoundFiles()
     for path in named:
         if not path.exists():
             raise InputError(f"{path} does not exist.", field="paths")
         if path.is_file():
-            found.append((path.name, path))
+            found.files.append((_readable(path.name), path))
         else:
-            inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in suffixes and file.is_file())
-            found += [(file.relative_to(path).as_posix(), file) for file in inside]
-    if not found:
+            _look_into(path, {*SUFFIXES, *REFUSED_SUFFIXES, *more, ""}, found)
+    if not found.files:
         raise InputError(
             f"No document found in {', '.join(map(str, named))}. These are read: {FORMATS}.",
             field="paths",
         )
     return found
+
+
+def _look_into(folder: Path, suffixes: Collection[str], found: FoundFiles) -> None:
+    root = folder.resolve()
+    for file in sorted(folder.rglob("*")):
+        name = _readable(file.relative_to(folder).as_posix())
+        try:
+            if is_litter(name):
+                found.litter += [name] * (not file.is_dir())
+            elif file.is_symlink() and not file.resolve().is_relative_to(root):
+                found.left.append((name, "a link that leads out of the folder"))
+            elif not file.is_file():
+                if not file.is_dir():
+                    found.left.append((name, "no regular file"))
+            elif file.suffix.lower() in suffixes:
+                found.files.append((name, file))
+            else:
+                found.left.append((name, f"{file.suffix} is no format of a document that is read"))
+        except OSError as error:
+            found.left.append((name, f"it cannot be opened: {error.strerror}"))
+
+
+def _readable(name: str) -> str:
+    """A name whose bytes are not UTF-8, as old systems write them, in characters that can be stored."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(name).decode("cp1252", "replace")
+    return name

@@ -109,10 +109,11 @@ class IngestedFile:
     """The outcome of ingesting a file."""
 
     name: str  # in the corpus
-    outcome: str  # added, replaced, unchanged or failed
+    outcome: str  # added, replaced, unchanged, failed, or skipped: no document
     chunk_count: int = 0
     document_id: UUID | None = None
-    reason: str = ""  # of a failure
+    reason: str = ""  # why it failed or was skipped
+    warnings: Sequence[str] = ()  # what of the file is not in the text
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -124,13 +125,17 @@ class IngestReport(Items[IngestedFile]):
         return tuple(item for item in self.items if item.outcome == "failed")
 
     def __repr__(self) -> str:
-        return "\n".join(
-            f"{item.outcome:9} {item.name}" + (f": {item.reason}" if item.reason else f" ({item.chunk_count} chunks)")
-            for item in self.items
-        )
+        lines: list[str] = []
+        for item in self.items:
+            detail = f": {item.reason}" if item.reason else f" ({item.chunk_count} chunks)"
+            lines += [f"{item.outcome:9} {item.name}{detail}", *(f"          {warning}" for warning in item.warnings)]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [(item.name, item.outcome, item.chunk_count, item.reason) for item in self.items]
+        rows = [
+            (item.name, item.outcome, item.chunk_count, " ".join(filter(None, (item.reason, *item.warnings))))
+            for item in self.items
+        ]
         return table_html(("file", "outcome", "chunks", ""), rows)
 
 

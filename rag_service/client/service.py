@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.schemas import SearchRequest
-from rag_service.client.files import Paths, find_files
+from rag_service.client.files import FoundFiles, Paths, find_files
 from rag_service.client.html import table_html
 from rag_service.client.loop import BackgroundLoop
 from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Items, Passages
@@ -96,7 +96,8 @@ class Service(Searchable):
     def ingest(self, paths: Paths) -> IngestReport:
         """Ingest files, and all documents below folders, into the default corpus.
 
-        A file that cannot be read is reported as `failed` with its reason. Unchanged content is not stored twice; a
+        A file that cannot be read is reported as `failed` with its reason, one of a folder that is no document as
+        `skipped`; hidden and lock files are left out. Unchanged content is not stored twice; a
         changed file replaces its earlier version. Files of folders are named by their path within the folder.
 
         Raises:
@@ -105,7 +106,8 @@ class Service(Searchable):
         """
         return self._loop.run(self._ingest(find_files(paths, self._backend.reader_suffixes)))
 
-    async def _ingest(self, files: Sequence[tuple[str, Path]]) -> IngestReport:
+    async def _ingest(self, found: FoundFiles) -> IngestReport:
+        files = found.files
         done = {files[0]: await self._ingest_one(*files[0])}  # alone: it creates the corpus
         waiting = iter(files[1:])
 
@@ -119,15 +121,26 @@ class Service(Searchable):
         finally:
             for worker in workers:
                 worker.cancel()
-        return IngestReport(items=tuple(done[file] for file in files))
+        left = (IngestedFile(name=name, outcome="skipped", reason=f"{reason}.") for name, reason in found.left)
+        return IngestReport(items=(*(done[file] for file in files), *left))
 
     async def _ingest_one(self, name: str, path: Path) -> IngestedFile:
-        data = await asyncio.to_thread(path.read_bytes)
+        try:
+            data = await asyncio.to_thread(path.read_bytes)
+        except OSError as error:
+            return IngestedFile(name=name, outcome="failed", reason=f"It cannot be opened: {error.strerror}.")
         try:
             done = await self._backend.ingest(data, name=name, file_name=path.name)
         except DocumentError as error:
             return IngestedFile(name=name, outcome="failed", reason=error.message)
-        return IngestedFile(name=name, outcome=done.outcome, chunk_count=done.chunk_count, document_id=done.document_id)
+        return IngestedFile(
+            name=name,
+            outcome=done.outcome,
+            chunk_count=done.chunk_count,
+            document_id=done.document_id,
+            reason=f"Stored as {done.same_as}, which has the same content." if done.same_as else "",
+            warnings=done.warnings,
+        )
 
     def search(
         self,

@@ -15,9 +15,9 @@ from rag_service.ingest.chunker import Chunker
 from rag_service.language.detection import detect_language
 from rag_service.language.words import fold
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.file_reader import LANGUAGE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE
+from rag_service.readers.file_reader import LANGUAGE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
-from rag_service.store.documents.documents import DocumentInput, NewDocument
+from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument
 
 __all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
 
@@ -35,6 +35,8 @@ class Ingested:
     document_id: UUID
     outcome: Outcome
     chunk_count: int
+    warnings: tuple[str, ...] = ()  # what of the file is not in the text
+    same_as: str | None = None  # the name under which the same content is stored, if another
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,11 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
         fingerprint=admitted.fingerprint,
         text=read.text,
         fields={**declared, **source.fields},
-        metadata={**properties, **source.metadata},
+        metadata={
+            **properties,
+            **source.metadata,
+            **({READER_WARNINGS: read.metadata[WARNINGS]} if read.metadata[WARNINGS] else {}),
+        },
         territory=_territory(properties, index),
         size_bytes=len(source.data),
         expires_at=source.expires_at,

@@ -35,7 +35,7 @@ from rag_service.readers.file_reader import SPANS, FileReader
 from rag_service.store.corpora import Corpus
 from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
-from rag_service.store.documents.documents import NewDocument, find_document, store_document
+from rag_service.store.documents.documents import READER_WARNINGS, NewDocument, find_document, store_document
 from rag_service.store.documents.foreign import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
@@ -111,11 +111,14 @@ class Ingestor:
         if isinstance(admitted, Ingested):
             return admitted
 
+        written: list[NewDocument] = []
+
         async def write(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
             await self._write(connection, admitted, document, nodes)
+            written.append(document)
 
         count = await self.index(admitted, write, corpus=corpus, index=index, identity=identity)
-        return _done(admitted, count)
+        return _done(admitted, written[-1], count)
 
     async def admit(
         self, source: DocumentInput, *, corpus: Corpus, index: IndexDefinition, identity: Identity
@@ -127,7 +130,12 @@ class Ingestor:
         async with self._database.transaction(identity) as connection:
             stored = await find_document(connection, corpus.id, name=name, content_hash=content_hash)
         if stored is not None and (stored.content_hash, stored.fingerprint) == (content_hash, fingerprint):
-            return Ingested(document_id=stored.id, outcome=Outcome.UNCHANGED, chunk_count=stored.chunk_count)
+            return Ingested(
+                document_id=stored.id,
+                outcome=Outcome.UNCHANGED,
+                chunk_count=stored.chunk_count,
+                same_as=None if stored.name == name else stored.name,
+            )
         replaced = stored if stored is not None and stored.name == name else None
         return Admitted(
             source=source,
@@ -195,7 +203,7 @@ class Ingestor:
             raise DocumentError(f"{document.file_name} contains no searchable text.")
         async with self._database.transaction(identity) as connection:
             await self._write(connection, admitted, document, nodes)
-        return _done(admitted, len(nodes))
+        return _done(admitted, document, len(nodes))
 
     async def ingest_all(
         self,
@@ -263,6 +271,10 @@ def finish_nodes(
     return replace(document, text=text), [mark_node(node, document) for node in placed]
 
 
-def _done(admitted: Admitted, chunk_count: int) -> Ingested:
-    outcome = Outcome.REPLACED if admitted.replaces else Outcome.ADDED
-    return Ingested(document_id=admitted.document_id, outcome=outcome, chunk_count=chunk_count)
+def _done(admitted: Admitted, document: NewDocument, chunk_count: int) -> Ingested:
+    return Ingested(
+        document_id=admitted.document_id,
+        outcome=Outcome.REPLACED if admitted.replaces else Outcome.ADDED,
+        chunk_count=chunk_count,
+        warnings=tuple(document.metadata.get(READER_WARNINGS, ())),
+    )

@@ -28,6 +28,7 @@ TITLE = "title"
 LANGUAGE = "language"  # ISO 639-1, or None
 MEDIA_TYPE = "media_type"
 SPANS = "spans"  # [[start, end, {location}], ...] in characters of the text
+WARNINGS = "warnings"  # what of the file is not in the text
 PROPERTIES = "properties"  # from the file itself: front matter, author, pages without text
 
 Parser = Callable[[bytes, str], Awaitable[ParsedDocument]]  # (bytes, file name) → parsed
@@ -38,7 +39,7 @@ async def _in_sandbox(data: bytes, file_name: str) -> ParsedDocument:
 
 
 class FileReader(BaseReader):
-    """Reads PDF, DOCX, XLSX, CSV, Markdown and text, and other formats with readers given by extension."""
+    """Reads the formats of `detect`, and others with readers given by extension."""
 
     def __init__(
         self,
@@ -98,9 +99,10 @@ def to_document(parsed: ParsedDocument, extra_info: Mapping[str, Any] | None = N
         MEDIA_TYPE: parsed.media_type,
         SPANS: [write_span(span) for span in parsed.spans],
         PROPERTIES: dict(parsed.metadata),
+        WARNINGS: list(parsed.warnings),
         **(extra_info or {}),
     }
-    hidden = [LANGUAGE, MEDIA_TYPE, SPANS, PROPERTIES]
+    hidden = [LANGUAGE, MEDIA_TYPE, SPANS, PROPERTIES, WARNINGS]
     return Document(
         text=parsed.text, metadata=metadata, excluded_embed_metadata_keys=hidden, excluded_llm_metadata_keys=hidden
     )

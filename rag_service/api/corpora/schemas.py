@@ -99,6 +99,7 @@ class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
     created_at: datetime
     updated_at: datetime
     fields: dict[str, str]
+    warnings: Annotated[Sequence[str], Meta(description="What of the file is not in the text, such as scanned pages.")]
     upload_id: UUID | None
     status: str
     code: str | None

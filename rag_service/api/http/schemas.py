@@ -247,6 +247,8 @@ class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):
     document_id: UUID
     outcome: Annotated[str, Meta(description="added, replaced or unchanged.")]
     chunk_count: int
+    warnings: Annotated[list[str], Meta(description="What of the file is not in the text.")] = []
+    same_as: Annotated[str | None, Meta(description="Name of the stored document with the same content.")] = None
 
 
 # -- data of streamed events; `citation` carries CitationBody, `final` AnswerBody, `error` a problem

@@ -59,6 +59,9 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
                 "Run text recognition (OCR) on it and upload the result."
             )
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
+        if empty:
+            listed = ", ".join(map(str, empty[:50])) + (" …" if len(empty) > 50 else "")
+            builder.warn(f"Pages without text, empty or scanned: {listed} of {len(pages)}.")
         metadata = {"pages": len(pages), **({"pages_without_text": empty} if empty else {}), **_information(document)}
         return builder.build(
             title=choose_title(name, metadata.pop("title", None)),

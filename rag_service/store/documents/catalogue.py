@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,8 @@ LIVE = "(d.expires_at IS NULL OR d.expires_at > now())"  # of `documents d`
 
 _COLUMNS = """d.id, d.corpus_id, d.name, d.title, d.file_name, d.source, d.tags, d.language, d.media_type,
     d.content_hash, d.chunk_count, d.size_bytes, d.expires_at, d.created_at, d.updated_at, d.fields,
-    d.fingerprint, u.id AS upload_id, u.code, u.reason, coalesce(u.done, 0) AS done, u.total,
+    d.fingerprint, coalesce(d.metadata -> 'reader_warnings', '[]'::jsonb) AS warnings,
+    u.id AS upload_id, u.code, u.reason, coalesce(u.done, 0) AS done, u.total,
     coalesce(u.status, CASE d.fingerprint WHEN '' THEN 'pending' ELSE 'indexed' END) AS status"""
 _FROM = """documents d LEFT JOIN LATERAL (
     SELECT * FROM uploads n WHERE n.document_id = d.id ORDER BY n.created_at DESC, n.id LIMIT 1) u ON true"""
@@ -46,6 +47,7 @@ class StoredDocument:
     created_at: datetime
     updated_at: datetime
     fields: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()  # what of the file is not in the text
     upload_id: UUID | None = None  # None: stored directly, or not visible to the reader
     status: UploadStatus = UploadStatus.INDEXED
     code: str | None = None

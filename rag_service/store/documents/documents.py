@@ -18,6 +18,8 @@ from rag_service.store.documents.chunks import delete_chunks, write_chunks
 from rag_service.store.rows import fetch_value, find_one
 from rag_service.store.session import Connection
 
+READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
+
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentInput:

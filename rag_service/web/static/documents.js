@@ -103,7 +103,7 @@ function row(document) {
       t("added_on", { day: day(createdAt) }),
       expiresAt ? t("expires_on", { moment: moment(expiresAt) }) : null,
     ],
-    more: status === "failed" ? failure(document) : null,
+    more: status === "failed" ? failure(document) : warnings(document),
     actions: [
       writable && status === "failed" && document.uploadId && { icon: "retry", label: t("try_again"), onclick: () => retry(document) },
       writable && { icon: "replace", label: t("replace"), onclick: () => replace(document, name) },
@@ -121,6 +121,9 @@ function stateOf(document) {
 }
 
 const failure = ({ reason }) => (reason ? el("p", { className: "row-fault", lang: "en" }, reason) : null);
+
+/** What of the file is not in its text: scanned pages, attachments that could not be read. */
+const warnings = ({ warnings: told }) => (told?.length ? el("p", { className: "muted", lang: "en" }, told.join(" ")) : null);
 
 /** What fails is told above the list. */
 async function trying(action) {

@@ -10,7 +10,9 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.errors import DocumentError, EmbeddingError
 from rag_service.ingest.ingestor import Outcome
 from rag_service.retrieval.query import RagQuery
+from rag_service.store.documents.catalogue import read_document
 from tests.integration.answers.conftest import Ingest
+from tests.unit.readers.office_samples import zipped
 
 
 async def found(service: Components, question: str) -> list[str]:
@@ -34,6 +36,18 @@ async def test_the_same_content_twice_does_nothing_twice(service: Components, in
     assert [first.outcome, again.outcome, copied.outcome] == [Outcome.ADDED, Outcome.UNCHANGED, Outcome.UNCHANGED]
     assert first.document_id == again.document_id == copied.document_id
     assert await count(service, "data_chunks") == 1
+    assert [first.same_as, again.same_as, copied.same_as] == [None, None, "rules.txt"]
+
+
+async def test_what_of_a_file_is_not_in_the_text_is_told(service: Components, ingest: Ingest) -> None:
+    archive = zipped({"rules.txt": "Pallets are stacked four high.", "photo.bin": bytes(300)})
+    done = await ingest(archive, "all.zip")
+    assert done.warnings == (
+        "photo.bin was not read: it is a binary file of an unknown kind, not a document with text.",
+    )
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        assert tuple((await read_document(connection, done.document_id)).warnings) == done.warnings
+    assert (await ingest("Nothing is missing.", "whole.txt")).warnings == ()
 
 
 async def test_the_file_itself_is_kept_in_its_present_version_alone(service: Components, ingest: Ingest) -> None:

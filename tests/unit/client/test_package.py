@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,12 +60,33 @@ def test_files_of_folders_keep_their_path(tmp_path: Path) -> None:
     for name in ("a.md", "deep/b.PDF", "deep/c.exe"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    assert [name for name, _ in find_files(tmp_path)] == ["a.md", "deep/b.PDF"]
-    assert [name for name, _ in find_files([str(tmp_path / "a.md"), tmp_path / "deep" / "c.exe"])] == ["a.md", "c.exe"]
-    assert [name for name, _ in find_files(tmp_path, {".exe"})] == ["a.md", "deep/b.PDF", "deep/c.exe"]
+    assert [name for name, _ in find_files(tmp_path).files] == ["a.md", "deep/b.PDF"]
+    two = find_files([str(tmp_path / "a.md"), tmp_path / "deep" / "c.exe"])
+    assert [name for name, _ in two.files] == ["a.md", "c.exe"]
+    assert [name for name, _ in find_files(tmp_path, {".exe"}).files] == ["a.md", "deep/b.PDF", "deep/c.exe"]
     for paths in (tmp_path / "none", []):
         with pytest.raises(InputError):
             find_files(paths)
+
+
+def test_files_of_folders_that_are_not_taken_have_a_reason(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("a.md", "film.mp4", "README", "old.doc", ".DS_Store", "~$a.docx", "Thumbs.db"):
+        (folder / name).write_text("x")
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "inside.txt").symlink_to(folder / "a.md")
+    os.mkfifo(folder / "pipe.txt")
+    Path(os.fsdecode(os.fsencode(folder) + b"/a\xf1o.txt")).write_text("x")
+    found = find_files(folder)
+    assert sorted(name for name, _ in found.files) == ["README", "a.md", "año.txt", "inside.txt", "old.doc"]
+    assert dict(found.left) == {
+        "film.mp4": ".mp4 is no format of a document that is read",
+        "link.txt": "a link that leads out of the folder",
+        "pipe.txt": "no regular file",
+    }
+    assert sorted(found.litter) == [".DS_Store", "Thumbs.db", "~$a.docx"]
 
 
 async def test_the_loop_serves_plain_and_async_callers_at_once() -> None:

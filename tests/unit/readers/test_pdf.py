@@ -20,6 +20,7 @@ def test_each_page_is_a_span_with_its_number() -> None:
         ("Third page", 3),
     ]
     assert document.metadata == {"pages": 3, "pages_without_text": [2]}
+    assert document.warnings == ("Pages without text, empty or scanned: 2 of 3.",)
 
 
 @pytest.mark.parametrize(
