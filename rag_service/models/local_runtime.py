@@ -10,7 +10,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
 
@@ -61,17 +61,6 @@ def reduce_precision(model: Any, precision: TorchPrecision) -> bool:
         if isinstance(module, torch.nn.Linear):
             module.to(torch.bfloat16)
     return True
-
-
-def inference(*, reduced: bool) -> AbstractContextManager[Any]:
-    """Run a model in this context; `reduced` as `reduce_precision` said."""
-    import torch
-
-    context = ExitStack()
-    context.enter_context(torch.inference_mode())
-    if reduced:
-        context.enter_context(torch.autocast("cpu", dtype=torch.bfloat16))
-    return context
 
 
 T = TypeVar("T")

@@ -26,14 +26,12 @@ import numpy.typing as npt
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
-from rag_service.errors import EmbeddingError, RagError
 from rag_service.models.embedding.minilm_weights import MODEL_NAME, checked_folder
 from rag_service.models.local_runtime import (
     ModelThreads,
     TorchPrecision,
     cores,
     import_torch,
-    inference,
     is_awaited,
     reduce_precision,
 )
@@ -87,8 +85,7 @@ class MiniLMEmbedding(BaseEmbedding):
     """LlamaIndex embedding of 384 dimensions, every vector of length 1.
 
     Nothing is loaded before the first use or `warm_up`; then the model is loaded once. Questions and what
-    `somebody_waits` for overtake other passages. Failures are EmbeddingError, a missing or altered package
-    ConfigurationError.
+    `somebody_waits` for overtake other passages. A missing or altered package is a ConfigurationError.
 
     On torch there are as many streams of passages as cores, each on one of them: two threads that share every
     product of a small model wait for each other most of the time. On two cores two streams embed 1.3 times as many
@@ -131,7 +128,7 @@ class MiniLMEmbedding(BaseEmbedding):
         return (await self._embed([text]))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await self._embed(texts)
+        return await self._embed(texts) if texts else []
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._embed_now([query], urgent=True)[0]
@@ -140,46 +137,32 @@ class MiniLMEmbedding(BaseEmbedding):
         return self._embed_now([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._embed_now(texts)
+        return self._embed_now(texts) if texts else []
 
     async def _embed(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
         """Vectors in the order of the texts. Between two sub-batches other callers get their turn."""
-        if not texts:
-            return []
         urgent = urgent or is_awaited()
-        with _as_embedding_error():
-            if urgent and len(texts) == 1:  # in one job: each waits for a thread to end what it is at
-                return await self._threads.run(partial(self._encode_alone, texts[0]), urgent=True)
-            windows = await self._threads.run(partial(self._cut, texts), urgent=urgent)
-            return _join(windows, await self._encode_all(windows, urgent=urgent), len(texts))
-
-    async def _encode_all(self, windows: Sequence[_Window], *, urgent: bool) -> list[FloatMatrix]:
-        """Rows of sub-batches in order; one of them waits while every thread has one."""
-        parts: list[FloatMatrix] = []
+        if urgent and len(texts) == 1:  # in one job: each waits for a thread to end what it is at
+            return await self._threads.run(partial(self._encode_all, texts), urgent=True)
+        batches = await self._threads.run(partial(self._cut, texts), urgent=urgent)
+        rows: list[FloatMatrix] = []
         queued: deque[asyncio.Future[FloatMatrix]] = deque()
         try:
-            for batch in _batches(windows):
-                if len(queued) > self._threads.count:
-                    parts.append(await queued.popleft())
+            for batch in batches:
+                if len(queued) > self._threads.count:  # one waits while every thread has one
+                    rows.append(await queued.popleft())
                 job = partial(self._encode, batch)
                 queued.append(asyncio.wrap_future(self._threads.submit(job, urgent=urgent)))
             while queued:
-                parts.append(await queued.popleft())
+                rows.append(await queued.popleft())
         finally:
             for future in queued:
                 future.cancel()
-        return parts
+        return _join(batches, rows, len(texts))
 
     def _embed_now(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
         """For LlamaIndex code that is not async (a notebook)."""
-        if not texts:
-            return []
-        with _as_embedding_error():
-            if urgent and len(texts) == 1:
-                return self._threads.submit(partial(self._encode_alone, texts[0]), urgent=True).result()
-            windows = self._threads.submit(partial(self._cut, texts), urgent=urgent).result()
-            parts = [self._threads.submit(partial(self._encode, batch), urgent=urgent) for batch in _batches(windows)]
-            return _join(windows, [part.result() for part in parts], len(texts))
+        return self._threads.submit(partial(self._encode_all, texts), urgent=urgent).result()
 
     # -- below: in one of the model's threads
 
@@ -189,13 +172,14 @@ class MiniLMEmbedding(BaseEmbedding):
                 self._engine = load_engine(self._precision)
             return self._engine
 
-    def _cut(self, texts: Sequence[str]) -> list[_Window]:
-        """The windows of all texts, shortest first, so that a sub-batch holds little padding."""
+    def _cut(self, texts: Sequence[str]) -> list[Sequence[_Window]]:
+        """The windows of all texts in sub-batches, shortest first, so that each holds little padding."""
         offsets = self._loaded().offsets
         windows: list[_Window] = []
         for number, text in enumerate(texts):
             windows += cut_windows(offsets, text, passage=number)
-        return sorted(windows, key=attrgetter("tokens"))
+        windows.sort(key=attrgetter("tokens"))
+        return [windows[start : start + SUB_BATCH] for start in range(0, len(windows), SUB_BATCH)]
 
     def _encode(self, windows: Sequence[_Window], *, threads: int = 1) -> FloatMatrix:
         """One row of length 1 per window."""
@@ -203,31 +187,17 @@ class MiniLMEmbedding(BaseEmbedding):
             threads = cores()
         return self._loaded().encode([window.text for window in windows], threads=threads)
 
-    def _encode_alone(self, text: str) -> list[list[float]]:
-        """The vector of one text, computed by all cores."""
-        windows = self._cut([text])
-        return _join(windows, [self._encode(batch, threads=cores()) for batch in _batches(windows)], 1)
+    def _encode_all(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of texts, computed by all cores."""
+        batches = self._cut(texts)
+        return _join(batches, [self._encode(batch, threads=cores()) for batch in batches], len(texts))
 
 
-@contextmanager
-def _as_embedding_error() -> Iterator[None]:
-    try:
-        yield
-    except RagError:
-        raise
-    except Exception as error:
-        raise EmbeddingError("The embedding model failed.") from error
-
-
-def _batches(windows: Sequence[_Window]) -> Iterator[Sequence[_Window]]:
-    for start in range(0, len(windows), SUB_BATCH):
-        yield windows[start : start + SUB_BATCH]
-
-
-def _join(windows: Sequence[_Window], parts: Sequence[FloatMatrix], count: int) -> list[list[float]]:
+def _join(batches: Sequence[Sequence[_Window]], rows: Sequence[FloatMatrix], count: int) -> list[list[float]]:
     """One vector per text: the mean of its windows' vectors, brought to length 1."""
     vectors = np.zeros((count, DIMENSION), dtype=np.float32)
-    np.add.at(vectors, [window.passage for window in windows], np.concatenate(parts))
+    passages = [window.passage for batch in batches for window in batch]
+    np.add.at(vectors, passages, np.concatenate(rows))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     joined: list[list[float]] = vectors.tolist()
     return joined
@@ -289,13 +259,13 @@ class TorchEngine:
 
     def encode(self, texts: Sequence[str], *, threads: int) -> npt.NDArray[np.float32]:
         """One row of length 1 per text, of which 256 word pieces are read; computed by so many threads."""
-        import_torch(threads=threads)
+        torch = import_torch(threads=threads)
         # What the model's own `encode` does beside this takes 1 ms, a tenth of a question.
         with self._tokenizing:
             features = self._model.tokenizer(
                 list(texts), padding=True, truncation=True, max_length=self._model.max_seq_length, return_tensors="pt"
             )
-        with inference(reduced=self._reduced):
+        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._reduced):
             rows: npt.NDArray[np.float32] = self._model(dict(features))["sentence_embedding"].numpy()
         return rows
 
