@@ -112,7 +112,7 @@ class AnswerChecker:
         return events, CheckedAnswer(
             text=whole,
             citations=verification.citations,
-            unmarked=tuple(place for place in verification.unmarked if not self._is_harmless(whole[slice(*place)])),
+            unmarked=verification.unmarked,
             flagged=flagged,
             claims=verification.claims,
             unprovable=own,
@@ -158,9 +158,10 @@ class AnswerChecker:
         for sentence in read_sentences(text, language=self._language):
             place = sentence.start, sentence.end
             changed = bisect_left(ordered, sentence.start) < bisect_left(ordered, sentence.end)
-            if changed or (place not in cited and self._is_foreign(sentence)):
+            unknown = changed or (place not in cited and self._is_foreign(sentence))
+            if unknown and not self._is_harmless(sentence.text):
                 found.add(place)
-        own = tuple(sorted(place for place in found if not self._is_harmless(text[slice(*place)])))
+        own = tuple(sorted(found))
         return tuple(sorted({*flag_sentences(verification.claims, verification.citations), *own})), own
 
     def _is_foreign(self, sentence: Sentence) -> bool:

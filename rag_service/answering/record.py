@@ -109,8 +109,8 @@ class AnswerRecorder:
                 for citation in answer.citations
             ],
             "verification": {
-                **{status.value: 0 for status in CitationStatus},
-                **Counter([citation.status.value for citation in answer.citations]),
+                **dict.fromkeys(CitationStatus, 0),
+                **Counter([citation.status for citation in answer.citations]),
                 "unmarkedSentences": answer.unmarked_sentences,
                 "withheldSentences": answer.withheld_sentences,
             },

@@ -221,7 +221,7 @@ def pack_context(
         ordered.sort(key=lambda hit: TIERS.index(tier_of(hit, tiers)))  # stable: keeps the reranker's order
         critical = [hit for hit in ordered if tier_of(hit, tiers) == "critical"]
     chosen, left_out = list(critical), []
-    used = _rendered_tokens(critical, boundary)
+    used = count_rendered(render_context(critical, boundary), boundary)
     if used > room:
         raise _critical_overflow(len(critical), used, room)
     for hit in ordered[len(critical) :]:
@@ -232,7 +232,7 @@ def pack_context(
         else:
             left_out.append(hit.chunk.id)
     # The sum is an estimate: tokens may merge or split where texts are joined.
-    while (used := _rendered_tokens(chosen, boundary)) > room:
+    while (used := count_rendered(render_context(chosen, boundary), boundary)) > room:
         left_out.append(chosen.pop().chunk.id)
     if hits and not chosen:
         raise ContextOverflowError(
@@ -272,13 +272,9 @@ def fit_prompt(
         context = replace(
             context,
             hits=kept,
-            tokens=_rendered_tokens(kept, boundary),
+            tokens=count_rendered(render_context(kept, boundary), boundary),
             left_out=(last.chunk.id, *context.left_out),
         )
-
-
-def _rendered_tokens(hits: Sequence[Hit], boundary: str) -> int:
-    return count_rendered(render_context(hits, boundary), boundary) if hits else 0
 
 
 def _critical_overflow(chunks: int, tokens: int, room: int) -> ContextOverflowError:
