@@ -49,9 +49,9 @@ class CheckedAnswer:
         return replace(self, citations=tuple(citations), flagged=tuple(flagged))
 
     @property
-    def is_proved(self) -> bool:
-        """Whether every sentence that states something is verified, and no citation speaks against one."""
-        return not self.flagged and not any(citation.status in REFUTED for citation in self.citations)
+    def refuted(self) -> float:
+        """Share of the citations that speak against the answer, 0..1."""
+        return sum(citation.status in REFUTED for citation in self.citations) / max(1, len(self.citations))
 
 
 class AnswerChecker:

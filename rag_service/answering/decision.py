@@ -20,7 +20,6 @@ from pathlib import Path
 
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.answering.proof.verify import REFUTED
 from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
@@ -100,19 +99,17 @@ def read_signals(retrieval: Retrieval, sources: Sequence[Hit], text: str) -> dic
 
 
 def estimate_confidence(
-    fit: ConfidenceFit, retrieval: Retrieval, sources: Sequence[Hit], text: str, citations: Sequence[Citation]
+    fit: ConfidenceFit, retrieval: Retrieval, sources: Sequence[Hit], text: str, *, refuted: float
 ) -> Confidence:
     """Probability that an answer is right; 0 without sources.
 
     The fit knows answers that quote. A sentence that its source contradicts, or that no passage shows, is wrong however
-    good the passages are: the probability is lowered by the share of such citations.
+    good the passages are: the probability is lowered by the share of such citations, `refuted`.
     """
     if not sources:
         return NO_CONFIDENCE
     probability = fit.probability(read_signals(retrieval, sources, text), retrieval.plan.language)
-    against = sum(citation.status in REFUTED for citation in citations)
-    if citations:
-        probability *= 1 - against / len(citations)
+    probability *= 1 - refuted
     mean_relevance, mean_rerank = _means(sources)
     return Confidence(
         value=round(probability, 2), mean_relevance=mean_relevance, mean_rerank=mean_rerank, critical_boost=False

@@ -201,7 +201,8 @@ class CitedSynthesizer(BaseSynthesizer):
     ) -> Answer:
         text, language = checked.text, query.found.plan.language
         definition = query.found.index.query
-        confidence = estimate_confidence(self._fit, query.found, sources, text, checked.citations)
+        refuted = checked.refuted
+        confidence = estimate_confidence(self._fit, query.found, sources, text, refuted=refuted)
         refused = is_refusal(text, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         return Answer(
@@ -218,7 +219,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 warned=bool(prompted.warning),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
-                proved=checked.is_proved,
+                proved=not (checked.flagged or refuted),
                 allowed=all(check.passed for check in guardrails),
                 least=self._fit.least,
             ),

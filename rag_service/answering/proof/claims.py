@@ -158,11 +158,11 @@ _FEWEST_QUOTED = 4  # shorter ones are names and terms in quotation marks
 _QUOTE_EDGE = " \t.,;:!?\"'|"
 
 
+@dataclass
 class Quotations:
     """Reads the quotations of one piece of a paragraph after another; one may run over several pieces."""
 
-    def __init__(self) -> None:
-        self.closer: str | None = None  # the character that closes the quotation still open
+    closer: str | None = None  # the character that closes the quotation still open
 
     def read(self, text: str) -> tuple[str, ...]:
         """The quotations in `text`, normalised, in lower case, without outer punctuation."""

@@ -75,7 +75,7 @@ class LexicalSearch:
         """Finds the `best` chunks; `k1` is the saturation of term frequency, `b` the weight of the length, 0..1."""
         self._scope = scope
         self._terms = terms
-        self._wanted = best
+        self._wanted = self._candidates = best  # more candidates than are wanted where they will be rescored
         self._k1, self._b = k1, b
         self._mean_length = max(scope.mean_length, 1.0)
         # Terms that find candidates, and those that only rescore them: none where all postings came with the terms.
@@ -98,12 +98,9 @@ class LexicalSearch:
             return
         self._whole = self._sum_up(self._take_apart(postings)) if postings else _NOTHING
         self._pending = set(self._common)
+        self._candidates = max(self._wanted, RESCORED) if self._pending else self._wanted
         scores = self._whole.scores
         self._ranked = _largest(scores, len(scores) if self._scope.filters.chunk_types else self._candidates)
-
-    @property
-    def _candidates(self) -> int:
-        return max(self._wanted, RESCORED) if self._pending else self._wanted
 
     async def search(self, connection: Connection) -> Rated:
         """Best chunks by BM25, best first, of those in what was added; each holds some word.

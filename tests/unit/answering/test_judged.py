@@ -47,7 +47,7 @@ async def test_an_entailed_sentence_is_verified_by_the_judge() -> None:
     checked, double = await judge(REWORDED, YES)
     (citation,) = checked.citations
     assert (citation.status, citation.method, citation.judge) == (V, ProofMethod.JUDGE, "double")
-    assert checked.is_proved and checked.flagged == ()
+    assert (checked.flagged, checked.refuted) == ((), 0.0)
     (claim,) = double.asked
     assert claim.sentence == "Getting the money back takes 14 days."
     assert claim.evidence == "Refunds take 14 days from the request."
@@ -65,7 +65,7 @@ async def test_an_entailed_sentence_is_verified_by_the_judge() -> None:
 async def test_without_a_supported_verdict_it_stays_unchecked(verdict: Verdict | None, reason: str | None) -> None:
     checked, _ = await judge(REWORDED, verdict)
     assert [(c.status, c.reason) for c in checked.citations] == [(U, reason)]
-    assert not checked.is_proved
+    assert checked.flagged or checked.refuted
 
 
 @pytest.mark.parametrize("verdicts", [(), (YES, YES, YES)])
@@ -91,4 +91,4 @@ async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(answer: st
 
 async def test_quotes_need_no_judge() -> None:
     checked, double = await judge("Children ride free [C1].")
-    assert double.asked == [] and checked.is_proved
+    assert (double.asked, checked.flagged, checked.refuted) == ([], (), 0.0)

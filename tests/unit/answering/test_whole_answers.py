@@ -25,7 +25,7 @@ def check(language: str, answer: str) -> CheckedAnswer:
 
 def decide_on(language: str, checked: CheckedAnswer) -> Decision:
     refused = is_refusal(checked.text, checked.citations, refusal="No.", language=language)
-    return decide(SURE, refused=refused, context_tokens=100, minimum=1, proved=checked.is_proved)
+    return decide(SURE, refused=refused, context_tokens=100, minimum=1, proved=not (checked.flagged or checked.refuted))
 
 
 def test_sentences_of_faithful_answers_are_hardly_ever_refuted() -> None:
