@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from typing import Any
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
 
 from docx import Document
 from docx.document import Document as WordDocument
 
-from rag_service.domain import Location, ParsedDocument
+from rag_service.domain import ParsedDocument
 from rag_service.readers.common.archive import check_members, open_archive
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.blocks import BlockWriter
+from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.xml import Element, read_xml
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -25,73 +27,82 @@ _SKIPPED = frozenset(
     | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
 )
 _BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
+_NOTE_MARKS = {_W + f"{kind}Reference": kind for kind in ("footnote", "endnote", "comment")}
+_TEXTS = (_W + "t", "{http://schemas.openxmlformats.org/officeDocument/2006/math}t")
 _MAX_SPAN = 200  # columns that a merged cell may cover
-Element = Any  # lxml's elements are untyped
 
 
 def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
-    """Read the body of a document; headers, footers, comments and deleted text are left out.
+    """Read the body of a document with its notes and comments; headers, footers and deleted text are left out.
 
     `Location.paragraph` counts paragraphs with text, from 1; table rows have the number of the previous paragraph and
-    their own `row`. `headings` is the path by Word's heading styles.
+    their own `row`. `headings` is the path by Word's heading styles. A note or comment follows the paragraph or table
+    that it belongs to, with its own `part`.
 
     Raises:
         DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
     """
-    check_members(open_archive(data, name), name)
+    archive = open_archive(data, name)
+    check_members(archive, name)
     document = Document(io.BytesIO(data))
-    writer = _Writer(TextBuilder(name), _outline_levels(document))
+    writer = _Writer(BlockWriter(TextBuilder(name)), _outline_levels(document), _read_notes(archive, name))
     writer.write_blocks(document.element.body)
+    builder = writer.blocks.builder
+    if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
+        builder.warn("Files are embedded in the document; what is in them was not read.")
     properties = document.core_properties
-    return writer.builder.build(
-        title=choose_title(name, properties.title, writer.title),
+    return builder.build(
+        title=choose_title(name, properties.title, writer.blocks.title),
         media_type=MEDIA_TYPE,
         language=language_of(properties.language),
         metadata={"author": one_line(properties.author)[:500]} if properties.author else {},
     )
 
 
-class _Writer:
-    """Walks the body and tracks the heading path and paragraph number."""
+def _read_notes(archive: zipfile.ZipFile, name: str) -> dict[tuple[str, str], str]:
+    """(kind of note, its id) → its text."""
+    notes: dict[tuple[str, str], str] = {}
+    for kind in ("footnote", "endnote", "comment"):
+        root = read_xml(archive, f"word/{kind}s.xml", name)
+        for note in [] if root is None else root.iter(_W + kind):
+            text = one_line("".join(_pieces(note)))
+            if text and note.get(_W + "type") in (None, "normal"):
+                notes[kind, note.get(_W + "id") or ""] = text
+    return notes
 
-    def __init__(self, builder: TextBuilder, levels: dict[str, int]):
-        self.builder = builder
-        self.title: str | None = None  # first paragraph in the style Title or Heading 1
+
+class _Writer:
+    """Walks the body."""
+
+    def __init__(self, blocks: BlockWriter, levels: dict[str, int], notes: dict[tuple[str, str], str]):
+        self.blocks = blocks
         self._levels = levels
-        self._path: list[tuple[int, str]] = []
-        self._paragraph = 0
+        self._notes = notes
+        self._counts: Counter[str] = Counter()  # of notes written, by kind
 
     def write_blocks(self, parent: Element) -> None:
         for block in _blocks(parent):
             if block.tag == _PARAGRAPH:
                 self._write_paragraph(block)
             elif rows := list(_rows(block)):
-                write_table(self.builder, rows, place=self._places_of_rows())
-                self.builder.write("\n")
+                self.blocks.write_table(rows)
+            self._write_notes(block)
 
     def _write_paragraph(self, paragraph: Element) -> None:
-        text = clean("".join(_pieces(paragraph))).strip()
-        if not text:
-            return
-        self._paragraph += 1
+        text = "".join(_pieces(paragraph))
         level = self._level(paragraph)
-        if level is not None and level <= 1 and self.title is None:
-            self.title = one_line(text)
-        if level:
-            self._path = [entry for entry in self._path if entry[0] < level] + [(level, one_line(text))]
-        self.builder.write(text, Location(headings=self._headings, paragraph=self._paragraph))
-        self.builder.write("\n\n")
+        if level is None:
+            self.blocks.write_paragraph(text)
+        else:
+            self.blocks.write_heading(text, level)
 
-    def _places_of_rows(self) -> Callable[[int, str | None], Location]:
-        """One location per row: Word's cells have no addresses."""
-        places: dict[int, Location] = {}
-
-        def place(row: int, cell: str | None) -> Location:
-            if row not in places:
-                places[row] = Location(headings=self._headings, paragraph=self._paragraph or None, row=row)
-            return places[row]
-
-        return place
+    def _write_notes(self, block: Element) -> None:
+        for mark in block.iter(*_NOTE_MARKS):
+            kind = _NOTE_MARKS[mark.tag]
+            text = self._notes.pop((kind, mark.get(_W + "id") or ""), None)
+            if text is not None:
+                self._counts[kind] += 1
+                self.blocks.write_paragraph(text, part=f"{kind} {self._counts[kind]}")
 
     def _level(self, paragraph: Element) -> int | None:
         """Outline level of a heading from 1, 0 for the document's title, None for body text."""
@@ -102,10 +113,6 @@ class _Writer:
         if outline is not None:
             return _heading_level(outline)
         return self._levels.get(style.get(_W + "val")) if style is not None else None
-
-    @property
-    def _headings(self) -> tuple[str, ...]:
-        return tuple(text for _, text in self._path)
 
 
 def _outline_levels(document: WordDocument) -> dict[str, int]:
@@ -157,7 +164,7 @@ def _blocks(parent: Element) -> Iterator[Element]:
 
 def _pieces(element: Element) -> Iterator[str]:
     for child in element.iterchildren():
-        if child.tag == _W + "t":
+        if child.tag in _TEXTS:
             yield child.text or ""
         elif child.tag in _BREAKS:
             yield _BREAKS[child.tag]

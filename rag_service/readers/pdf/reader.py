@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
 
 import pypdfium2
@@ -21,7 +22,9 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import MAX_CHARACTERS, Heading, PageLine, find_headings, follow_path
+from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.rules import read_rules
 from rag_service.readers.pdf.tables import TableReader
@@ -30,6 +33,7 @@ from rag_service.readers.pdf.words import Word, is_bold, read_words
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
 MAX_PAGE_CHARACTERS = 1_000_000  # a dense page holds 10,000
+Remark = tuple[str, str]  # (part of the page, text)
 _CURRENCY = re.compile(r"([$€£¥]) {2,}(?=[\d(—–-])")
 _GAP = re.compile(r"[ \t]{2,}")
 
@@ -51,13 +55,19 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         )
     with closing(_open(data, name)) as document:
         builder = TextBuilder(name)
-        pages = _read_pages(document, name, builder)
-        _write(builder, pages)
+        if document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM:
+            document.init_forms()
+        elif document.get_formtype() != pdfium.FORMTYPE_NONE:
+            builder.warn("The document is a dynamic form (XFA), whose values are not read. Print it to a PDF.")
+        pages, remarks = _read_pages(document, name, builder)
+        _write(builder, pages, remarks)
         if not len(builder):
             raise DocumentError(
                 f'"{name}" contains no text, only images; it was probably scanned. '
                 "Run text recognition (OCR) on it and upload the result."
             )
+        if pdfium.FPDFDoc_GetAttachmentCount(document):
+            builder.warn("Files are attached to the document; they were not read.")
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
             listed = ", ".join(map(str, empty[:50])) + (" …" if len(empty) > 50 else "")
@@ -87,27 +97,31 @@ def _open(data: bytes, name: str) -> Any:
         raise
 
 
-def _read_pages(document: Any, name: str, builder: TextBuilder) -> list[list[PageLine]]:
+def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[list[PageLine]], list[list[Remark]]]:
+    """For each page its lines, and its form values and comments."""
     if len(document) > MAX_PAGES:
         raise TooLargeError(
             f'"{name}" has {len(document):,} pages; {MAX_PAGES:,} are the limit. Split it into smaller files.'
         )
     pages: list[list[PageLine]] = []
+    remarks: list[list[Remark]] = []
     characters = 0
     tables = TableReader(name)
     for number in range(1, len(document) + 1):
-        pages.append(_read_page(document, number, name, tables))
-        characters += sum(len(line.text) + 1 for line in pages[-1])
+        lines, found = _read_page(document, number, name, tables)
+        pages.append(lines)
+        remarks.append(found)
+        characters += sum(len(line.text) + 1 for line in lines) + sum(len(text) for _, text in found)
         builder.check_size(characters)
-    return pages
+    return pages, remarks
 
 
-def _read_page(document: Any, number: int, name: str, tables: TableReader) -> list[PageLine]:
-    """Lines of a page, tidied; none for a page that cannot be read."""
+def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tuple[list[PageLine], list[Remark]]:
+    """Lines of a page, tidied, and what stands in its fields and comments; none for a page that cannot be read."""
     try:
         page = document[number - 1]
     except pypdfium2.PdfiumError:
-        return []
+        return [], []
     with closing(page), closing(page.get_textpage()) as text_page:
 
         def with_tables(words: list[Word]) -> list[Word]:
@@ -119,9 +133,10 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> li
                 "Print the document to a new PDF and upload that."
             )
         lines = lay_out(read_words(page.raw, text_page.raw), with_tables=with_tables)
-        return tidy(
+        tidied = tidy(
             PageLine(clean(line.text).replace("\n", " "), line.height, _is_bold(text_page.raw, line)) for line in lines
         )
+        return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw))
 
 
 def _is_bold(text_page: Any, line: Line) -> bool:
@@ -130,22 +145,28 @@ def _is_bold(text_page: Any, line: Line) -> bool:
     return may_be_heading and all(is_bold(text_page, index) for index in line.ends)
 
 
-def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]]) -> None:
-    """Write all pages, each heading on one line between empty lines."""
+def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: Sequence[Sequence[Remark]]) -> None:
+    """Write all pages, each heading on one line between empty lines, form values and comments at the end of a page."""
     path: list[Heading] = []
+    vocabulary = read_vocabulary("\n".join(line.text for line in lines) for lines in pages)
     for number, (lines, headings) in enumerate(zip(pages, find_headings(pages), strict=True), start=1):
         builder.write("\n\n" if lines and len(builder) else "")
         place, done = _place(number, path), 0
         for heading in headings:
-            _write_lines(builder, lines[done : heading.first], place, ending="\n\n")
+            _write_lines(builder, lines[done : heading.first], place, vocabulary, ending="\n\n")
             path, done = follow_path(path, heading), heading.last + 1
             place = _place(number, path)
             builder.write(heading.text if done == len(lines) else f"{heading.text}\n\n", place)
-        _write_lines(builder, lines[done:], place)
+        _write_lines(builder, lines[done:], place, vocabulary)
+        for count, (part, text) in enumerate(remarks[number - 1]):
+            builder.write("\n" if count else "\n\n" if len(builder) else "")
+            builder.write(text, replace(place, part=part))
 
 
-def _write_lines(builder: TextBuilder, lines: Sequence[PageLine], place: Location, *, ending: str = "") -> None:
-    text = "\n".join([line.text for line in lines]).strip("\n")
+def _write_lines(
+    builder: TextBuilder, lines: Sequence[PageLine], place: Location, vocabulary: Set[str], *, ending: str = ""
+) -> None:
+    text = join_hyphenated("\n".join([line.text for line in lines]).strip("\n"), vocabulary)
     builder.write(text + ending if text else "", place)
 
 

@@ -9,7 +9,7 @@ from docx.oxml.ns import nsdecls
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.readers.parse import parse
-from tests.unit.readers.samples import at, saved
+from tests.unit.readers.samples import at, saved, with_members
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +96,62 @@ def test_styles_based_on_a_heading_are_headings() -> None:
     document.add_paragraph("Own style", style="Company chapter")
     document.add_paragraph("Body.")
     assert at(parse(saved(document), file_name="m.docx"), "Body.").headings == ("Own style",)
+
+
+def test_notes_comments_boxes_and_equations_are_read_where_they_belong() -> None:
+    document = docx.Document()
+    document.add_heading("Rules", 1)
+    names = (
+        f"{nsdecls('w')} xmlns:m='http://schemas.openxmlformats.org/officeDocument/2006/math'"
+        " xmlns:v='urn:schemas-microsoft-com:vml'"
+    )
+    noted = parse_xml(
+        f"<w:p {names}><w:r><w:t>Trains are free</w:t></w:r><w:r><w:footnoteReference w:id='2'/></w:r>"
+        "<w:r><w:endnoteReference w:id='5'/></w:r><w:r><w:commentReference w:id='0'/></w:r></w:p>"
+    )
+    boxed = parse_xml(
+        f"<w:p {names}><w:r><w:pict><v:textbox><w:txbxContent><w:p><w:r><w:t>In the box</w:t></w:r></w:p>"
+        "</w:txbxContent></v:textbox></w:pict></w:r></w:p>"
+    )
+    equation = parse_xml(f"<w:p {names}><m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></w:p>")
+    for place, part in enumerate((noted, boxed, equation), start=1):
+        document.element.body.insert(place, part)
+
+    def notes(kind: str, *texts: str) -> bytes:
+        first = f"<w:{kind} w:id='-1' w:type='separator'><w:p><w:r><w:t>line</w:t></w:r></w:p></w:{kind}>"
+        parts = (
+            f"<w:{kind} w:id='{n}'><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:{kind}>"
+            for n, text in zip(("2", "5", "0"), texts, strict=True)
+            if text
+        )
+        return f"<w:{kind}s {names}>{first}{''.join(parts)}</w:{kind}s>".encode()
+
+    data = with_members(
+        saved(document),
+        {
+            "word/footnotes.xml": notes("footnote", "Except in August.", "", ""),
+            "word/endnotes.xml": notes("endnote", "", "Since 1999.", ""),
+            "word/comments.xml": notes("comment", "", "", "Check with Berta."),
+        },
+    )
+    read = parse(data, file_name="n.docx")
+    under = {"headings": ("Rules",)}
+    assert at(read, "Trains are free") == Location(**under, paragraph=2)
+    assert at(read, "Except in August.") == Location(**under, part="footnote 1")
+    assert at(read, "Since 1999.") == Location(**under, part="endnote 1")
+    assert at(read, "Check with Berta.") == Location(**under, part="comment 1")
+    assert at(read, "In the box") == Location(**under, paragraph=3)
+    assert at(read, "E=mc²") == Location(**under, paragraph=4)
+    assert "line" not in read.text
+
+
+def test_a_cell_over_two_columns_has_the_names_of_both() -> None:
+    document = docx.Document()
+    table = document.add_table(3, 3)
+    for row, texts in enumerate([("Grade", "Hotel", ""), ("B", "160 EUR", "190 EUR"), ("C", "100 EUR", "")]):
+        for column, value in enumerate(texts):
+            table.cell(row, column).text = value
+    table.cell(0, 1).merge(table.cell(0, 2))
+    table.cell(2, 1).merge(table.cell(2, 2))
+    text = parse(saved(document), file_name="m.docx").text
+    assert text.split("\n")[:2] == ["Grade: B | Hotel: 160 EUR | Hotel: 190 EUR", "Grade: C | Hotel: 100 EUR"]

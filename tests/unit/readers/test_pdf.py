@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fpdf import FPDF
 
+from rag_service.domain import Location
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.parse import parse
 from rag_service.readers.pdf.headings import PageLine
@@ -123,3 +124,28 @@ def test_a_page_of_more_characters_than_any_page_holds_is_refused() -> None:
     data = samples.pdf_with_stream(b"BT /F1 9 Tf 20 100 Td " + b"(%s) Tj " % (b"word " * 6_000) * 40 + b"ET")
     with pytest.raises(TooLargeError, match=r'Page 1 of "a\.pdf" unpacks to far more data'):
         parse(data, file_name="a.pdf")
+
+
+def test_values_of_forms_and_comments_are_read() -> None:
+    field = b"<</Type/Annot/Subtype/Widget/Rect[10 10 60 20]/P 3 0 R%s>>"
+    document = parse(
+        samples.pdf_of_objects(
+            b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R 7 0 R 8 0 R 9 0 R]>>>>",
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>"
+            b"/Annots[6 0 R 7 0 R 8 0 R 9 0 R 10 0 R]>>",
+            samples.stream(b"BT /F1 9 Tf 10 100 Td (Application) Tj ET"),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            field % b"/FT/Tx/T(surname)/TU(Family name)/V(G\xf3mez)",
+            field % b"/FT/Btn/T(resident)/V/Yes/AS/Yes/AP<</N<</Yes 11 0 R/Off 11 0 R>>>>",
+            field % b"/FT/Btn/T(married)/V/Off/AS/Off/AP<</N<</Yes 11 0 R/Off 11 0 R>>>>",
+            field % b"/FT/Tx/T(empty)",
+            b"<</Type/Annot/Subtype/Text/Contents(Check this date)/Rect[10 70 20 80]/P 3 0 R>>",
+            samples.stream(b"", keys="/Type/XObject/Subtype/Form/BBox[0 0 1 1]"),
+        ),
+        file_name="form.pdf",
+    )
+    assert document.text == "Application\n\nFamily name: Gómez\n☒ resident\nCheck this date"
+    assert samples.at(document, "Family name: Gómez") == Location(page=1, part="form")
+    assert samples.at(document, "☒ resident") == Location(page=1, part="form")
+    assert samples.at(document, "Check this date") == Location(page=1, part="comment")

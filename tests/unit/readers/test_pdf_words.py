@@ -20,8 +20,8 @@ def letter_by_letter(text: str) -> bytes:
     return b"BT /F1 10 Tf 20 100 Td " + b" ".join(b"(%s) Tj" % char.encode() for char in text) + b" ET"
 
 
-def test_a_hyphen_that_ends_a_line_stays_and_so_does_the_line_break() -> None:
-    assert text_of(lines("a well-", "known fact")) == "a well-\nknown fact"
+def test_a_compound_over_a_line_end_keeps_its_hyphen() -> None:
+    assert text_of(lines("a well-", "known fact")) == "a well-known\nfact"
 
 
 def test_a_code_without_a_meaning_is_not_taken_for_a_hyphen() -> None:
