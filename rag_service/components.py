@@ -52,6 +52,7 @@ from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
 from rag_service.store.replication.replica import Replica
 from rag_service.store.session import Database
+from rag_service.tables.answers import TableAnswers
 
 __all__ = ["LOCAL_ADMIN", "Components", "Plugins", "open_components", "open_keyword_engine"]
 
@@ -180,7 +181,15 @@ async def open_components(
         retriever, replica = await stack.enter_async_context(search)
         recorder = AnswerRecorder(database, prompts, settings)
         engine = _build_engine(
-            retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record
+            retriever,
+            chat,
+            prompts,
+            settings,
+            indices,
+            plugins,
+            judge=judge,
+            record=recorder.record,
+            tables=TableAnswers(database),
         )
         agent_models = AgentModels(settings, chat, lambda adapted: build_chat(adapted, extractive=extractive))
         stack.push_async_callback(agent_models.aclose)
@@ -290,11 +299,20 @@ def _build_engine(
     *,
     judge: Judge | None,
     record: Recorder | None = None,
+    tables: TableAnswers | None = None,
 ) -> CitedQueryEngine:
     reranker = build_reranker(settings, chat=chat, reranker=plugins.reranker)
     postprocessors = Postprocessors(
         by_index={name: build_postprocessors(index) for name, index in indices.items()}, always=plugins.postprocessors
     )
     return build_engine(
-        retriever, chat, reranker, prompts, settings, postprocessors=postprocessors, record=record, judge=judge
+        retriever,
+        chat,
+        reranker,
+        prompts,
+        settings,
+        postprocessors=postprocessors,
+        record=record,
+        judge=judge,
+        tables=tables,
     )

@@ -38,6 +38,7 @@ from rag_service.observability.tracing import span
 from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold, Rerank, TopK
 from rag_service.retrieval.query import PassageRetriever, RagQuery
 from rag_service.settings import Settings
+from rag_service.tables.answers import TableAnswers
 
 log = structlog.get_logger(__name__)
 
@@ -182,11 +183,14 @@ def build_engine(
     postprocessors: Postprocessors = NO_POSTPROCESSORS,
     record: Recorder | None = None,
     judge: Judge | None = None,
+    tables: TableAnswers | None = None,
 ) -> CitedQueryEngine:
     """The engine over these parts; arguments as in `CitedQueryEngine` and `CitedSynthesizer`."""
     return CitedQueryEngine(
         retriever,
-        CitedSynthesizer(chat, prompts, settings, check_rules=partial(check_answer, retriever), judge=judge),
+        CitedSynthesizer(
+            chat, prompts, settings, check_rules=partial(check_answer, retriever), judge=judge, tables=tables
+        ),
         reranker,
         threshold=settings.retrieval.threshold,
         postprocessors=postprocessors,

@@ -1,5 +1,6 @@
 """The response synthesizer: writes a verified answer from passages with one model call.
 
+    tables of the passages → computed answer, if the question asks for one; else
     passages → packed context → prompt → streaming model call → citations checked sentence by sentence
              → decision and confidence
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -24,6 +26,7 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.computed_answer import COMPUTED_CONFIDENCE, check_computed, choose_passages
 from rag_service.answering.decision import NO_CONFIDENCE, decide, estimate_confidence, is_refusal, read_fit
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
@@ -38,6 +41,7 @@ from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+from rag_service.tables.answers import ComputedAnswer, TableAnswers
 
 # What the documents shown forbid to say, checked against the text of an answer.
 CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
@@ -70,6 +74,7 @@ class CitedSynthesizer(BaseSynthesizer):
         *,
         check_rules: CheckRules,
         judge: Judge | None = None,
+        tables: TableAnswers | None = None,
     ):
         """
         Args:
@@ -78,6 +83,7 @@ class CitedSynthesizer(BaseSynthesizer):
             settings: limits and switches.
             check_rules: called where the index declares guardrails.
             judge: decides about reworded sentences; None: they stay unchecked.
+            tables: computes answers from tables; None: they are only quoted.
         """
         # LlamaIndex's helpers pack prompts: the default ones load a tokenizer, and `prompt/packing.py` packs ours.
         super().__init__(
@@ -90,6 +96,7 @@ class CitedSynthesizer(BaseSynthesizer):
         self._settings = settings
         self._check_rules = check_rules
         self._judge = judge
+        self._tables = tables
         self._fit = read_fit(settings.answers.confidence_fit)
 
     async def asynthesize(
@@ -110,7 +117,10 @@ class CitedSynthesizer(BaseSynthesizer):
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
         sources = query.hits(nodes)
-        answer = await (self._answer_from(query, sources) if sources else self._nothing_found(query))
+        if self._tables is not None and (computed := await self._tables.compute(query, sources)) is not None:
+            answer = await self._answer_computed(query, sources, computed)
+        else:
+            answer = await (self._answer_from(query, sources) if sources else self._nothing_found(query))
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -142,6 +152,20 @@ class CitedSynthesizer(BaseSynthesizer):
             model=query.model.model_name,
             related=find_related(retrieval.hits),
         )
+
+    async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
+        chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)
+        prompted = write_prompt(query, chosen, prompts=self._prompts, settings=self._settings)
+        prompted = replace(prompted, warning=computed.computed.warning)
+        shown = prompted.context.hits
+        checked = check_computed(computed, shown)
+        await query.emit(SourcesFound(sources=chosen, shown=shown, timings_ms=query.found.timings_ms))
+        await query.emit(AnswerDelta(text=checked.text))
+        for citation in checked.citations:
+            await query.emit(CitationChecked(citation=citation))
+        guardrails = await self._guardrails(query, shown, checked.text)
+        no_model = ChatDelta(text="", prompt_tokens=0, completion_tokens=0)
+        return self._complete(query, chosen, prompted, checked, no_model, guardrails, least=COMPUTED_CONFIDENCE)
 
     async def _answer_from(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
         language = query.found.plan.language
@@ -179,10 +203,14 @@ class CitedSynthesizer(BaseSynthesizer):
             for before, citation in zip(undecided.citations, checked.citations, strict=True):
                 if is_undecided(before):
                     await query.emit(CitationChecked(citation=citation))
-        guardrails: tuple[GuardrailCheck, ...] = ()
-        if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
-            guardrails = await self._check_rules(query, shown, checked.text)
+        guardrails = await self._guardrails(query, shown, checked.text)
         return self._complete(query, sources, prompted, checked, last, guardrails)
+
+    async def _guardrails(self, query: RagQuery, shown: Sequence[Hit], text: str) -> tuple[GuardrailCheck, ...]:
+        """What the documents shown forbid to say, checked, where the index declares guardrails."""
+        if GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
+            return ()
+        return await self._check_rules(query, shown, text)
 
     async def _emit_decided(self, query: RagQuery, events: Sequence[AnswerDelta | CitationChecked]) -> None:
         """Emit events, except for citations that the judge has yet to decide about."""
@@ -198,11 +226,14 @@ class CitedSynthesizer(BaseSynthesizer):
         checked: CheckedAnswer,
         last: ChatDelta,
         guardrails: tuple[GuardrailCheck, ...],
+        *,
+        least: float = 0.0,
     ) -> Answer:
         text, language = checked.text, query.found.plan.language
         definition = query.found.index.query
         refuted = checked.refuted
         confidence = estimate_confidence(self._fit, query.found, sources, text, refuted=refuted)
+        confidence = replace(confidence, value=max(confidence.value, least))
         refused = is_refusal(text, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         return Answer(

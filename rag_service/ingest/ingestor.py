@@ -166,7 +166,7 @@ class Ingestor:
         read = await self.read(admitted.source, index)
         if progress is not None:
             await progress(UploadStatus.CHUNKING, 0, None)
-        document = describe_document(admitted, read, index)
+        document = await asyncio.to_thread(describe_document, admitted, read, index)  # reading tables takes a while
 
         async def store(connection: Connection, nodes: Sequence[BaseNode]) -> None:
             await write(connection, *finish_nodes(document, nodes, read))
@@ -268,7 +268,8 @@ def finish_nodes(
     if all(key in node.metadata for node in nodes for key in REQUIRED_KEYS):
         return document, nodes
     text, placed = place_nodes(nodes, document.text, read.metadata[SPANS])
-    return replace(document, text=text), [mark_node(node, document) for node in placed]
+    tables = document.tables if text == document.text else ()  # their cells are placed in the text
+    return replace(document, text=text, tables=tables), [mark_node(node, document) for node in placed]
 
 
 def _done(admitted: Admitted, document: NewDocument, chunk_count: int) -> Ingested:

@@ -126,6 +126,28 @@ class KnowledgeBase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableWords:
+    """How a question asks for something that is computed from a table, and how the answer says it."""
+
+    phrases: Mapping[str, tuple[str, ...]]  # count, sum, mean, more, between, …: what asks for an operation
+    most: Words  # "most": turns an adjective into a superlative
+    least: Words  # "least": turns it round
+    than: Words  # after a comparative, before its number
+    superlatives: Mapping[str, Mapping[str, Words]]  # high, low → concept → "cheapest"
+    adjectives: Mapping[str, Mapping[str, Words]]  # likewise, after `most` or `least`: "expensive"
+    comparatives: Mapping[str, Mapping[str, Words]]  # likewise, before `than`: "cheaper"
+    concepts: Mapping[str, Words]  # price, weight, …: words for the same thing; the keys are those of every language
+    filler: Words  # that ask for nothing: "please", "list"
+    rows: Words  # "rows", "entries"
+    totals: Words  # that name a row of totals
+    yes: Words  # in cells, with `no`
+    no: Words
+    decimal: str  # separators of numbers
+    thousands: str
+    answers: Mapping[str, str]  # sentences with {placeholders}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Texts:
     """What the service itself says inside a reply, beside prompts/messages.yaml."""
 
@@ -150,6 +172,7 @@ class Language:
     questions: Questions
     injection: Injection
     knowledge_base: KnowledgeBase
+    tables: TableWords
     texts: Texts
 
 

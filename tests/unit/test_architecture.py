@@ -26,6 +26,7 @@ setting_groups
 settings indices
 store
 store.search
+tables
 store.documents store.accounts store.replication
 observability models
 models.servers

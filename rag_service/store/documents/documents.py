@@ -17,6 +17,8 @@ from rag_service.store.corpora import lock_corpora
 from rag_service.store.documents.chunks import delete_chunks, write_chunks
 from rag_service.store.rows import fetch_value, find_one
 from rag_service.store.session import Connection
+from rag_service.tables.model import Table
+from rag_service.tables.storage import write_tables
 
 READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
 
@@ -57,9 +59,11 @@ class NewDocument:
     territory: str | None = None
     size_bytes: int = 0
     expires_at: datetime | None = None
+    tables: tuple[Table, ...] = ()
 
 
-_COLUMNS = [*(field.name for field in fields(NewDocument) if field.name != "text"), "chunk_count"]
+_APART = ("text", "tables")  # in tables of their own
+_COLUMNS = [*(field.name for field in fields(NewDocument) if field.name not in _APART), "chunk_count"]
 _CHANGED = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("id", "corpus_id", "name"))
 _WRITE = f"""INSERT INTO documents ({", ".join(_COLUMNS)}) VALUES ({", ".join(f"%({name})s" for name in _COLUMNS)})
     ON CONFLICT (id) DO UPDATE SET {_CHANGED}, updated_at = now()
@@ -92,7 +96,7 @@ async def find_document(
 
 
 async def store_document(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
-    """Store a document with its chunks inside the caller's transaction, replacing an earlier version.
+    """Store a document with its chunks and tables inside the caller's transaction, replacing an earlier version.
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
@@ -110,6 +114,7 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
         [document.id, document.corpus_id, document.text],
     )
     await write_chunks(connection, nodes)
+    await write_tables(connection, document.id, document.corpus_id, document.tables)
 
 
 async def write_row(connection: Connection, document: NewDocument, *, chunk_count: int) -> bool:

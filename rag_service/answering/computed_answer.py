@@ -1,0 +1,89 @@
+"""An answer computed from tables as a checked answer: its marks, and a citation for the cells behind each.
+
+Nothing has to be checked against passages: the value was computed from the stored cells, and the citation says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from rag_service.answering.checked_answer import CheckedAnswer
+from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
+from rag_service.tables.answers import ComputedAnswer
+from rag_service.tables.wording import CitedCells
+
+# Share of certain computed answers that are right; 1.0 on the questions of tests/integration/tables, of which there are
+# too few to claim more.
+COMPUTED_CONFIDENCE = 0.95
+
+
+def choose_passages(
+    computed: ComputedAnswer, sources: Sequence[Hit], found: Sequence[Hit], *, limit: int
+) -> tuple[Hit, ...]:
+    """The passages of the answer, best first: of the documents whose cells are cited; others if nothing is cited."""
+    wanted = cited_documents(computed)
+    chosen = {hit.chunk.id: hit for hit in (*sources, *found) if hit.chunk.document.id in wanted}
+    return tuple(chosen.values())[:limit] or tuple(sources or found)[:limit]
+
+
+def cited_documents(computed: ComputedAnswer) -> set[UUID]:
+    return {cells.document_id for cells in computed.quotes}
+
+
+def check_computed(computed: ComputedAnswer, shown: Sequence[Hit]) -> CheckedAnswer:
+    """The text of a computed answer with its citations; `shown` are the passages, [C1] first."""
+    pieces: list[str] = []
+    citations: list[Citation] = []
+    length = 0
+    for sentence in computed.computed.sentences:
+        start = length + bool(pieces)
+        text, cited = _write(sentence, shown)
+        pieces.append(text)
+        length = start + len(text)
+        citations += [_cite(cells, computed.quotes[cells], shown, (start, length)) for cells in cited]
+    return CheckedAnswer(
+        text="\n".join(pieces),
+        citations=tuple(citations),
+        unmarked=(),
+        flagged=(),
+        claims=(),
+        unprovable=(),
+        withheld=0,
+    )
+
+
+def _write(sentence: Sequence[str | CitedCells], shown: Sequence[Hit]) -> tuple[str, list[CitedCells]]:
+    cited = [part for part in sentence if isinstance(part, CitedCells)]
+    text = "".join(part if isinstance(part, str) else f" [C{_mark(part, shown)[0]}]" for part in sentence)
+    return text + ".", cited
+
+
+def _mark(cells: CitedCells, shown: Sequence[Hit]) -> tuple[int, Hit | None]:
+    """The number of the passage that holds the cells, or else of one of their document."""
+    same = [(mark, hit) for mark, hit in enumerate(shown, start=1) if hit.chunk.document.id == cells.document_id]
+    for mark, hit in same:
+        if hit.chunk.start <= cells.start < hit.chunk.end:
+            return mark, hit
+    return same[0] if same else (1, None)
+
+
+def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[int, int]) -> Citation:
+    mark, hit = _mark(cells, shown)
+    holds = hit is not None and hit.chunk.start <= cells.start < hit.chunk.end
+    return Citation(
+        mark=mark,
+        status=CitationStatus.VERIFIED,
+        method=ProofMethod.COMPUTED,
+        formula=cells.formula,
+        sentence_start=sentence[0],
+        sentence_end=sentence[1],
+        support=1.0,
+        chunk_id=hit.chunk.id if hit is not None and holds else None,
+        document_id=cells.document_id,
+        content_hash=None if hit is None else hit.chunk.document.content_hash,
+        quote=quote,
+        start=cells.start,
+        end=cells.end,
+        location=cells.location,
+    )

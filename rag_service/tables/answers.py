@@ -1,0 +1,73 @@
+"""Computed answers: from a question and the passages found for it to a value with its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+import structlog
+
+from rag_service.domain import Hit, Identity
+from rag_service.store.session import Database
+from rag_service.tables.execute import execute, read_quotes
+from rag_service.tables.planning import make_plans
+from rag_service.tables.question import read_question
+from rag_service.tables.storage import find_tables, find_values
+from rag_service.tables.wording import CitedCells, Computed, write_answer
+
+log = structlog.get_logger(__name__)
+
+MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedAnswer:
+    """A computed answer and the stored text of its cells."""
+
+    computed: Computed
+    quotes: dict[CitedCells, str]
+
+
+class TableAnswers:
+    """Answers questions from the tables of the documents that a search found."""
+
+    def __init__(self, database: Database):
+        self._database = database
+
+    async def compute(
+        self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
+    ) -> ComputedAnswer | None:
+        """The computed answer; None if the question is not one for these tables.
+
+        Without a cell among the passages the database is not asked.
+
+        Raises:
+            StoreError: the database fails.
+        """
+        documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _holds_cells(hit)))[:MAX_DOCUMENTS]
+        question = read_question(text, language) if documents else None
+        if question is None:
+            return None
+        async with self._database.transaction(identity) as connection:
+            tables = await find_tables(connection, documents)
+            if not tables:
+                return None
+            values = await find_values(connection, [table.id for table in tables], question.content)
+            plans = make_plans(question, tables, values)
+            try:
+                results = [await execute(connection, plan) for plan in plans]
+            except psycopg.errors.QueryCanceled:
+                log.warning("table_statement_too_slow", operations=[plan.operation.value for plan in plans])
+                return None
+            computed = write_answer(results, language) if results else None
+            if computed is None:
+                return None
+            cited = [part for sentence in computed.sentences for part in sentence if isinstance(part, CitedCells)]
+            quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in cited])
+        log.info("table_computed", operations=[plan.operation.value for plan in plans], cells=len(cited))
+        return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
+
+
+def _holds_cells(hit: Hit) -> bool:
+    return any(span.location.cell for span in hit.chunk.spans)

@@ -1,0 +1,219 @@
+"""Runs a plan as one parameterised statement under the caller's identity.
+
+The statement is put together from the fixed texts of this module alone. Columns are bound as positions in the row's
+array, values as parameters: no text of a question or a document becomes SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from rag_service.store.session import Connection
+from rag_service.tables.planning import Operation, Plan, key_column
+from rag_service.tables.question import Comparison
+
+STATEMENT_MS = 2_000  # time limit of a statement
+MAX_ROWS = 10  # rows named in an answer
+MAX_GROUPS = 30
+
+_AGGREGATES = {
+    Operation.COUNT: "count(*)::numeric",
+    Operation.DISTINCT: "count(DISTINCT key)::numeric",
+    Operation.SUM: "sum(value)",
+    Operation.SHARE: "sum(value)",
+    Operation.MEAN: "avg(value)",
+    Operation.MEDIAN: "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)::numeric",
+    Operation.DIFFERENCE: "sum(value)",
+    Operation.RATIO: "sum(value)",
+}
+_OPERATORS = {
+    Comparison.GREATER: ">",
+    Comparison.GREATER_OR_EQUAL: ">=",
+    Comparison.LESS: "<",
+    Comparison.LESS_OR_EQUAL: "<=",
+}
+_GROUPED = (Operation.DIFFERENCE, Operation.RATIO, Operation.DISTINCT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedRow:
+    """A row that the answer names."""
+
+    number: int
+    cells: tuple[tuple[str, int] | None, ...]  # (text, start) of each column
+    value: Decimal | None  # in the column of the plan
+
+    def text(self, column: int) -> str:
+        cell = self.cells[column]
+        return "" if cell is None else cell[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    name: str  # as the table writes it
+    value: Decimal | None
+    rows: tuple[int, ...]  # numbers of the rows used
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a plan gives, with the rows that it was computed from."""
+
+    plan: Plan
+    count: int  # rows that match
+    value: Decimal | None = None
+    whole: Decimal | None = None  # of a share: the sum of all rows
+    used: tuple[int, ...] = ()  # numbers of the rows computed with
+    left_out: tuple[int, ...] = ()  # rows that match and have no value of the column's kind
+    unnamed: tuple[int, ...] = ()  # rows with only a first cell, which may be sub-headings
+    rows: tuple[UsedRow, ...] = ()
+    groups: tuple[Group, ...] = ()
+    start: int | None = None  # the cells used, in the document's stored text
+    end: int | None = None
+
+
+async def execute(connection: Connection, plan: Plan) -> Result:
+    """The result of a plan. Raises psycopg.errors.QueryCanceled after `STATEMENT_MS`."""
+    parameters: dict[str, Any] = {
+        "table": plan.table.id,
+        "column": key_column(plan.table) if plan.column is None else plan.column,
+        "group": plan.group if plan.group is not None else plan.column if plan.column is not None else 0,
+        "rows": plan.limit or MAX_ROWS,
+        "groups": MAX_GROUPS,
+    }
+    used = f"""WITH used AS (
+        SELECT r.number, r.cells, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
+               r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
+               r.cells -> %(group)s::int ->> 1 AS key
+        FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)})"""  # noqa: S608 - fixed text
+    await connection.execute(f"SET LOCAL statement_timeout = {STATEMENT_MS}")
+    if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
+        return await _rows(connection, plan, used, parameters)
+    if plan.operation is Operation.MIXED:
+        return Result(plan=plan, count=0)
+    return await _aggregate(connection, plan, used, parameters)
+
+
+def _conditions(plan: Plan, parameters: dict[str, Any]) -> str:
+    found = ""
+    for number, one in enumerate(plan.filters):
+        column, value = f"c{number}", f"v{number}"
+        parameters[column] = one.column
+        cell = f"r.cells -> %({column})s::int"
+        if one.comparison is Comparison.EQUAL and isinstance(one.values[0], str):
+            found += f" AND {cell} ->> 1 = ANY(%({value})s::text[])"
+            parameters[value] = list(one.values)
+        elif one.comparison is Comparison.CONTAINS:
+            found += f" AND string_to_array({cell} ->> 1, ' ') @> %({value})s::text[]"
+            parameters[value] = list(one.values)
+        elif one.comparison is Comparison.EQUAL:
+            found += f" AND ({cell} ->> 2)::numeric = %({value})s::numeric"
+            parameters[value] = one.values[0]
+        elif one.comparison is Comparison.BETWEEN:
+            found += f" AND ({cell} ->> 2)::numeric BETWEEN %({value})s::numeric AND %({value}high)s::numeric"
+            parameters[value], parameters[f"{value}high"] = sorted(one.values)
+        else:
+            found += f" AND ({cell} ->> 2)::numeric {_OPERATORS[one.comparison]} %({value})s::numeric"
+            parameters[value] = one.values[0]
+    return found
+
+
+async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[str, Any]) -> Result:
+    ranked = {Operation.MAXIMUM: "max", Operation.MINIMUM: "min"}.get(plan.operation)
+    if ranked is None:
+        chosen = "ORDER BY number LIMIT %(rows)s"
+    elif plan.limit is None:
+        chosen = f"WHERE value = (SELECT {ranked}(value) FROM used) ORDER BY number LIMIT %(rows)s"  # noqa: S608 - fixed text
+    else:
+        direction = "DESC" if ranked == "max" else "ASC"
+        chosen = f"WHERE value IS NOT NULL ORDER BY value {direction}, number LIMIT %(rows)s"
+    cursor = await connection.execute(
+        f"""{used} SELECT number, cells, value, (SELECT count(*) FROM used),
+            (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NOT NULL),
+            (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NULL)
+            FROM used {chosen}""",  # noqa: S608 - fixed text
+        parameters,
+    )
+    found = await cursor.fetchall()
+    if not found:
+        return Result(plan=plan, count=0)
+    rows = tuple(
+        UsedRow(number=number, cells=tuple(None if cell is None else (cell[0], cell[3]) for cell in cells), value=value)
+        for number, cells, value, *_ in found
+    )
+    _, _, value, count, valued, left_out = found[0]
+    return Result(
+        plan=plan,
+        count=count,
+        value=value,
+        used=tuple(valued or ()),
+        left_out=tuple(left_out or ()) if ranked else (),
+        rows=rows,
+    )
+
+
+async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: dict[str, Any]) -> Result:
+    counted = plan.operation in (Operation.COUNT, Operation.DISTINCT)
+    filled = "cell <> 'null'" if counted else "value IS NOT NULL"
+    grouped = plan.group is not None or plan.operation in _GROUPED
+    by_group = (
+        f"""(SELECT jsonb_agg(g) FROM (
+               SELECT min(name) AS name, {_AGGREGATES[plan.operation]} AS value,
+                      array_agg(number ORDER BY number) FILTER (WHERE {filled}) AS rows
+               FROM used WHERE key IS NOT NULL GROUP BY key
+               ORDER BY 2 {"ASC" if plan.best is Operation.MINIMUM else "DESC"} NULLS LAST, 1 LIMIT %(groups)s) g)"""  # noqa: S608 - fixed text
+        if grouped
+        else "NULL"
+    )
+    cursor = await connection.execute(
+        f"""{used} SELECT count(*), {_AGGREGATES[plan.operation]},
+            array_agg(number ORDER BY number) FILTER (WHERE {filled}),
+            array_agg(number ORDER BY number) FILTER (WHERE NOT ({filled})),
+            min((cell ->> 3)::int) FILTER (WHERE {filled}),
+            max((cell ->> 3)::int + length(cell ->> 0)) FILTER (WHERE {filled}),
+            (SELECT array_agg(h.number ORDER BY h.number) FROM table_rows h
+             WHERE h.table_id = %(table)s AND h.is_heading),
+            (SELECT sum((t.cells -> %(column)s::int ->> 2)::numeric) FROM table_rows t
+             WHERE t.table_id = %(table)s AND t.is_data),
+            {by_group}
+            FROM used""",  # noqa: S608 - fixed text
+        parameters,
+    )
+    row: tuple[Any, ...] = (await cursor.fetchone()) or ()
+    count, value, numbers, left_out, start, end, unnamed, whole, groups = row
+    return Result(
+        plan=plan,
+        count=count,
+        value=value,
+        whole=whole,
+        used=tuple(numbers or ()),
+        left_out=() if counted else tuple(left_out or ()),
+        unnamed=tuple(unnamed or ()) if counted and not plan.filters else (),
+        groups=tuple(
+            Group(
+                name=one["name"],
+                value=None if one["value"] is None else Decimal(str(one["value"])),
+                rows=tuple(one["rows"] or ()),
+            )
+            for one in groups or ()
+        ),
+        start=start,
+        end=end,
+    )
+
+
+async def read_quotes(connection: Connection, places: Sequence[tuple[Any, int, int]]) -> list[str]:
+    """The stored text at (document id, start, end), in the order given."""
+    if not places:
+        return []
+    documents, starts, ends = (list(column) for column in zip(*places, strict=True))
+    cursor = await connection.execute(
+        """SELECT substr(t.text, p.start_at + 1, p.end_at - p.start_at)
+           FROM unnest(%b::uuid[], %b::int[], %b::int[]) WITH ORDINALITY AS p(id, start_at, end_at, place)
+           JOIN document_texts t ON t.document_id = p.id ORDER BY p.place""",
+        [documents, starts, ends],
+    )
+    return [text for (text,) in await cursor.fetchall()]

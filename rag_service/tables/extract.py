@@ -1,0 +1,240 @@
+"""Finds the tables of a document in its stored text.
+
+Readers write each row as a line, `Product: Hex bolt M8 | Stock: 120`, and give every value the place of its cell. So
+any reader whose places name a cell and a row gives typed tables, and each cell knows where it stands in the stored
+text, which citations count in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cache
+from itertools import groupby
+
+from rag_service.domain import Span
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import words
+from rag_service.tables.model import Cell, Column, Kind, Table, TableRow, fold_words
+from rag_service.tables.values import decimal_of, read_column, split_unit
+
+MAX_TABLES = 200  # of a document; a workbook with more is a template filled many times
+MAX_COLUMNS = 200
+_MIN_ROWS, _MIN_COLUMNS = 2, 2
+_CAPTION_LINES = 3
+_CAPTION_LENGTH = 200  # characters of each
+_BETWEEN = re.compile(r" \| (?:(?P<label>.*): )?", re.DOTALL)
+_LETTERS = re.compile(r"[A-Z]+")
+
+
+@dataclass(kw_only=True)
+class _Line:
+    """A row of the stored text."""
+
+    sheet: str | None
+    number: int
+    values: dict[int, tuple[str, int]] = field(default_factory=dict)  # column → (text, start)
+    labels: dict[int, str] = field(default_factory=dict)  # column → its name
+
+
+def extract_tables(text: str, spans: Sequence[Span]) -> tuple[Table, ...]:
+    """The tables of a document with a header and at least two rows and columns.
+
+    Args:
+        text: as stored.
+        spans: places, sorted by start.
+    """
+    tables: list[Table] = []
+    for block in _blocks(_lines(text, spans)):
+        for columns in _side_by_side(block.lines):
+            table = _build(block, columns, number=len(tables))
+            if table is not None:
+                tables.append(table)
+                if len(tables) == MAX_TABLES:
+                    return tuple(tables)
+    return tuple(tables)
+
+
+def _lines(text: str, spans: Sequence[Span]) -> Iterator[_Line]:
+    placed = (span for span in spans if span.location.cell and span.location.row is not None)
+    for (sheet, number), group in groupby(placed, key=lambda span: (span.location.sheet, span.location.row)):
+        line = _Line(sheet=sheet, number=number or 0)
+        label: str | None = None
+        end = 0
+        for span in group:
+            value = text[span.start : span.end]
+            if not line.values and value.endswith(": "):  # no value ends with a space: the name of the first column
+                label, end = value.removesuffix(": "), span.end
+                continue
+            if line.values:
+                match = _BETWEEN.fullmatch(text[end : span.start])
+                label = match["label"] if match else None
+            letters = _LETTERS.match(span.location.cell or "")
+            if letters is not None:
+                column = _column_number(letters[0])
+                line.values.setdefault(column, (value, span.start))
+                if label:
+                    line.labels.setdefault(column, label)
+            label, end = None, span.end
+        if line.values:
+            yield line
+
+
+@dataclass(kw_only=True)
+class _Block:
+    """Rows under one header."""
+
+    sheet: str | None
+    caption: tuple[str, ...]
+    names: dict[int, str] = field(default_factory=dict)
+    lines: list[_Line] = field(default_factory=list)
+
+
+def _blocks(lines: Iterator[_Line]) -> Iterator[_Block]:
+    """Rows with the same column names; a single text among them is a sub-heading, above them a caption."""
+    block: _Block | None = None
+    loose: list[_Line] = []  # without column names, since the last row with them
+    for line in lines:
+        if not line.labels:
+            loose.append(line)
+            continue
+        headings = [one for one in loose if one.sheet == line.sheet]
+        names = {} if block is None else block.names
+        same_sheet = block is not None and block.sheet == line.sheet
+        agrees = all(names.get(column, name) == name for column, name in line.labels.items())
+        alone = all(len(one.values) == 1 for one in headings)
+        if block is not None and same_sheet and agrees and alone and set(names) & set(line.labels):
+            block.lines += headings
+        else:
+            if block is not None:
+                yield block
+            captions = [value for one in headings[-_CAPTION_LINES:] for value, _ in one.values.values()]
+            block = _Block(sheet=line.sheet, caption=tuple(text[:_CAPTION_LENGTH] for text in captions))
+        block.names.update(line.labels)
+        block.lines.append(line)
+        loose = []
+    if block is not None:
+        block.lines += [one for one in loose[:1] if _continues(block, one)]
+        yield block
+
+
+def _continues(block: _Block, line: _Line) -> bool:
+    """Whether a single text right below the last row is a row without values, not a note."""
+    last = block.lines[-1]
+    below = line.sheet == last.sheet and line.number == last.number + 1
+    return below and len(line.values) == 1 and min(line.values) == min(block.names)
+
+
+def _side_by_side(lines: Sequence[_Line]) -> Iterator[list[int]]:
+    """The columns of each table: an empty column parts two."""
+    used = sorted({column for line in lines for column in line.labels})
+    group: list[int] = []
+    for column in used:
+        if group and column > group[-1] + 1:
+            yield group
+            group = []
+        group.append(column)
+    if group:
+        yield group
+
+
+def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
+    lines = [line for line in block.lines if set(line.values) & set(used)]
+    full = [line for line in lines if line.labels]
+    if len(full) < _MIN_ROWS or not _MIN_COLUMNS <= len(used) <= MAX_COLUMNS:
+        return None
+    texts = {column: [line.values[column][0] for line in full if column in line.values] for column in used}
+    # Spreadsheets write their numbers with a point; the figures of a text file show it somewhere, or nowhere.
+    shown = {found for column in used if (found := decimal_of(texts[column]))}
+    decimal = "." if block.sheet is not None else shown.pop() if len(shown) == 1 else None
+    columns, numbers = [], {}
+    for column in used:
+        values = read_column(texts[column], decimal=decimal)
+        name, unit = split_unit(block.names[column])
+        numbers[column] = iter(values.numbers)
+        kind = Kind.CURRENCY if values.kind is Kind.NUMBER and unit in ("€", "$", "£", "¥") else values.kind
+        columns.append(
+            Column(
+                letter=_column_name(column),
+                name=name,
+                kind=kind,
+                unit=values.unit or (unit if kind.is_figure else None),
+                mixed=values.mixed,
+                distinct=len({fold_words(text) for text in texts[column]}),
+                filled=len(texts[column]),
+            )
+        )
+    rows, section = [], ""
+    for line in lines:
+        if not line.labels:
+            ((text, start),) = line.values.values()
+            section = text
+            cell = Cell(text, fold_words(text), None, start)
+            rows.append(
+                TableRow(number=line.number, cells=(cell, *[None] * (len(used) - 1)), is_heading=True, section=text)
+            )
+            continue
+        cells: list[Cell | None] = []
+        for column in used:
+            held = line.values.get(column)
+            cells.append(None if held is None else Cell(held[0], fold_words(held[0]), next(numbers[column]), held[1]))
+        rows.append(TableRow(number=line.number, cells=tuple(cells), section=section))
+    return Table(
+        number=number,
+        sheet=block.sheet,
+        caption="\n".join(block.caption),
+        columns=tuple(columns),
+        rows=_mark_totals(rows, columns),
+    )
+
+
+def _mark_totals(rows: Sequence[TableRow], columns: Sequence[Column]) -> tuple[TableRow, ...]:
+    """Rows that state a total: named so, or without a name and equal to the sum of the rows above."""
+    marked: list[TableRow] = []
+    above = [Decimal(0)] * len(columns)  # sum of the part since the last total
+    every = [Decimal(0)] * len(columns)
+    counted = 0  # rows of the part
+    for row in rows:
+        first = next((cell for cell in row.cells if cell is not None), None)
+        sums = counted > 1 and any(
+            cell is not None and cell.number is not None and cell.number in (part, whole)
+            for cell, part, whole, column in zip(row.cells, above, every, columns, strict=True)
+            if column.kind.is_figure
+        )
+        named = words(first.text) if first is not None and first.number is None else []
+        vocabulary = _total_words()
+        is_total = bool(named) and (all(word in vocabulary for word in named) or (sums and named[0] in vocabulary))
+        unnamed = row.cells[0] is None and columns[0].kind is Kind.TEXT and sums
+        if is_total or unnamed:
+            marked.append(replace(row, is_total=True, is_heading=False))
+            above, counted = [Decimal(0)] * len(columns), 0
+            continue
+        marked.append(row)
+        counted += not row.is_heading
+        for place, cell in enumerate(row.cells):
+            if cell is not None and cell.number is not None:
+                above[place] += cell.number
+                every[place] += cell.number
+    return tuple(marked)
+
+
+@cache
+def _total_words() -> frozenset[str]:
+    return frozenset().union(*(load_language(code).tables.totals for code in language_codes()))
+
+
+def _column_number(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
+def _column_name(number: int) -> str:
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -1,0 +1,113 @@
+"""Typed tables: columns with a kind and a unit, rows with the place of each cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import lru_cache
+from uuid import UUID
+
+from rag_service.language.words import words
+
+_PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
+_ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
+_MIN_LETTERS = 4  # shorter words are compared as they are
+
+
+class Kind(StrEnum):
+    """What the cells of a column are. What is not certain is text."""
+
+    NUMBER = "number"
+    CURRENCY = "currency"
+    PERCENTAGE = "percentage"
+    DATE = "date"  # its number is the proleptic ordinal: 1 is 1 January of the year 1
+    BOOLEAN = "boolean"  # its number is 1 or 0
+    TEXT = "text"
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it can be summed."""
+        return self in (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    letter: str  # as a spreadsheet names it: "C"
+    name: str  # header, with the header above it before it: "2025 Stock"
+    kind: Kind
+    unit: str | None = None  # "€", "kg", "%", as the header or the cells write it
+    mixed: tuple[str, ...] = ()  # the currencies of a column that mixes them; its kind is text
+    distinct: int = 0  # number of different values
+    filled: int = 0  # number of cells that are not empty
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str  # exactly as it stands in the stored text
+    key: str  # its words as `fold_words` writes them
+    number: Decimal | None  # None: it is not of the kind of its column
+    start: int  # first character in the document's stored text
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow:
+    number: int  # of the sheet or file, 1-based
+    cells: tuple[Cell | None, ...]  # one for each column; None: empty
+    is_total: bool = False  # states a total of other rows: never computed with
+    is_heading: bool = False  # only its first cell is filled: a sub-heading, or a row without values
+    section: str = ""  # the sub-heading above it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table as it is stored with its document."""
+
+    number: int  # position in the document, from 0
+    sheet: str | None
+    caption: str  # the lines above it
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredTable:
+    """A table without its rows, as a question finds it."""
+
+    id: UUID
+    document_id: UUID
+    document: str  # file name, or title
+    sheet: str | None
+    caption: str
+    columns: tuple[Column, ...]
+    row_count: int  # without totals and headings
+
+
+@lru_cache(maxsize=50_000)
+def fold_word(word: str) -> str:
+    """A word of `words` without plural and gender, the same for all languages: columns seldom tell theirs."""
+    if len(word) < _MIN_LETTERS or not word.isalpha():
+        return word
+    for pattern, singular in _PLURALS:
+        word, changed = pattern.subn(singular, word)
+        if changed:
+            break
+    return _ENDING.sub("", word) if len(word) >= _MIN_LETTERS else word
+
+
+def fold_words(text: str) -> str:
+    """The words of a text as cells are compared: folded, without plurals, one space between them."""
+    return " ".join(map(fold_word, words(text)))
+
+
+def write_cells(letter: str, rows: Iterable[int]) -> str:
+    """Cells of one column as a formula names them: "D2:D9,D12"."""
+    runs: list[list[int]] = []
+    for row in sorted(rows):
+        if runs and row == runs[-1][-1] + 1:
+            runs[-1][1:] = [row]
+        else:
+            runs.append([row])
+    return ",".join(f"{letter}{run[0]}" if len(run) == 1 else f"{letter}{run[0]}:{letter}{run[1]}" for run in runs)

@@ -1,0 +1,231 @@
+"""The kind of a column and the numbers in its cells, decided by the whole column.
+
+`1.234` is a thousand in one file and a little over one in another. A column tells by its other cells; where it does
+not, it stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from functools import cache
+
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import fold
+from rag_service.tables.model import Kind
+
+MIN_SHARE = 0.8  # of the filled cells that must be of a kind; the others are left out of computations, and told
+
+_CURRENCIES = {
+    "€": "€", "eur": "€", "euro": "€", "euros": "€", "$": "$", "usd": "$", "us$": "$", "£": "£", "gbp": "£", "¥": "¥",
+    "jpy": "¥", "₹": "₹", "inr": "₹", "chf": "CHF", "r$": "R$", "brl": "R$", "mxn": "MXN", "cad": "CAD", "aud": "AUD",
+    "cny": "CNY", "sek": "SEK", "nok": "NOK", "dkk": "DKK", "pln": "PLN",
+}  # fmt: skip
+_SIGN = r"(?:US\$|R\$|[€$£¥₹]|(?:EUR|USD|GBP|CHF|BRL|MXN|CAD|AUD|JPY|INR|CNY|SEK|NOK|DKK|PLN)\b)"
+_FIGURE = re.compile(
+    rf"(?P<open>\()?\s*(?P<minus>[-−–+])?\s*(?P<before>{_SIGN})?\s*(?P<second>[-−–])?\s*"
+    r"(?P<digits>\d+(?:[.,'’ \u00a0\u202f]\d+)*)"
+    rf"(?:\s*(?P<after>%|{_SIGN}|euros?\b)|\s+(?P<unit>[^\W\d_][^\W\d_/²³]{{0,11}})|(?P<tight>[^\W\d_]{{1,2}}[²³]?))?"
+    r"\s*(?P<close>\))?",
+    re.IGNORECASE,
+)
+_FOOTNOTE = re.compile(r"\s*(?:[*†‡¹²³]+|\(\d\))$")
+_SQUARED = re.compile(r"[^\W\d_][²³]$")
+_SPACES = re.compile(r"['’ \u00a0\u202f]")
+_GROUPED = re.compile(r"\d{1,3}(?:['’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?")
+_NOTHING = frozenset({"-", "–", "—", "--", "n/a", "na", "n.a.", "nd", "n/d", "n.d.", "s/d", "s.o.", "?", "...", "…"})
+_ERROR = re.compile(r"#[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formulas without a stored value
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
+_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnValues:
+    kind: Kind
+    numbers: tuple[Decimal | None, ...]  # one for each text
+    unit: str | None = None
+    mixed: tuple[str, ...] = ()  # currencies, where there are several
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a cell says that it has no value: "—", "n/a"."""
+    return fold(text) in _NOTHING
+
+
+def read_column(texts: Sequence[str], *, decimal: str | None = None) -> ColumnValues:
+    """The kind of a column and the number of each cell.
+
+    Args:
+        texts: the filled cells.
+        decimal: the decimal separator of the rest of the file, for columns that do not tell theirs.
+    """
+    filled = [text for text in texts if not is_nothing(text) and not _ERROR.fullmatch(text)]
+    unknown = ColumnValues(kind=Kind.TEXT, numbers=(None,) * len(texts))
+    if not filled:
+        return unknown
+    readers: tuple[Callable[[Sequence[str]], ColumnValues | None], ...] = (
+        _read_booleans,
+        _read_dates,
+        lambda cells: _read_figures(cells, decimal),
+    )
+    for read in readers:
+        found = read(filled)
+        if found is None:
+            continue
+        numbers = iter(found.numbers)
+        skipped = [is_nothing(text) or _ERROR.fullmatch(text) for text in texts]
+        return ColumnValues(
+            kind=found.kind,
+            numbers=tuple(None if skip else next(numbers) for skip in skipped),
+            unit=found.unit,
+            mixed=found.mixed,
+        )
+    return unknown
+
+
+def split_unit(name: str) -> tuple[str, str | None]:
+    """A column's name without the unit in brackets behind it, and that unit: "Weight (kg)"."""
+    match = _UNIT_IN_NAME.search(name)
+    if match is None or not name[: match.start()].strip():
+        return name, None
+    return name[: match.start()].strip(), _CURRENCIES.get(fold(match[1]), match[1])
+
+
+def currency_of(word: str) -> str | None:
+    """The sign of a currency that a word names."""
+    return _CURRENCIES.get(fold(word))
+
+
+def decimal_of(texts: Sequence[str]) -> str | None:
+    """The decimal separator that the figures of a column show; None if they do not."""
+    found = [match["digits"] for text in texts if (match := _match(text))]
+    shown, _ = _separators(found)
+    return shown.pop() if len(shown) == 1 else None
+
+
+def _read_booleans(texts: Sequence[str]) -> ColumnValues | None:
+    yes, no = _yes_and_no()
+    found = [fold(text) for text in texts]
+    if not all(text in yes or text in no for text in found) or all(text.isdigit() for text in found):
+        return None
+    return ColumnValues(kind=Kind.BOOLEAN, numbers=tuple(Decimal(text in yes) for text in found))
+
+
+@cache
+def _yes_and_no() -> tuple[frozenset[str], frozenset[str]]:
+    every = [load_language(code).tables for code in language_codes()]
+    return frozenset().union(*(one.yes for one in every)), frozenset().union(*(one.no for one in every))
+
+
+def _read_dates(texts: Sequence[str]) -> ColumnValues | None:
+    if all(_ISO.fullmatch(text) for text in texts):
+        found = [_date(*map(int, _ISO.fullmatch(text).groups())) for text in texts]  # type: ignore[union-attr]  # all do
+        return _dates(found)
+    matches = [_DATE.fullmatch(text) for text in texts]
+    if not all(matches):
+        return None
+    parts = [(int(match[1]), int(match[3]), int(match[4]), match[2]) for match in matches if match]
+    day_first = any(first > 12 for first, *_ in parts) or all(sign == "." for *_, sign in parts)
+    month_first = any(second > 12 for _, second, *_ in parts)
+    if day_first == month_first:
+        return None  # 03/04/2025 alone may be either
+    order = [(year, second, first) if day_first else (year, first, second) for first, second, year, _ in parts]
+    return _dates([_date(*one) for one in order])
+
+
+def _dates(found: Sequence[date | None]) -> ColumnValues | None:
+    if any(one is None for one in found):
+        return None
+    return ColumnValues(kind=Kind.DATE, numbers=tuple(Decimal(one.toordinal()) for one in found if one))
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _match(text: str) -> re.Match[str] | None:
+    without = text if _SQUARED.search(text) else _FOOTNOTE.sub("", text)
+    match = _FIGURE.fullmatch(without.strip())
+    if match is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    digits = match["digits"]
+    if _SPACES.search(digits) and not _GROUPED.fullmatch(digits):
+        return None  # two numbers, or a telephone number
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        return None  # a code
+    return match
+
+
+def _read_figures(texts: Sequence[str], decimal: str | None) -> ColumnValues | None:
+    matches = [_match(text) for text in texts]
+    figures = [match for match in matches if match]
+    if len(figures) < MIN_SHARE * len(texts):
+        return None
+    shown, is_open = _separators([match["digits"] for match in figures])
+    if len(shown) > 1 or (not shown and is_open and decimal is None):
+        return None
+    separator = shown.pop() if shown else decimal or "."
+    signs = Counter(sign for match in figures if (sign := _sign(match)))
+    units = Counter(unit for match in figures if (unit := match["unit"] or match["tight"]))
+    if units and (len(units) > 1 or units.total() < len(figures)):
+        return None  # words behind some figures say that they are not the same
+    currencies = tuple(sorted(sign for sign in signs if sign != "%"))
+    percent = signs["%"]
+    if (percent and (currencies or percent < len(figures))) or (units and signs):
+        return None
+    if len(currencies) > 1:
+        return ColumnValues(kind=Kind.TEXT, numbers=(None,) * len(texts), mixed=currencies)
+    kind = Kind.PERCENTAGE if percent else Kind.CURRENCY if currencies else Kind.NUMBER
+    unit = "%" if percent else currencies[0] if currencies else next(iter(units), None)
+    return ColumnValues(kind=kind, numbers=tuple(_number(match, separator) for match in matches), unit=unit)
+
+
+def _sign(match: re.Match[str]) -> str | None:
+    sign = match["before"] or match["after"]
+    return None if not sign else "%" if sign == "%" else _CURRENCIES.get(sign.lower(), sign)
+
+
+def _separators(figures: Sequence[str]) -> tuple[set[str], bool]:
+    """Decimal separators that figures show, and whether one could be read in two ways."""
+    shown: set[str] = set()
+    is_open = False
+    for figure in figures:
+        digits = _SPACES.sub("", figure)
+        marks = [character for character in digits if character in ".,"]
+        if not marks:
+            continue
+        head, _, tail = digits.partition(marks[0])
+        if len(set(marks)) == 2:
+            shown.add(marks[-1])
+        elif len(marks) > 1:
+            shown.add("," if marks[0] == "." else ".")
+        elif len(tail) != 3 or head == "0" or len(head) > 3 or _SPACES.search(figure):
+            shown.add(marks[0])
+        else:
+            is_open = True
+    return shown, is_open
+
+
+def _number(match: re.Match[str] | None, separator: str) -> Decimal | None:
+    if match is None:
+        return None
+    other = "," if separator == "." else "."
+    digits = _SPACES.sub("", match["digits"])
+    whole, *rest = digits.split(separator)
+    groups = whole.split(other)
+    if len(rest) > 1 or (rest and other in rest[0]) or any(len(group) != 3 for group in groups[1:]):
+        return None
+    try:
+        value = Decimal("".join(groups) + (f".{rest[0]}" if rest else ""))
+    except InvalidOperation:
+        return None
+    negative = match["open"] is not None or "+" not in (match["minus"] or "+") or match["second"] is not None
+    return -value if negative else value

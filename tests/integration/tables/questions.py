@@ -1,0 +1,133 @@
+"""Questions with gold answers over the sheets, half for development, half held out.
+
+The held-out half was written together with the other and not looked at while the rules were made; it is asked at the
+end. What a sheet does not hold, or holds in two ways, must not be computed as one certain value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Asked:
+    question: str
+    value: str | None  # in the answer's text; None: nothing may be computed with certainty
+    cells: str | None = None  # the place of the first citation
+
+
+DEVELOPMENT = [
+    # tents.xlsx
+    Asked("Which is the lightest tent?", "Duna 2", "C6"),
+    Asked("Which tent is the most expensive?", "Everest Pro", "D7"),
+    Asked("What is the total stock of tents?", "107", "E2:E8"),
+    Asked("How many expedition tents weigh more than 5 kg?", "Borealis 4|1 rows"),
+    Asked("What is the average price of the trekking tents?", "274 €"),
+    Asked("What are the three cheapest tents?", "Duna 2 (59.00 €)"),
+    Asked("What is the price of the Camper XL?", "399.00 €", "D5"),
+    Asked("Which tents cost less than 300 €?", "Alpina 3"),
+    Asked("What is the total stock per warehouse?", "Lyon: 34"),
+    # existencias.xlsx
+    Asked("¿Cuántas existencias hay en Madrid en total?", "360"),
+    Asked("¿Cuál es el producto más caro?", "Mochila Cumbre 60", "D7"),
+    Asked("¿Cuál es el precio medio de las linternas?", "15,63 €"),
+    Asked("¿Cuántos productos tiene Textiles Ruiz?", "3 filas"),
+    Asked("¿Qué productos cuestan más de 40 euros?", "Saco de dormir Norte"),
+    Asked("¿Cuántas existencias hay por proveedor?", "Metales Vega: 335"),
+    # stocks.csv
+    Asked("Quel est le total des stocks à Lyon ?", "2230", "C2:C3"),
+    Asked("Quel est le produit le plus cher ?", "Pompe P200", "D6"),
+    Asked("Quel est le prix unitaire moyen ?", "254,95 €"),
+    Asked("Combien de produits fournit Caoutchouc Roy ?", "2 lignes"),
+    Asked("Quel est le stock de la vanne DN25 ?", "36", "C4"),
+    # armazem.csv
+    Asked("Qual é a quantidade total de bebidas?", "240"),
+    Asked("Qual é o produto mais barato?", "Arroz Tejo", "D5"),
+    Asked("Quantos produtos custam mais de 5 euros?", "3 linhas"),
+    Asked("Qual é o preço médio por categoria?", "mercearia: 6,85 €"),
+    # employees.xlsx
+    Asked("How many employees work in Engineering?", None),  # "work" is in no column: told by quotes
+    Asked("How many employees are there in Engineering?", "3 rows"),
+    Asked("Who earns the most?", "Emma Klein"),
+    Asked("Who was hired first?", None),
+    Asked("How many employees were hired in 2023?", "2 rows"),
+    Asked("Which employees were hired after 2021?", "Grace Obi"),
+    Asked("What is the average salary per department?", "Support: 35,750 €"),
+    Asked("What is the average age of the employees?", "37.13"),
+    Asked("Who is the youngest employee?", "Farid Haddad", "F7"),
+    # ventas.csv
+    Asked("¿Cuál es el total de ventas en marzo?", "25.411,15"),
+    Asked("¿Qué diferencia de ventas hay entre Norte y Sur?", "11.845,60"),
+    # orders.csv
+    Asked("How many orders does Talleres Ruiz have?", "2 rows"),
+    Asked("Which order has the largest quantity?", "PO-1001", "D2"),
+    Asked("When is PO-1003 due?", "2026-04-02", "E4"),
+    # budget.xlsx
+    Asked("Quel est le total du budget 2025 ?", "757\u202f500"),
+    Asked("Quel est le total du budget ?", None),  # of 2024 or of 2025
+    # what is not in the sheets
+    Asked("What is the total of the licence fees?", None),  # euros and dollars
+    Asked("Which tent has the best rating?", None),
+    Asked("What is the average salary in Paris?", None),
+    Asked("¿Cuál es el color más vendido?", None),
+    Asked("Which supplier has the cheapest tents?", None),
+    Asked("What was the total stock of tents last year?", None),
+]
+
+HELD_OUT = [
+    # tents.xlsx
+    Asked("What is the heaviest tent?", "Camper XL", "C5"),
+    Asked("Which tent is the cheapest?", "Duna 2", "D6"),
+    Asked("How many tents are in stock in Lyon?", "34"),
+    Asked("What is the average weight of the family tents?", "10.55 kg"),
+    Asked("How much does the Everest Pro cost?", "899.00 €", "D7"),
+    Asked("Which are the two lightest models?", "Alpina 2 (1.9 kg)"),
+    Asked("Which tents cost between 200 and 350 euros?", "Family Dome 6"),
+    Asked("Which warehouse has the most stock?", "Sevilla: 62"),
+    Asked("What share of the stock is in Lille?", "10.28 %"),
+    # existencias.xlsx
+    Asked("¿Cuál es el total de existencias?", "960", "C2:C8"),
+    Asked("¿Cuál es el producto más barato?", "Cantimplora Río", "D8"),
+    Asked("¿Cuántas linternas hay en Madrid?", "160"),
+    Asked("¿Cuál es el precio medio de los productos de Metales Vega?", "17,6 €"),
+    Asked("¿En qué almacén está el Hornillo Llama?", "Sevilla", "B4"),
+    Asked("¿Cuántos productos cuestan menos de 20 euros?", "3 filas"),
+    # stocks.csv
+    Asked("Quel est le stock total ?", "2787", "C2:C7"),
+    Asked("Quel est le produit le moins cher ?", "Boulon M8", "D2"),
+    Asked("Combien de produits coûtent plus de 10 euros ?", "2 lignes"),
+    Asked("Quel est le stock total par entrepôt ?", "Nantes: 514"),
+    Asked("Quel est le fournisseur du filtre à huile ?", "Caoutchouc Roy", "E7"),
+    # armazem.csv
+    Asked("Qual é o produto mais caro?", "Azeite Douro", "D4"),
+    Asked("Qual é a quantidade total?", "995", "C2:C7"),
+    Asked("Quantos produtos há na categoria doces?", "2 linhas"),
+    Asked("Qual é a validade do Mel do Campo?", "2028-03-31", "E7"),
+    # employees.xlsx
+    Asked("How many people are in Sales?", "3 rows"),
+    Asked("What is the highest salary?", "61000"),
+    Asked("What is the total salary in Madrid?", "99,000 €"),
+    Asked("How many employees were hired before 2020?", "2 rows"),
+    Asked("Who is the oldest employee?", None),  # by age, or by date of hire
+    Asked("Which department has the highest average salary?", "Engineering: 58,166.67 €"),
+    Asked("What is the median age?", "36"),
+    Asked("When was Grace Obi hired?", "2022-05-02", "D8"),
+    Asked("How many employees are older than 40?", "3 rows"),
+    # ventas.csv
+    Asked("¿Cuál es la media de ventas en el Norte?", "13.590,42"),
+    Asked("¿Cuál es el total de devoluciones?", "855,85"),
+    # orders.csv
+    Asked("What is the total quantity ordered by Harbor Pumps?", "11"),
+    Asked("Which orders are due in April 2026?", "PO-1004"),
+    Asked("Who is the customer of order PO-1002?", "Fonderie Martin", "B3"),
+    # budget.xlsx
+    Asked("Quel service a le plus gros budget 2024 ?", "Recherche", "B3"),
+    Asked("Quel est le budget 2025 de la formation ?", "52500", "C4"),
+    # what is not in the sheets
+    Asked("What is the average licence fee?", None),  # euros and dollars
+    Asked("Which tent has the longest warranty?", None),
+    Asked("How many employees are there in Paris?", None),
+    Asked("Quel est le produit le plus rentable ?", None),
+    Asked("Qual é o fornecedor do Café Serra?", None),
+    Asked("What is the average budget?", None),  # of 2024 or of 2025
+]

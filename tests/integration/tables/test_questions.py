@@ -1,0 +1,55 @@
+"""Questions over teams' sheets: right values with their cells, and nothing certain where the sheets do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.domain import Answer, Decision, ProofMethod
+from rag_service.retrieval.query import RagQuery
+from tests.integration.answers.conftest import Ingest, ingest, open_service, service
+from tests.integration.tables.questions import DEVELOPMENT, HELD_OUT, Asked
+from tests.integration.tables.sheets import files
+
+__all__ = ["ingest", "open_service", "service"]  # fixtures
+
+MIN_RIGHT = 0.85  # of the questions that the sheets answer
+MAX_FALSE = 0.02  # of all questions: a wrong value given as certain
+
+
+def is_certain(answer: Answer) -> bool:
+    computed = any(citation.method is ProofMethod.COMPUTED for citation in answer.citations)
+    return computed and answer.decision is Decision.CAN_PROCEED
+
+
+def is_right(asked: Asked, answer: Answer) -> bool:
+    if asked.value is None or not is_certain(answer):
+        return False
+    location = answer.citations[0].location
+    placed = asked.cells is None or (location is not None and location.cell == asked.cells)
+    return placed and any(value in answer.text for value in asked.value.split("|"))
+
+
+@pytest.mark.parametrize(("name", "questions"), [("development", DEVELOPMENT), ("held out", HELD_OUT)])
+async def test_questions_are_computed_right(
+    service: Components, ingest: Ingest, name: str, questions: Sequence[Asked], record_property: object
+) -> None:
+    for file_name, data in files().items():
+        await ingest(data, file_name)
+    right, false, missed = 0, [], []
+    for asked in questions:
+        answer = await service.engine.answer(RagQuery(asked.question, identity=LOCAL_ADMIN))
+        if is_right(asked, answer):
+            right += 1
+        elif is_certain(answer):
+            false.append((asked.question, answer.text))
+        elif asked.value is not None:
+            missed.append((asked.question, answer.text[:160]))
+    answerable = sum(asked.value is not None for asked in questions)
+    print(f"\n{name}: right {right}/{answerable}, false {len(false)}/{len(questions)}")
+    for question, text in (*false, *missed):
+        print(f"  {question} → {text}")
+    assert right >= MIN_RIGHT * answerable, missed
+    assert len(false) <= MAX_FALSE * len(questions), false
