@@ -20,6 +20,9 @@ from rag_service.tables.model import Column, Kind, StoredTable
 from rag_service.tables.question import Bound, Comparison, Question, Word, column_word, year_of
 from rag_service.tables.values import currency_of
 
+# What a word adds to the score of a table: as the table writes it, and by another word for the same. The name of the
+# file decides between equals: it adds 1.
+_LITERAL, _SAME_MEANING = 20, 10
 MAX_READINGS = 3  # of one question; with more it is not computed
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.
@@ -137,10 +140,11 @@ class _Matching:
 
     # -- what the words of the question name
 
-    def _take(self, places: Iterable[int], *, score: bool = True) -> None:
+    def _take(self, places: Iterable[int], *, weight: int = _LITERAL) -> None:
+        """Words are accounted for; those that the table itself uses weigh more than words for the same."""
         for place in places:
             self._used[place] = True
-            self._score += score and self._words[place].is_content
+            self._score += weight * self._words[place].is_content
 
     def _match_columns(self, wanted: Callable[[int, int], bool]) -> None:
         """Columns all of whose words stand in the question; longer names first."""
@@ -197,7 +201,7 @@ class _Matching:
                 named = {column for mention in self._mentions for column in mention.columns}
                 candidates = [one for one in candidates if one[0] in named] or candidates
             if len({column for column, _ in candidates}) > 1:
-                self._score = -1000
+                self._score = -1_000_000
             by_column.setdefault(candidates[0][0], []).append(candidates[0][1])
         for column, keys in by_column.items():
             shown = tuple(self._values[column][key] for key in keys)
@@ -229,7 +233,7 @@ class _Matching:
                     elif len(common) < len(self._mentions[narrower.index(common)].columns):
                         at = narrower.index(common)
                         self._mentions[at] = replace(self._mentions[at], columns=tuple(sorted(common)))
-                    self._take([place])
+                    self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
 
     def _of_kind(self, *kinds: Kind) -> list[int]:
         return [place for place, column in enumerate(self._table.columns) if column.kind in kinds]
@@ -265,6 +269,7 @@ class _Matching:
         """The table's own name, words that ask for nothing, and values that are named in part."""
         title = [column_word(word) for word in words(f"{self._table.document} {self._table.sheet or ''}")]
         caption = [column_word(word) for word in words(self._table.caption)]
+        self._score += any(word.is_content and word.forms & other.forms for word in self._words for other in title)
         for place, word in enumerate(self._words):
             if self._used[place] or not word.is_content:
                 continue
@@ -272,12 +277,12 @@ class _Matching:
                 self._entity = True
                 self._take([place])
             elif word.text in self._data.filler:
-                self._take([place], score=False)
+                self._take([place], weight=0)
             elif word.text in self._data.rows:
                 self._entity = True
-                self._take([place], score=False)
+                self._take([place], weight=0)
             elif self._is_unit(word):
-                self._take([place], score=False)
+                self._take([place], weight=0)
         self._match_value_parts()
 
     def _is_unit(self, word: Word) -> bool:
@@ -405,7 +410,11 @@ class _Matching:
 
     def _resolve_count(self, base: Plan, figures: Sequence[_Mention], texts: Sequence[_Mention]) -> list[Plan]:
         if (group := self._group_of(texts)) is not None:
-            return [] if figures else [replace(base, operation=Operation.COUNT, group=group)]
+            return (
+                self._each(base, Operation.SUM, figures, texts)
+                if figures
+                else [replace(base, operation=Operation.COUNT, group=group)]
+            )
         if self._question.groups:
             return []
         if len(figures) == 1:

@@ -347,6 +347,9 @@ def _read_operations(question: Question, data: TableWords) -> None:
         else:
             question.operations.setdefault(name, end)
         _take(question, start, end)
+    if {"difference", "ratio"} & question.operations.keys():
+        for start, end, _ in list(_phrases(question, ("between",), data)):
+            _take(question, start, end)
 
 
 def _read_count(question: Question) -> None:

@@ -303,7 +303,10 @@ class _Writer:
         return self._with_unit(value, self._column())
 
     def _with_unit(self, value: Decimal, column: Column) -> str:
-        return f"{self._number(value)} {column.unit}" if column.unit and column.kind.is_figure else self._number(value)
+        number = self._number(value)
+        if column.kind is Kind.CURRENCY and len(number.rpartition(self._data.decimal)[2]) == 1 and value % 1:
+            number += "0"  # tenths of a currency are written as hundredths
+        return f"{number} {column.unit}" if column.unit and column.kind.is_figure else number
 
     def _day(self, value: Decimal) -> str:
         return date.fromordinal(int(value)).isoformat()
