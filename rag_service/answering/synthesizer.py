@@ -117,7 +117,7 @@ class CitedSynthesizer(BaseSynthesizer):
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
         sources = query.hits(nodes)
-        if self._tables is not None and (computed := await self._tables.compute(query, sources)) is not None:
+        if (computed := await self._compute(query, sources)) is not None:
             answer = await self._answer_computed(query, sources, computed)
         else:
             answer = await (self._answer_from(query, sources) if sources else self._nothing_found(query))
@@ -152,6 +152,14 @@ class CitedSynthesizer(BaseSynthesizer):
             model=query.model.model_name,
             related=find_related(retrieval.hits),
         )
+
+    async def _compute(self, query: RagQuery, sources: Sequence[Hit]) -> ComputedAnswer | None:
+        """The answer computed from the tables of what was found, below the default threshold, too."""
+        found = query.found
+        if self._tables is None or found.absent:
+            return None
+        hits = (*sources, *found.hits) if query.threshold is None else sources
+        return await self._tables.compute(query.question, hits, language=found.plan.language, identity=query.identity)
 
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
         chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import product
 from uuid import UUID
 
-from rag_service.language.languages import load_language
+from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import is_stop_word, words
 from rag_service.tables.model import Column, Kind, StoredTable
 from rag_service.tables.question import Bound, Comparison, Question, Word, column_word, year_of
@@ -556,7 +556,7 @@ def _columns(filters: Iterable[Filter]) -> set[int]:
 def _header(name: str) -> tuple[Word, ...]:
     """The words of a column's name that carry its meaning."""
     every = [column_word(word) for word in words(name)]
-    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in ("en", "es", "fr", "pt")))
+    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes()))
 
 
 def _is_same(one: Sequence[Word], other: Sequence[Word]) -> bool:

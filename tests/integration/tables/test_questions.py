@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -34,7 +35,7 @@ def is_right(asked: Asked, answer: Answer) -> bool:
 
 @pytest.mark.parametrize(("name", "questions"), [("development", DEVELOPMENT), ("held out", HELD_OUT)])
 async def test_questions_are_computed_right(
-    service: Components, ingest: Ingest, name: str, questions: Sequence[Asked], record_property: object
+    service: Components, ingest: Ingest, capsys: pytest.CaptureFixture[str], name: str, questions: Sequence[Asked]
 ) -> None:
     for file_name, data in files().items():
         await ingest(data, file_name)
@@ -48,8 +49,8 @@ async def test_questions_are_computed_right(
         elif asked.value is not None:
             missed.append((asked.question, answer.text[:160]))
     answerable = sum(asked.value is not None for asked in questions)
-    print(f"\n{name}: right {right}/{answerable}, false {len(false)}/{len(questions)}")
-    for question, text in (*false, *missed):
-        print(f"  {question} → {text}")
+    with capsys.disabled():
+        sys.stdout.write(f"\n{name}: right {right}/{answerable}, false {len(false)}/{len(questions)}\n")
+        sys.stdout.writelines(f"  {question} → {text}\n" for question, text in (*false, *missed))
     assert right >= MIN_RIGHT * answerable, missed
     assert len(false) <= MAX_FALSE * len(questions), false

@@ -1,0 +1,169 @@
+"""Tables of sheets and CSV files as their readers write them, messy ones included."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from openpyxl import Workbook
+
+from rag_service.readers.office.xlsx import parse_xlsx
+from rag_service.readers.text.delimited import parse_delimited
+from rag_service.tables.extract import extract_tables
+from rag_service.tables.model import Kind, Table
+
+
+def tables_of(*rows: Sequence[Any], sheet: str = "Sheet", hidden: Sequence[int] = ()) -> tuple[Table, ...]:
+    book = Workbook()
+    page = book.active
+    assert page is not None
+    page.title = sheet
+    for row in rows:
+        page.append(row)
+    for number in hidden:
+        page.row_dimensions[number].hidden = True
+    written = io.BytesIO()
+    book.save(written)
+    parsed = parse_xlsx(written.getvalue(), name="book.xlsx")
+    return extract_tables(parsed.text, parsed.spans)
+
+
+def tables_of_csv(text: str) -> tuple[Table, ...]:
+    parsed = parse_delimited(text, name="list.csv")
+    return extract_tables(parsed.text, parsed.spans)
+
+
+def numbers(table: Table, column: int) -> list[float | None]:
+    cells = [row.cells[column] for row in table.rows if not (row.is_total or row.is_heading)]
+    return [None if cell is None or cell.number is None else float(cell.number) for cell in cells]
+
+
+HEAD = ("Product", "Warehouse", "Stock")
+ROWS = (("Bolt", "Lyon", 5), ("Valve", "Lille", 7), ("Pump", "Lyon", 9))
+
+
+def test_a_sheet_has_its_columns_and_the_place_of_each_cell() -> None:
+    (table,) = tables_of(HEAD, *ROWS, sheet="Stocks")
+    assert table.sheet == "Stocks"
+    assert [(c.letter, c.name, c.kind) for c in table.columns] == [
+        ("A", "Product", Kind.TEXT),
+        ("B", "Warehouse", Kind.TEXT),
+        ("C", "Stock", Kind.NUMBER),
+    ]
+    assert [row.number for row in table.rows] == [2, 3, 4]
+    assert numbers(table, 2) == [5, 7, 9]
+    assert (table.columns[1].distinct, table.columns[1].filled) == (2, 3)
+
+
+def test_cells_know_where_they_stand_in_the_stored_text() -> None:
+    parsed = parse_delimited("name;note\nAna;a: b | c\nBen;12\nChloé;—\n", name="list.csv")
+    (table,) = extract_tables(parsed.text, parsed.spans)
+    cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    assert [cell.text for cell in cells] == ["Ana", "a: b | c", "Ben", "12", "Chloé", "—"]
+    assert all(parsed.text[cell.start : cell.start + len(cell.text)] == cell.text for cell in cells)
+
+
+def test_the_caption_is_what_stands_above_the_header() -> None:
+    (table,) = tables_of(("Stocks of the north, in units",), (), HEAD, *ROWS)
+    assert table.caption == "Stocks of the north, in units"
+
+
+def test_rows_of_totals_are_recognised() -> None:
+    (named,) = tables_of(HEAD, *ROWS, ("Total", None, 21))
+    (unnamed,) = tables_of(HEAD, *ROWS, (None, None, 21))
+    (product,) = tables_of(HEAD, *ROWS, ("Total station TS-5", "Lyon", 4))
+    assert [row.is_total for row in named.rows] == [False, False, False, True]
+    assert [row.is_total for row in unnamed.rows] == [False, False, False, True]
+    assert [row.is_total for row in product.rows] == [False] * 4
+
+
+def test_subtotals_are_recognised_by_their_sums() -> None:
+    rows = (
+        ("Bolt", "Lyon", 5),
+        ("Valve", "Lyon", 7),
+        ("Total Lyon", None, 12),
+        ("Pump", "Lille", 9),
+        ("Nut", "Lille", 1),
+    )
+    (table,) = tables_of(HEAD, *rows, ("Total Lille", None, 10), ("Total", None, 22))
+    assert [row.number for row in table.rows if row.is_total] == [4, 7, 8]
+
+
+def test_two_tables_side_by_side_are_two() -> None:
+    wide = [
+        (*left, None, *right)
+        for left, right in zip((HEAD, *ROWS), (("City", "Staff"), ("Lyon", 3), ("Lille", 4), ("Nice", 2)), strict=True)
+    ]
+    left, right = tables_of(*wide)
+    assert [column.name for column in left.columns] == list(HEAD)
+    assert [(column.letter, column.name) for column in right.columns] == [("E", "City"), ("F", "Staff")]
+    assert numbers(right, 1) == [3, 4, 2]
+
+
+def test_two_tables_below_each_other_are_two() -> None:
+    first, second = tables_of(HEAD, *ROWS, (), (), ("City", "Staff"), ("Lyon", 3), ("Lille", 4))
+    assert [column.name for column in first.columns] == list(HEAD)
+    assert [column.name for column in second.columns] == ["City", "Staff"]
+
+
+def test_without_a_header_there_is_no_typed_table() -> None:
+    assert tables_of((1, 2, 3), (4, 5, 6), (7, 8, 9)) == ()
+
+
+def test_errors_and_formulas_without_a_value_are_no_figures() -> None:
+    rows = [("Bolt", "Lyon", 5), ("Valve", "Lille", "#DIV/0!"), ("Pump", "Lyon", "=C2*2"), ("Nut", "Lyon", 8)]
+    (table,) = tables_of(HEAD, *rows)
+    assert table.columns[2].kind is Kind.NUMBER
+    assert numbers(table, 2) == [5, None, None, 8]
+
+
+def test_hidden_rows_count_as_they_do_in_a_sum() -> None:
+    (table,) = tables_of(HEAD, *ROWS, hidden=[3])
+    assert numbers(table, 2) == [5, 7, 9]
+
+
+def test_sub_headings_are_sections_of_the_rows_below() -> None:
+    (table,) = tables_of(HEAD, ROWS[0], ("Spare parts",), ROWS[1], ROWS[2])
+    assert [(row.section, row.is_heading) for row in table.rows] == [
+        ("", False), ("Spare parts", True), ("Spare parts", False), ("Spare parts", False),
+    ]  # fmt: skip
+
+
+def test_units_of_headers_are_those_of_their_columns() -> None:
+    (table,) = tables_of(("Model", "Weight (kg)", "Salary (€)"), ("A", 1.5, 100), ("B", 2, 200))
+    assert [(c.name, c.kind, c.unit) for c in table.columns[1:]] == [
+        ("Weight", Kind.NUMBER, "kg"),
+        ("Salary", Kind.CURRENCY, "€"),
+    ]
+
+
+def test_european_figures_of_a_csv_file() -> None:
+    (table,) = tables_of_csv("mes;ventas;notas\nenero;1.234,56;a\nfebrero;(20,00);b\nmarzo;—;c\n")
+    assert numbers(table, 1) == [1234.56, -20.0, None]
+
+
+def test_two_rows_of_headers_are_one_name() -> None:
+    book = Workbook()
+    page = book.active
+    assert page is not None
+    for row in (
+        ("Product", "2024", None, "2025", None),
+        (None, "Stock", "Orders", "Stock", "Orders"),
+        ("Bolt", 1, 2, 3, 4),
+        ("Nut", 5, 6, 7, 8),
+    ):
+        page.append(row)
+    page.merge_cells("B1:C1")
+    page.merge_cells("D1:E1")
+    written = io.BytesIO()
+    book.save(written)
+    parsed = parse_xlsx(written.getvalue(), name="book.xlsx")
+    (table,) = extract_tables(parsed.text, parsed.spans)
+    assert [column.name for column in table.columns] == [
+        "Product",
+        "2024 Stock",
+        "2024 Orders",
+        "2025 Stock",
+        "2025 Orders",
+    ]

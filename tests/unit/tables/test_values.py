@@ -1,0 +1,120 @@
+"""The kind of a column is decided by all of its cells; what is not certain stays text."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_service.tables.model import Kind, fold_words, write_cells
+from rag_service.tables.values import read_column, split_unit
+
+
+def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
+    found = read_column(texts, decimal=decimal)
+    return [None if number is None else str(number) for number in found.numbers]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["1.234,56", "12,5"], ["1234.56", "12.5"]),
+        (["1,234.56", "12.5"], ["1234.56", "12.5"]),
+        (["1.234", "56,7"], ["1234", "56.7"]),  # the other cell shows that the point parts thousands
+        (["1,234", "56.7"], ["1234", "56.7"]),
+        (["1 250", "980"], ["1250", "980"]),
+        (["1'250.50", "980.00"], ["1250.50", "980.00"]),
+        (["(120,00)", "95,00"], ["-120.00", "95.00"]),
+        (["−5", "+3", "-2"], ["-5", "3", "-2"]),
+        (["12", "—", "n/a", "14"], ["12", None, None, "14"]),
+        (["10", "20", "30", "40", "#DIV/0!"], ["10", "20", "30", "40", None]),
+        (["10", "20", "=SUM(A1:A2)"], ["10", "20", None]),
+        (["10", "20", "30", "40", "pending"], ["10", "20", "30", "40", None]),
+        (["1,5*", "2,5"], ["1.5", "2.5"]),
+        (["2.5 kg", "3 kg"], ["2.5", "3"]),
+    ],
+)
+def test_figures_are_read_by_the_whole_column(texts: list[str], expected: list[str | None]) -> None:
+    assert numbers(*texts) == expected
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1.234", "5.678"],  # thousands, or a little over one
+        ["1.5", "1,5"],
+        ["00123", "00456"],  # codes
+        ["12 kg", "300 g"],
+        ["12", "high", "low"],
+        ["12 %", "15"],
+        ["+34 91 555 12 34", "+34 91 555 99 88"],
+        ["03/04/2025", "05/06/2025"],  # day or month first
+        ["2025-02-30", "2025-01-01"],
+    ],
+)
+def test_what_is_not_certain_stays_text(texts: list[str]) -> None:
+    found = read_column(texts)
+    assert found.kind is Kind.TEXT
+    assert set(found.numbers) == {None}
+
+
+def test_an_open_separator_is_read_as_the_rest_of_the_file_writes_it() -> None:
+    assert numbers("1.234", "5.678", decimal=",") == ["1234", "5678"]
+    assert numbers("1.234", "5.678", decimal=".") == ["1.234", "5.678"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "unit"),
+    [
+        (["12 €", "1.499,00 €"], Kind.CURRENCY, "€"),
+        (["$12.50", "-$3.00"], Kind.CURRENCY, "$"),
+        (["CHF 12", "CHF 9"], Kind.CURRENCY, "CHF"),
+        (["12%", "7,5 %"], Kind.PERCENTAGE, "%"),
+        (["3 kg", "4 kg"], Kind.NUMBER, "kg"),
+        (["2025-03-01", "2024-12-31 10:30"], Kind.DATE, None),
+        (["31/12/2024", "01/02/2025"], Kind.DATE, None),
+        (["12/31/2024", "01/02/2025"], Kind.DATE, None),
+        (["TRUE", "FALSE"], Kind.BOOLEAN, None),
+        (["sí", "no", "sí"], Kind.BOOLEAN, None),
+    ],
+)
+def test_kinds_and_units(texts: list[str], kind: Kind, unit: str | None) -> None:
+    found = read_column(texts)
+    assert (found.kind, found.unit) == (kind, unit)
+
+
+def test_days_and_months_are_told_apart_by_the_column() -> None:
+    european, american = read_column(["31/12/2024", "01/02/2025"]), read_column(["12/31/2024", "01/02/2025"])
+    assert european.numbers[1] == Decimal(date(2025, 2, 1).toordinal())
+    assert american.numbers[1] == Decimal(date(2025, 1, 2).toordinal())
+
+
+def test_mixed_currencies_are_no_figures() -> None:
+    found = read_column(["12 €", "$15", "3 €"])
+    assert (found.kind, found.mixed) == (Kind.TEXT, ("$", "€"))
+
+
+def test_units_of_headers() -> None:
+    assert split_unit("Weight (kg)") == ("Weight", "kg")
+    assert split_unit("Price [EUR]") == ("Price", "€")
+    assert split_unit("(net)") == ("(net)", None)
+
+
+def test_words_are_compared_without_plural_and_gender() -> None:
+    assert fold_words("Tiendas rojas") == fold_words("tienda rojo")
+    assert fold_words("Almacenes") == fold_words("almacén")
+    assert fold_words("Boxes") == fold_words("box")
+    assert fold_words("M8") != fold_words("M10")
+
+
+def test_cells_are_written_as_ranges() -> None:
+    assert write_cells("D", [2, 3, 4, 9, 11, 12]) == "D2:D4,D9,D11:D12"
+
+
+@given(st.lists(st.decimals(min_value=-(10**9), max_value=10**9, places=2), min_size=2, max_size=20))
+def test_european_figures_come_back(values: list[Decimal]) -> None:
+    written = [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in values]
+    assert list(read_column(written).numbers) == values
