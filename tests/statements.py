@@ -10,7 +10,7 @@ from typing import Any
 from rag_service.domain import Identity
 from rag_service.store.session import Connection, Database
 
-LARGE_TABLES = frozenset({"data_chunks", "postings"})  # what no request may read from end to end
+LARGE_TABLES = frozenset({"data_chunks", "postings", "table_rows"})  # what no request may read from end to end
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import psycopg
 import structlog
 
 from rag_service.domain import Hit, Identity
-from rag_service.store.session import Database
-from rag_service.tables.execute import execute, read_quotes
+from rag_service.store.session import Connection, Database
+from rag_service.tables.execute import STATEMENT_MS, execute, limit_statements, read_quotes
 from rag_service.tables.planning import make_plans
-from rag_service.tables.question import read_question
+from rag_service.tables.question import Question, read_question
 from rag_service.tables.storage import find_tables, find_values
 from rag_service.tables.wording import CitedCells, Computed, write_answer
 
@@ -50,23 +51,28 @@ class TableAnswers:
         if question is None:
             return None
         async with self._database.transaction(identity) as connection:
-            tables = await find_tables(connection, documents)
-            if not tables:
-                return None
-            values = await find_values(connection, [table.id for table in tables], question.content)
-            plans = make_plans(question, tables, values)
             try:
-                results = [await execute(connection, plan) for plan in plans]
+                return await _compute(connection, question, documents)
             except psycopg.errors.QueryCanceled:
-                log.warning("table_statement_too_slow", operations=[plan.operation.value for plan in plans])
+                log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
                 return None
-            computed = write_answer(results, language) if results else None
-            if computed is None:
-                return None
-            cited = [part for sentence in computed.sentences for part in sentence if isinstance(part, CitedCells)]
-            quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in cited])
-        log.info("table_computed", operations=[plan.operation.value for plan in plans], cells=len(cited))
-        return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
+
+
+async def _compute(connection: Connection, question: Question, documents: Sequence[UUID]) -> ComputedAnswer | None:
+    await limit_statements(connection)
+    tables = await find_tables(connection, documents)
+    if not tables:
+        return None
+    values = await find_values(connection, [table.id for table in tables], question.content)
+    plans = make_plans(question, tables, values)
+    results = [await execute(connection, plan) for plan in plans]
+    computed = write_answer(results, question.language) if results else None
+    if computed is None:
+        return None
+    cited = [part for sentence in computed.sentences for part in sentence if isinstance(part, CitedCells)]
+    quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in cited])
+    log.info("table_computed", operations=[plan.operation.value for plan in plans], cells=len(cited))
+    return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
 
 
 def _holds_cells(hit: Hit) -> bool:

@@ -75,6 +75,11 @@ class Result:
     end: int | None = None
 
 
+async def limit_statements(connection: Connection) -> None:
+    """Each further statement of the transaction ends after `STATEMENT_MS`."""
+    await connection.execute(f"SET LOCAL statement_timeout = {STATEMENT_MS}")
+
+
 async def execute(connection: Connection, plan: Plan) -> Result:
     """The result of a plan. Raises psycopg.errors.QueryCanceled after `STATEMENT_MS`."""
     parameters: dict[str, Any] = {
@@ -89,7 +94,6 @@ async def execute(connection: Connection, plan: Plan) -> Result:
                r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
                r.cells -> %(group)s::int ->> 1 AS key
         FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)})"""  # noqa: S608 - fixed text
-    await connection.execute(f"SET LOCAL statement_timeout = {STATEMENT_MS}")
     if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
         return await _rows(connection, plan, used, parameters)
     if plan.operation is Operation.MIXED:

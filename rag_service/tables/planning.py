@@ -20,9 +20,8 @@ from rag_service.tables.model import Column, Kind, StoredTable
 from rag_service.tables.question import Bound, Comparison, Question, Word, column_word, year_of
 from rag_service.tables.values import currency_of
 
-# What a word adds to the score of a table: as the table writes it, and by another word for the same. The name of the
-# file decides between equals: it adds 1.
-_LITERAL, _SAME_MEANING = 20, 10
+# What a word adds to the score of a table: as the table writes it, and by another word for the same.
+_LITERAL, _SAME_MEANING = 2, 1
 MAX_READINGS = 3  # of one question; with more it is not computed
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.
@@ -117,6 +116,7 @@ class _Matching:
         self._headers = [_header(column.name) for column in table.columns]
         self._filters: list[Filter] = []
         self._mentions: list[_Mention] = []
+        self._value_places: set[int] = set()
         self._entity = False  # whether the question names the table's subject: "how many tents"
         self._score = 0
 
@@ -189,6 +189,7 @@ class _Matching:
                 continue
             if start not in taken:
                 self._take(places)
+                self._value_places.update(places)
             taken.setdefault(start, []).append((column, key))
         self._add_value_filters(taken)
 
@@ -269,7 +270,6 @@ class _Matching:
         """The table's own name, words that ask for nothing, and values that are named in part."""
         title = [column_word(word) for word in words(f"{self._table.document} {self._table.sheet or ''}")]
         caption = [column_word(word) for word in words(self._table.caption)]
-        self._score += any(word.is_content and word.forms & other.forms for word in self._words for other in title)
         for place, word in enumerate(self._words):
             if self._used[place] or not word.is_content:
                 continue
@@ -395,9 +395,10 @@ class _Matching:
         if len(figures) != 1:
             return []
         group = self._group_of(texts)
-        if self._question.groups and group is None:
+        if group is None and self._is_grouped():
             return []
-        if group is None and any(mention.columns[0] not in _columns(base.filters) for mention in texts):
+        playing = {key_column(self._table), *_columns(base.filters)}
+        if group is None and any(mention.columns[0] not in playing for mention in texts):
             return []  # a text column that plays no part: something else is asked
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
@@ -408,6 +409,14 @@ class _Matching:
                     return mention.columns[0]
         return None
 
+    def _is_grouped(self) -> bool:
+        """Whether something else than a value follows "per" or "by"."""
+        following = [
+            next((place for place in range(end, len(self._words)) if self._words[place].is_content), None)
+            for end in self._question.groups
+        ]
+        return any(place not in self._value_places for place in following)
+
     def _resolve_count(self, base: Plan, figures: Sequence[_Mention], texts: Sequence[_Mention]) -> list[Plan]:
         if (group := self._group_of(texts)) is not None:
             return (
@@ -415,7 +424,7 @@ class _Matching:
                 if figures
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
-        if self._question.groups:
+        if self._is_grouped():
             return []
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._has_concept(c, _NOT_ADDITIVE)]

@@ -110,10 +110,10 @@ class _Writer:
         if result.left_out:
             cells = self._cells(self._plan.column, result.left_out)
             name = self._column().name
-            found.append((self._text["left_out"].format(count=len(result.left_out), column=name, cells=cells),))
+            found.append((self._text["left_out"].format(column=name, cells=cells),))
         if result.unnamed and self._plan.operation is Operation.COUNT:
             cells = self._cells(0, result.unnamed)
-            found.append((self._text["unnamed"].format(count=len(result.unnamed), cells=cells),))
+            found.append((self._text["unnamed"].format(cells=cells),))
         return found
 
     def warnings(self) -> list[str]:
@@ -130,8 +130,7 @@ class _Writer:
             return None
         if column == key:
             before, _, after = self._text["list"].partition("{names}")
-            values = {"count": self._number(Decimal(self._result.count)), "where": self._where()}
-            return (before.format(**values), *self._named(rows), after.format(**values))
+            return (before.format(where=self._where()), *self._named(rows), after)
         if len(rows) == 1:
             (row,) = rows
             sentence = self._text["lookup"].format(
@@ -201,15 +200,17 @@ class _Writer:
                 value=self._number(value), column=self._column().name, where=self._where(), names=names
             )
             return (sentence, self._cite_all(self._formula(self._plan.column or 0)))
-        shown = self._value(_rounded(value) if operation in (Operation.MEAN, Operation.MEDIAN) else value)
-        formula = self._formula(self._plan.column or 0)
         if operation is Operation.SHARE:
             if not self._result.whole:
                 return None
             shown = self._number(_rounded(100 * value / self._result.whole)) + " %"
             formula = f"{self._number(value)} ÷ {self._number(self._result.whole)} = {shown}"
+        else:
+            shown = self._value(_rounded(value) if operation in (Operation.MEAN, Operation.MEDIAN) else value)
+            formula = self._formula(self._plan.column or 0)
         sentence = self._text[operation.value].format(column=self._column().name, where=self._where(), value=shown)
-        rows = self._text["rows"].format(count=len(self._result.used)) if operation is not Operation.SHARE else ""
+        several = operation is not Operation.SHARE and len(self._result.used) > 1
+        rows = self._text["rows"].format(count=len(self._result.used)) if several else ""
         return (sentence + rows, self._cite_all(formula))
 
     def _grouped(self) -> Sentence | None:

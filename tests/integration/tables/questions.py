@@ -31,26 +31,26 @@ DEVELOPMENT = [
     Asked("¿Cuántas existencias hay en Madrid en total?", "360"),
     Asked("¿Cuál es el producto más caro?", "Mochila Cumbre 60", "D7"),
     Asked("¿Cuál es el precio medio de las linternas?", "15,63 €"),
-    Asked("¿Cuántos productos tiene Textiles Ruiz?", "3 filas"),
+    Asked("¿Cuántos productos tiene Textiles Ruiz?", "es 3 [C"),
     Asked("¿Qué productos cuestan más de 40 euros?", "Saco de dormir Norte"),
     Asked("¿Cuántas existencias hay por proveedor?", "Metales Vega: 335"),
     # stocks.csv
-    Asked("Quel est le total des stocks à Lyon ?", "2230", "C2:C3"),
+    Asked("Quel est le total des stocks à Lyon ?", None),  # of tents or of bolts: two sheets have both
     Asked("Quel est le produit le plus cher ?", "Pompe P200", "D6"),
     Asked("Quel est le prix unitaire moyen ?", "254,95 €"),
-    Asked("Combien de produits fournit Caoutchouc Roy ?", "2 lignes"),
+    Asked("Combien de produits fournit Caoutchouc Roy ?", "est 2 [C"),
     Asked("Quel est le stock de la vanne DN25 ?", "36", "C4"),
     # armazem.csv
     Asked("Qual é a quantidade total de bebidas?", "240"),
     Asked("Qual é o produto mais barato?", "Arroz Tejo", "D5"),
-    Asked("Quantos produtos custam mais de 5 euros?", "3 linhas"),
+    Asked("Quantos produtos custam mais de 5 euros?", "é 3 [C"),
     Asked("Qual é o preço médio por categoria?", "mercearia: 6,85 €"),
     # employees.xlsx
     Asked("How many employees work in Engineering?", None),  # "work" is in no column: told by quotes
-    Asked("How many employees are there in Engineering?", "3 rows"),
+    Asked("How many employees are there in Engineering?", "is 3 [C"),
     Asked("Who earns the most?", "Emma Klein"),
     Asked("Who was hired first?", None),
-    Asked("How many employees were hired in 2023?", "2 rows"),
+    Asked("How many employees were hired in 2023?", "is 2 [C"),
     Asked("Which employees were hired after 2021?", "Grace Obi"),
     Asked("What is the average salary per department?", "Support: 35,750 €"),
     Asked("What is the average age of the employees?", "37.13"),
@@ -59,7 +59,7 @@ DEVELOPMENT = [
     Asked("¿Cuál es el total de ventas en marzo?", "25.411,15"),
     Asked("¿Qué diferencia de ventas hay entre Norte y Sur?", "11.845,6"),
     # orders.csv
-    Asked("How many orders does Talleres Ruiz have?", "2 rows"),
+    Asked("How many orders does Talleres Ruiz have?", "is 2 [C"),
     Asked("Which order has the largest quantity?", "PO-1001", "D2"),
     Asked("When is PO-1003 due?", "2026-04-02", "E4"),
     # budget.xlsx
@@ -91,28 +91,28 @@ HELD_OUT = [
     Asked("¿Cuántas linternas hay en Madrid?", "160"),
     Asked("¿Cuál es el precio medio de los productos de Metales Vega?", "17,60 €"),
     Asked("¿En qué almacén está el Hornillo Llama?", "Sevilla", "B4"),
-    Asked("¿Cuántos productos cuestan menos de 20 euros?", "3 filas"),
+    Asked("¿Cuántos productos cuestan menos de 20 euros?", "es 3 [C"),
     # stocks.csv
     Asked("Quel est le stock total ?", "2787", "C2:C7"),
     Asked("Quel est le produit le moins cher ?", "Boulon M8", "D2"),
-    Asked("Combien de produits coûtent plus de 10 euros ?", "2 lignes"),
+    Asked("Combien de produits coûtent plus de 10 euros ?", "est 2 [C"),
     Asked("Quel est le stock total par entrepôt ?", "Nantes: 514"),
     Asked("Quel est le fournisseur du filtre à huile ?", "Caoutchouc Roy", "E7"),
     # armazem.csv
     Asked("Qual é o produto mais caro?", "Azeite Douro", "D4"),
     Asked("Qual é a quantidade total?", "995", "C2:C7"),
-    Asked("Quantos produtos há na categoria doces?", "2 linhas"),
+    Asked("Quantos produtos há na categoria doces?", "é 2 [C"),
     Asked("Qual é a validade do Mel do Campo?", "2028-03-31", "E7"),
     # employees.xlsx
-    Asked("How many people are in Sales?", "3 rows"),
+    Asked("How many people are in Sales?", "is 3 [C"),
     Asked("What is the highest salary?", "61000"),
     Asked("What is the total salary in Madrid?", "99,000 €"),
-    Asked("How many employees were hired before 2020?", "2 rows"),
+    Asked("How many employees were hired before 2020?", "is 2 [C"),
     Asked("Who is the oldest employee?", None),  # by age, or by date of hire
     Asked("Which department has the highest average salary?", "Engineering: 58,166.67 €"),
     Asked("What is the median age?", "36"),
     Asked("When was Grace Obi hired?", "2022-05-02", "D8"),
-    Asked("How many employees are older than 40?", "3 rows"),
+    Asked("How many employees are older than 40?", "is 3 [C"),
     # ventas.csv
     Asked("¿Cuál es la media de ventas en el Norte?", "13.590,42"),
     Asked("¿Cuál es el total de devoluciones?", "855,85"),
