@@ -18,6 +18,7 @@ _PDF_MARK = b"%PDF-"
 _RTF_MARK = b"{\\rtf"
 _OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # compound file: Office 97–2003, Outlook, and encrypted newer files
 _ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*")  # PNG, JPEG, TIFF
 _DELIMITED = frozenset({".csv", ".tsv"})
 _MARKDOWN = frozenset({".md", ".markdown"})
 _WEB = frozenset({".html", ".htm", ".xhtml"})
@@ -67,6 +68,7 @@ class Format(StrEnum):
     JSON = "json"
     SUBTITLES = "subtitles"
     ZIP = "zip"
+    IMAGE = "image"
 
 
 def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
@@ -86,6 +88,12 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
         return _package(data, name), None
     if data.startswith(_OLE_MARK):
         return _compound_file(data, name), None
+    if data.startswith(_IMAGE_MARKS):
+        if (promised := _NEVER_TEXT.get(suffix, "an image")) != "an image":
+            raise UnsupportedMediaError(
+                f'"{name}" is an image, though named like {promised}. Get the original file, or rename it to .png or .jpg.'
+            )
+        return Format.IMAGE, None
     if head.lstrip().startswith(_RTF_MARK):
         return Format.RTF, None
     if _is_message(data, suffix):

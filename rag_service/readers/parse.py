@@ -14,6 +14,7 @@ from typing import Any
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, RagError
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.common.ocr import NeedsOcrError
 from rag_service.readers.common.parts import Parts
 from rag_service.readers.detect import Format, detect
 
@@ -34,6 +35,7 @@ _PARSERS = {
     Format.EPUB: ("rag_service.readers.web.epub", "parse_epub"),
     Format.EML: ("rag_service.readers.mail.eml", "parse_eml"),
     Format.MSG: ("rag_service.readers.mail.msg", "parse_msg"),
+    Format.IMAGE: ("rag_service.readers.pdf.images", "parse_image"),
     Format.ZIP: ("rag_service.readers.zipped", "parse_zip"),
 }
 _WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.ZIP})  # their parsers read files within the file
@@ -57,6 +59,7 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
 
     Raises:
         DocumentError: unreadable, also as UnsupportedMediaError or TooLargeError; the message is for the uploader.
+        NeedsOcrError: only in the mode that asks for it; see `ocr`.
         MemoryError: the file needs more memory than this process may use.
     """
     name = clean_file_name(file_name)
@@ -68,7 +71,7 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
 
                 return parse_with(reader, data.decode(), name=name)
             return _parse_own(data, name, Parts(_parse_part))
-    except (RagError, MemoryError):
+    except (RagError, MemoryError, NeedsOcrError):
         raise
     except Exception as error:  # libraries raise anything on broken files
         raise _broken(name) from error
@@ -86,7 +89,7 @@ def _parse_part(data: bytes, name: str, parts: Parts) -> ParsedDocument:
     """Parse a file within a file; raises as `parse`."""
     try:
         return _parse_own(data, name, parts)
-    except (RagError, MemoryError):
+    except (RagError, MemoryError, NeedsOcrError):
         raise
     except Exception as error:
         raise _broken(name) from error

@@ -22,8 +22,9 @@ import msgspec
 from rag_service.domain import ParsedDocument, Span
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.common.ocr import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
-from rag_service.readers.sandbox_child import OUT_OF_MEMORY, Reply, Request, Success, frame
+from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, Reply, Request, Success, frame
 
 # -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
 _FLAGS = ("-I", "-S", "-B", "-X", "utf8")
@@ -45,6 +46,10 @@ class ParseLimits:
     wall_seconds: float = 60.0  # from start to reply; then the child is killed
     output_bytes: int = 128 * 1024**2  # longest reply; five million characters with places take about 60 MB
     open_files: int = 64  # descriptors; the child opens only modules
+
+
+# A page takes 8 s of a processor and a gigabyte; `ocr.MAX_PAGES` pages must fit.
+OCR_LIMITS = ParseLimits(memory_bytes=2 * 1024**3, cpu_seconds=1_500, wall_seconds=1_800.0)
 
 
 class ChildFailure(Exception):  # noqa: N818 - only used as the cause of a DocumentError
@@ -69,7 +74,10 @@ async def parse_in_sandbox(
     limits = limits or ParseLimits()
     name = clean_file_name(file_name)
     if reader is None:
-        return await _run(data, Request(name), limits)
+        try:
+            return await _run(data, Request(name), limits)
+        except NeedsOcrError:
+            return await _run(data, Request(name, ocr=True), max(limits, OCR_LIMITS, key=lambda one: one.cpu_seconds))
     with tempfile.TemporaryDirectory(prefix="rag-reader-") as folder:
         copy = Path(folder) / name
         await asyncio.to_thread(copy.write_bytes, data)
@@ -178,6 +186,8 @@ async def _interpret(output: bytes, exit_code: int | None, complaint: bytes, nam
             await asyncio.sleep(0)  # 300,000 spans take 0.3 s: let other tasks run
         return replace(reply.document, spans=tuple(spans))
     origin = ChildFailure(reply.detail) if reply.detail else None
+    if reply.code == NEEDS_OCR:
+        raise NeedsOcrError
     if reply.code == OUT_OF_MEMORY:
         raise _out_of_memory(name) from origin
     raise _ERRORS.get(reply.code, DocumentError)(reply.message) from origin

@@ -18,9 +18,12 @@ import msgspec
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
+from rag_service.readers.common.ocr import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 
 OUT_OF_MEMORY = "out_of_memory"  # a Failure's code besides the codes of DocumentError
+NEEDS_OCR = "needs_ocr"  # likewise: the file should be read again with text recognition
+_OCR_NICENESS = 10  # recognition takes minutes, during which others want to go on
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _BATCH = 10_000  # spans that the parent decodes at once: about 10 ms of its event loop
@@ -31,6 +34,7 @@ _NEEDLESS_MODULES = ("numpy", "PIL", "pandas")
 class Request(msgspec.Struct, frozen=True):
     name: str  # of the file, cleaned
     reader: ReaderClass | None = None  # it gets the path of a copy instead of the bytes
+    ocr: bool = False  # recognise text in scanned pages; without it they are answered by NEEDS_OCR
 
 
 class Success(msgspec.Struct, tag=True, frozen=True):
@@ -56,11 +60,15 @@ def main() -> None:
     os.dup2(2, 1)  # libraries that print must not garble the reply
     header = sys.stdin.buffer.read(4)
     request = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(header, "big")), type=Request)
-    if request.reader is None:
+    if request.ocr:
+        os.nice(_OCR_NICENESS)
+    if request.reader is None and not request.ocr:
         for module in _NEEDLESS_MODULES:
             sys.modules[module] = None  # type: ignore[assignment]  # makes the import fail at once
     else:
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # LlamaIndex loads numpy, which may start no threads here
+        os.environ["OPENBLAS_NUM_THREADS"] = (
+            "1"  # LlamaIndex and recognition load numpy, which may start no threads here
+        )
     _write_all(replies, _answer(request))
     os._exit(0)  # the answer is out: tearing down a large heap would only take time
 
@@ -73,9 +81,12 @@ def frame(request: Request, data: bytes) -> tuple[bytes, bytes]:
 
 def _answer(request: Request) -> bytes:
     try:
-        return _encode(parse(sys.stdin.buffer.read(), file_name=request.name, reader=request.reader))
+        with ocr_mode(OcrMode.ON if request.ocr else OcrMode.ASK):
+            return _encode(parse(sys.stdin.buffer.read(), file_name=request.name, reader=request.reader))
+    except NeedsOcrError:
+        reply: Reply = Failure(NEEDS_OCR, "")
     except DocumentError as error:
-        reply: Reply = Failure(error.code, error.message, _origin(error.__cause__))
+        reply = Failure(error.code, error.message, _origin(error.__cause__))
     except MemoryError:
         reply = Failure(OUT_OF_MEMORY, "")
     return msgspec.msgpack.encode(reply)

@@ -22,11 +22,14 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.ocr import HOW_TO_INSTALL, is_installed, may_recognise
+from rag_service.readers.common.ocr import MAX_PAGES as MAX_OCR_PAGES
 from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import MAX_CHARACTERS, Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.rules import read_rules
+from rag_service.readers.pdf.scans import Scan, has_picture, read_scanned_page, warn_of
 from rag_service.readers.pdf.tables import TableReader
 from rag_service.readers.pdf.words import Word, is_bold, read_words
 
@@ -64,14 +67,15 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         if not len(builder):
             raise DocumentError(
                 f'"{name}" contains no text, only images; it was probably scanned. '
-                "Run text recognition (OCR) on it and upload the result."
+                f"Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}"
             )
         if pdfium.FPDFDoc_GetAttachmentCount(document):
             builder.warn("Files are attached to the document; they were not read.")
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
             listed = ", ".join(map(str, empty[:50])) + (" …" if len(empty) > 50 else "")
-            builder.warn(f"Pages without text, empty or scanned: {listed} of {len(pages)}.")
+            how = "" if is_installed() else f" {HOW_TO_INSTALL}"
+            builder.warn(f"Pages without text, empty or scanned: {listed} of {len(pages)}.{how}")
         metadata = {"pages": len(pages), **({"pages_without_text": empty} if empty else {}), **_information(document)}
         return builder.build(
             title=choose_title(name, metadata.pop("title", None)),
@@ -105,10 +109,15 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
         )
     pages: list[list[PageLine]] = []
     remarks: list[list[Remark]] = []
-    characters = 0
+    characters = scanned = 0
     tables = TableReader(name)
     for number in range(1, len(document) + 1):
         lines, found = _read_page(document, number, name, tables)
+        if not lines and scanned < MAX_OCR_PAGES and (scan := _recognise(document, number)) is not None:
+            scanned += 1
+            lines = tidy(PageLine(clean(line.text).replace("\n", " "), line.height, False) for line in scan.lines)
+            if scan.unsure:
+                builder.warn(warn_of(scan.unsure, number))
         pages.append(lines)
         remarks.append(found)
         characters += sum(len(line.text) + 1 for line in lines) + sum(len(text) for _, text in found)
@@ -137,6 +146,14 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tu
             PageLine(clean(line.text).replace("\n", " "), line.height, _is_bold(text_page.raw, line)) for line in lines
         )
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw))
+
+
+def _recognise(document: Any, number: int) -> Scan | None:
+    """A page without text as text recognition reads it; None if it is empty or nothing recognises text here."""
+    with suppress(pypdfium2.PdfiumError), closing(document[number - 1]) as page:
+        if has_picture(page.raw) and may_recognise():
+            return read_scanned_page(page)
+    return None
 
 
 def _is_bold(text_page: Any, line: Line) -> bool:

@@ -1,0 +1,92 @@
+"""Text recognition (OCR) by RapidOCR, the extra `ocr`: PP-OCR models inside the package, Latin letters with accents.
+
+Recognition needs numpy, ONNX Runtime, over a gigabyte of memory and about eight seconds of processor time a page. So
+readers do not start it: they raise `NeedsOcrError`, and the sandbox reads the file again in a process with more room.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+MAX_PAGES = 100  # recognised in one file
+LOW_SCORE = 0.8  # of a line; above it, lines of clean scans are right
+WORTHLESS_SCORE = 0.5  # of a line; below it, the text is left out
+HOW_TO_INSTALL = "Scanned pages and images are read with the extra `ocr`: pip install 'rag-service[ocr]'."
+
+
+class OcrMode(Enum):
+    OFF = "off"  # pages without text stay without
+    ASK = "ask"  # raise NeedsOcrError where it would help and is installed
+    ON = "on"
+
+
+_mode: ContextVar[OcrMode] = ContextVar("ocr_mode", default=OcrMode.OFF)
+
+
+class NeedsOcrError(Exception):
+    """The file has pages that only text recognition can read."""
+
+
+@dataclass(frozen=True)
+class ReadLine:
+    """A line of an image; lengths in pixels, from the top left."""
+
+    text: str
+    score: float  # 0..1
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+@contextmanager
+def ocr_mode(mode: OcrMode) -> Iterator[None]:
+    """What readers do with scanned pages in this context."""
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def may_recognise() -> bool:
+    """Whether this process recognises text. Raises NeedsOcrError if another one should."""
+    if _mode.get() is OcrMode.ASK and is_installed():
+        raise NeedsOcrError
+    return _mode.get() is OcrMode.ON
+
+
+def is_installed() -> bool:
+    """Whether the extra is there; imports nothing."""
+    return all(importlib.util.find_spec(module) is not None for module in ("rapidocr", "onnxruntime"))
+
+
+def recognise(image: Any) -> list[ReadLine]:
+    """Lines of an image (a numpy array of height, width, three colours), in no order. About eight seconds."""
+    found = _engine()(image)
+    if found.boxes is None or found.txts is None:
+        return []
+    lines = []
+    for corners, text, score in zip(found.boxes, found.txts, found.scores, strict=True):
+        across, down = [float(x) for x, _ in corners], [float(y) for _, y in corners]
+        lines.append(ReadLine(text, float(score), min(across), max(across), min(down), max(down)))
+    return lines
+
+
+@cache
+def _engine() -> Any:
+    import cv2
+    from rapidocr import RapidOCR
+
+    cv2.setNumThreads(0)  # the sandbox allows no threads
+    one_thread = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": 1 for kind in ("intra", "inter")}
+    return RapidOCR(
+        params={"Global.log_level": "critical", "Global.text_score": 0.0, "Rec.rec_batch_num": 1, **one_thread}
+    )

@@ -1,0 +1,64 @@
+"""Pages and images without text: recognised lines, laid out as those of other pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pypdfium2.raw as pdfium
+
+from rag_service.readers.common.ocr import LOW_SCORE, WORTHLESS_SCORE, ReadLine, recognise
+from rag_service.readers.pdf.layout import Line, lay_out
+from rag_service.readers.pdf.words import Word
+
+_DPI = 200
+_MAX_SIDE = 3_000  # pixels; larger pages are made smaller
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What was recognised on a page or image."""
+
+    lines: Sequence[Line]
+    unsure: int  # lines with a low score
+
+
+def has_picture(page: Any) -> bool:
+    """Whether a page, given its raw handle, shows anything that could be text."""
+    return int(pdfium.FPDFPage_CountObjects(page)) > 0
+
+
+def read_scanned_page(page: Any) -> Scan:
+    """Recognise a page of PDFium."""
+    scale = min(_DPI / 72, _MAX_SIDE / max(*page.get_size(), 1))
+    return read_scan(
+        page.render(scale=scale, rev_byteorder=False, force_bitmap_format=pdfium.FPDFBitmap_BGR).to_numpy()
+    )
+
+
+def read_scan(image: Any) -> Scan:
+    """Recognise an image: a numpy array of height, width and three colours."""
+    height = image.shape[0]
+    found = [line for line in recognise(image) if line.text.strip()]
+    words = [word for line in found if line.score >= WORTHLESS_SCORE for word in _words(line, height)]
+    numbered = [word._replace(number=number) for number, word in enumerate(words)]
+    return Scan(lay_out(numbered) if numbered else [], sum(line.score < LOW_SCORE for line in found))
+
+
+def _words(line: ReadLine, page_height: float) -> Iterator[Word]:
+    """The words of a line, whose places follow from their letters; upwards is more, as in PDF."""
+    texts = line.text.split()
+    unit = (line.right - line.left) / max(sum(map(len, texts)) + len(texts) - 1, 1)
+    left = line.left
+    for number, text in enumerate(texts):
+        right = left + unit * len(text)
+        middle = page_height - (line.top + line.bottom) / 2
+        yield Word(text, 0, number > 0, 0, left, right, middle, line.bottom - line.top)
+        left = right + unit
+
+
+def warn_of(unsure: int, page: int | None = None) -> str:
+    """A warning that lines were hard to recognise."""
+    where = "" if page is None else f"Page {page}: "
+    return f"{where}{unsure} lines were recognised with low confidence, or not at all; compare with the original."

@@ -1,0 +1,136 @@
+"""Scanned pages and images are read by text recognition (extra `ocr`), in the sandbox."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from importlib.util import find_spec
+from typing import Any
+
+import numpy
+import pypdfium2
+import pytest
+from fpdf import FPDF
+from PIL import Image, ImageFilter
+
+from rag_service.domain import Location
+from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
+from rag_service.readers.common import ocr
+from rag_service.readers.common.ocr import NeedsOcrError, OcrMode, ocr_mode
+from rag_service.readers.parse import parse
+from rag_service.readers.sandbox import parse_in_sandbox
+from tests.unit.readers.office_samples import zipped
+from tests.unit.readers.samples import pdf
+
+TEXTS = {
+    "en": """The council of Solaria raises the ceiling for hotels to 140 euros from 1 March 2025.
+Applications must be sent at least fourteen days before departure, with two quotes.
+Night trains need no approval; flights under 600 kilometres are not reimbursed.""",
+    "es": """El ayuntamiento eleva el límite de alojamiento a 140 euros desde el 1 de marzo de 2025.
+Las solicitudes se presentarán al menos catorce días antes del viaje, con dos presupuestos.
+¿Quién autoriza los trenes nocturnos? Nadie: no requieren aprobación del año anterior.""",
+    "fr": """Le conseil relève le plafond de l'hébergement à 140 euros à partir du 1er mars 2025.
+Les demandes doivent être déposées quatorze jours avant le départ, avec deux devis.
+Les trains de nuit n'exigent aucun accord ; les vols très courts ne sont pas remboursés.""",
+}
+
+
+def page_image(text: str, *, dpi: int = 150) -> Image.Image:
+    file = FPDF()
+    file.add_page()
+    file.set_font("Helvetica", size=11)
+    file.multi_cell(0, 6, text)
+    page = pypdfium2.PdfDocument(bytes(file.output()))[0]
+    image: Image.Image = page.render(scale=dpi / 72).to_pil().convert("L")
+    return image.crop((0, 0, image.width, image.height // 3))
+
+
+def scanned(text: str) -> Image.Image:
+    """A page as a scanner gives it: skew, grain, a little blur."""
+    image = page_image(text).rotate(0.7, fillcolor=255, resample=Image.Resampling.BICUBIC)
+    grain = numpy.random.default_rng(7).normal(0, 18, (image.height, image.width))
+    noisy = numpy.clip(numpy.asarray(image, dtype=float) * 0.92 + grain, 0, 255).astype("uint8")
+    return Image.fromarray(noisy).filter(ImageFilter.GaussianBlur(0.5))
+
+
+def saved(image: Image.Image, format: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def png_header(width: int, height: int) -> bytes:
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    body = b"IDAT" + zlib.compress(b"\0" * 1_000)
+    parts = (struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in (head, body))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+@pytest.mark.parametrize("language", TEXTS)
+async def test_nine_words_of_ten_of_a_scan_are_right(language: str) -> None:
+    text = TEXTS[language]
+    document = await parse_in_sandbox(saved(scanned(text), "PNG"), file_name="scan.png")
+    wanted, read = text.split(), set(document.text.split())
+    right = sum(word in read for word in wanted)
+    assert right >= 0.9 * len(wanted), document.text
+    assert {span.location for span in document.spans} == {Location(page=1)}
+    assert (document.media_type, document.warnings) == ("image/png", ())
+
+
+async def test_scanned_pages_are_read_beside_typed_ones_and_empty_ones_are_told() -> None:
+    file = FPDF()
+    file.set_font("Helvetica", size=11)
+    file.add_page()
+    file.cell(0, 6, "A typed page.")
+    file.add_page()
+    file.image(io.BytesIO(saved(scanned(TEXTS["en"]), "JPEG", quality=70)), 0, 0, 210)
+    file.add_page()
+    document = await parse_in_sandbox(bytes(file.output()), file_name="mixed.pdf")
+    pages = {span.location.page: document.text[span.start : span.end] for span in document.spans}
+    assert pages[1] == "A typed page."
+    assert "fourteen days before departure" in pages[2]
+    assert document.warnings == ("Pages without text, empty or scanned: 3 of 3.",)
+
+
+async def test_pages_of_a_tiff_and_images_in_archives_have_their_places() -> None:
+    first, second = page_image("The first page has 4711."), page_image("The second page has 4712.")
+    data = saved(first, "TIFF", save_all=True, append_images=[second])
+    document = await parse_in_sandbox(zipped({"fax.tif": data, "note.txt": "Typed."}), file_name="all.zip")
+    places = {document.text[span.start : span.end]: span.location for span in document.spans}
+    assert places["The second page has 4712."] == Location(page=2, part="fax.tif")
+    assert places["Typed."] == Location(paragraph=1, part="note.txt")
+
+
+async def test_lines_that_are_hard_to_read_are_told() -> None:
+    blurred = page_image(TEXTS["en"], dpi=60).resize((1240, 580)).filter(ImageFilter.GaussianBlur(2))
+    document = await parse_in_sandbox(saved(blurred, "PNG"), file_name="blurred.png")
+    assert any("low confidence" in warning for warning in document.warnings)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "says"),
+    [
+        (png_header(30_000, 30_000), TooLargeError, "30,000 × 30,000"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(200), DocumentError, "damaged"),
+        (b"II*\0" + b"\xff" * 200, DocumentError, "damaged"),
+        (saved(Image.new("L", (400, 400), 255), "PNG"), DocumentError, "contains no text"),
+    ],
+    ids=["huge", "damaged PNG", "damaged TIFF", "white"],
+)
+async def test_bad_images_are_refused_with_a_reason(data: bytes, kind: type[DocumentError], says: str) -> None:
+    with pytest.raises(kind, match=says):
+        await parse_in_sandbox(data, file_name="a.png")
+
+
+def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = saved(page_image("Words"), "PNG")
+    with ocr_mode(OcrMode.ASK), pytest.raises(NeedsOcrError):
+        parse(image, file_name="a.png")
+    monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    with ocr_mode(OcrMode.ASK):
+        with pytest.raises(UnsupportedMediaError, match="extra `ocr`"):
+            parse(image, file_name="a.png")
+        (warning,) = parse(pdf("Typed", ""), file_name="a.pdf").warnings
+    assert "2 of 2" in warning
+    assert "rag-service[ocr]" in warning
