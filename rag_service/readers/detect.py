@@ -91,7 +91,7 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
     if data.startswith(_IMAGE_MARKS):
         if (promised := _NEVER_TEXT.get(suffix, "an image")) != "an image":
             raise UnsupportedMediaError(
-                f'"{name}" is an image, though named like {promised}. Get the original file, or rename it to .png or .jpg.'
+                f'"{name}" is an image, though named like {promised}. Get the original, or rename it to .png or .jpg.'
             )
         return Format.IMAGE, None
     if head.lstrip().startswith(_RTF_MARK):
