@@ -6,7 +6,7 @@ and holds no behaviour beyond what follows from its own fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -72,12 +72,6 @@ def write_span(span: Span) -> list[Any]:
         "slide": location.slide, "part": location.part, "path": location.path, "time": location.time,
     }  # fmt: skip
     return [span.start, span.end, {key: value for key, value in fields.items() if value}]
-
-
-def read_span(stored: Sequence[Any]) -> Span:
-    """The inverse of `write_span`."""
-    start, end, fields = stored
-    return Span(start=start, end=end, location=Location(**{**fields, "headings": tuple(fields.get("headings", ()))}))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from rag_service.domain import Span, read_span
+from rag_service.domain import Span
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
 from rag_service.store.rows import Page, Slice, Table, fetch_page
+from rag_service.store.search.scope import read_spans
 from rag_service.store.session import Connection
 
 LIVE = "(d.expires_at IS NULL OR d.expires_at > now())"  # of `documents d`
@@ -97,7 +98,7 @@ async def list_chunks(connection: Connection, document_id: UUID, part: Slice) ->
         part,
         {"document": document_id},
     )
-    chunks = (StoredChunk(**{**row, "spans": tuple(map(read_span, row["spans"]))}) for row in page.items)
+    chunks = (StoredChunk(**{**row, "spans": read_spans(row["spans"])}) for row in page.items)
     return Page(items=tuple(chunks), total=page.total)
 
 

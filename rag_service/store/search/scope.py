@@ -12,7 +12,9 @@ from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
-from rag_service.domain import Chunk, DocumentRef, Filters, read_span
+import msgspec
+
+from rag_service.domain import Chunk, DocumentRef, Filters, Location, Span
 from rag_service.errors import InputError, NotFoundError
 from rag_service.store.search.conditions import BUILT_IN, conditions_of, tree_sql
 from rag_service.store.session import BigIntegers, Connection
@@ -210,6 +212,12 @@ async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[Ch
     return await cursor.fetchall()
 
 
+def read_spans(stored: Sequence[Any] | None) -> tuple[Span, ...]:
+    """The inverse of `domain.write_span` for the spans of a text."""
+    places = msgspec.convert(stored or (), list[tuple[int, int, Location]])
+    return tuple(Span(start=start, end=end, location=location) for start, end, location in places)
+
+
 def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
     """Chunks by id."""
     chunks = {}
@@ -222,6 +230,6 @@ def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
         )  # fmt: skip
         chunks[number] = Chunk(
             id=node_id, document=document, index=index, text=text, start=start, end=end,
-            spans=tuple(map(read_span, spans or ())), type=chunk_type, metadata=fields or {},
+            spans=read_spans(spans), type=chunk_type, metadata=fields or {},
         )  # fmt: skip
     return chunks
