@@ -17,7 +17,7 @@ import socket
 import tempfile
 import uuid
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +225,8 @@ def _loopback_only() -> Iterator[None]:
 def checkout() -> Path:
     """Root of the repository."""
     return Path(__file__).parent.parent
+
+
+def vector_literal(vector: Sequence[float]) -> str:
+    """A vector as pgvector's text form; half precision holds no more than five digits."""
+    return "[" + ",".join(format(value, ".5g") for value in vector) + "]"

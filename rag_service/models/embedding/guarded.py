@@ -200,9 +200,6 @@ class GuardedEmbedding(WrappedEmbedding):
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return (await self._call("passage", [text]))[0]
 
-    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await self._call("passage", texts) if texts else []
-
     async def _call(self, role: Literal["query", "passage"], texts: list[str]) -> Vectors:
         started = time.perf_counter()
         with self._breaker.guard():
@@ -253,26 +250,6 @@ class GuardedEmbedding(WrappedEmbedding):
                     field="RAG_EMBEDDING_DIMENSION",
                 )
         return vectors
-
-    # LlamaIndex code that is not async (a notebook) ends here: no limits and no retries, the same checks.
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._now([query], lambda texts: [self._inner.get_query_embedding(texts[0])])[0]
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return self._get_text_embeddings([text])[0]
-
-    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._now(texts, self._inner.get_text_embedding_batch)
-
-    def _now(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> Vectors:
-        try:
-            vectors = embed([text if text.strip() else BLANK for text in texts])
-        except RagError:
-            raise
-        except Exception as error:
-            raise _embedding_error(error) from error
-        return self._checked(vectors, len(texts))
 
 
 def guard_embedding(embedding: BaseEmbedding, settings: Settings) -> GuardedEmbedding:

@@ -139,9 +139,3 @@ def _are_in(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.ND
     ascending = np.sort(wanted)
     found: npt.NDArray[np.bool_] = ascending[np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)] == ids
     return found
-
-
-def vector_literal(vector: Sequence[float]) -> str:
-    """A vector as pgvector's text form; half precision holds no more than five digits."""
-    values = np.asarray(vector, dtype=np.float32).tolist()
-    return "[" + ",".join(["%.5g" % value for value in values]) + "]"  # noqa: UP031 - twice as fast as format()

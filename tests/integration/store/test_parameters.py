@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from psycopg.types.json import Json
 
-from rag_service.store.search.dense import vector_literal
 from rag_service.store.session import BigIntegers, Database, HalfVector
+from tests.conftest import vector_literal
 
 
 async def test_a_bound_vector_is_the_one_that_its_text_gives(database: Database) -> None:

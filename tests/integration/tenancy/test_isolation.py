@@ -30,9 +30,9 @@ from rag_service.store.accounts.users import update_user
 from rag_service.store.corpora import list_corpora, read_corpus, update_corpus
 from rag_service.store.migrate import QUEUE_SCHEMA
 from rag_service.store.rows import Slice
-from rag_service.store.search.dense import vector_literal
 from rag_service.store.search.scope import resolve_scope
 from rag_service.store.session import Database
+from tests.conftest import vector_literal
 from tests.integration.tenancy.conftest import ADMIN, House, text_file
 
 PEOPLE = 200
