@@ -10,7 +10,6 @@ from uuid import UUID
 
 from llama_index.core.schema import Document, TransformComponent
 
-from rag_service.domain import read_span
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.chunker import Chunker
 from rag_service.language.detection import detect_language
@@ -19,6 +18,7 @@ from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.file_reader import LANGUAGE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
 from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument
+from rag_service.store.search.scope import read_spans
 from rag_service.tables.extract import extract_tables
 
 __all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
@@ -89,7 +89,7 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
         territory=_territory(properties, index),
         size_bytes=len(source.data),
         expires_at=source.expires_at,
-        tables=extract_tables(read.text, [read_span(span) for span in read.metadata[SPANS]]),
+        tables=extract_tables(read.text, read_spans(read.metadata[SPANS])),
     )
 
 
