@@ -17,7 +17,7 @@ from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.client.files import find_files
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
-from rag_service.errors import DocumentError
+from rag_service.errors import DocumentError, UnsupportedMediaError
 from rag_service.ingest.ingestor import DocumentInput, Outcome
 from rag_service.models.embedding.embeddings import warm_up
 from rag_service.retrieval.query import RagQuery
@@ -139,7 +139,9 @@ async def _ingest(
             read_files(), corpus=corpus, index=components.indices[corpus.index_name], identity=LOCAL_ADMIN
         )
         async for source, outcome in ingesting:
-            if isinstance(outcome, DocumentError):
+            if isinstance(outcome, UnsupportedMediaError) and source.name not in found.named:
+                found.left.append((str(source.name), outcome.message))
+            elif isinstance(outcome, DocumentError):
                 failures.append(f"{source.name}: {outcome.message}")
             else:
                 outcomes.append(outcome.outcome)

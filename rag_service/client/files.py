@@ -18,6 +18,7 @@ class FoundFiles:
     """What is in the given files and folders."""
 
     files: list[tuple[str, Path]] = field(default_factory=list)  # (name in the corpus, file)
+    named: set[str] = field(default_factory=set)  # names of files that were given one by one
     left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it is not taken)
     litter: list[str] = field(default_factory=list)  # hidden files, lock files and the like, skipped by name
 
@@ -41,6 +42,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
             raise InputError(f"{path} does not exist.", field="paths")
         if path.is_file():
             found.files.append((_readable(path.name), path))
+            found.named.add(_readable(path.name))
         else:
             _look_into(path, {*SUFFIXES, *REFUSED_SUFFIXES, *more, ""}, found)
     if not found.files:

@@ -15,7 +15,8 @@ from litestar.handlers import HTTPRouteHandler
 from markupsafe import Markup
 
 from rag_service.api.http.bodies import AnyRequest
-from rag_service.readers.common.names import SUFFIXES
+from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
+from rag_service.readers.common.ocr import is_installed
 from rag_service.settings import Settings
 from rag_service.web.assets import Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import choose_language, load_strings
@@ -64,7 +65,7 @@ def _render_all(assets: Assets, settings: Settings) -> Iterator[tuple[tuple[str,
                 client_strings=_embed(strings["client"]),
                 assets=assets,
                 needs_login=settings.auth.mode == "required",
-                accepted=",".join(SUFFIXES),
+                accepted=",".join((*SUFFIXES, *(IMAGE_SUFFIXES if is_installed() else ()))),
                 upload_max_mb=settings.uploads.max_mb,
                 question_max_chars=settings.limits.query_max_chars,
             ).encode()

@@ -11,10 +11,11 @@ SUFFIXES = (
     ".htm", ".xhtml", ".epub", ".json", ".jsonl", ".ndjson", ".geojson", ".vtt", ".srt", ".csv", ".tsv", ".md",
     ".markdown", ".txt", ".zip",
 )  # fmt: skip
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 # Extensions of formats that are refused, or read with an extra, with words that say what to do.
 REFUSED_SUFFIXES = (
-    ".doc", ".xls", ".ppt", ".docm", ".xlsm", ".pptm", ".xlsb", ".mbox", ".pages", ".numbers", ".key", ".png", ".jpg",
-    ".jpeg", ".tif", ".tiff",
+    ".doc", ".xls", ".ppt", ".docm", ".xlsm", ".pptm", ".xlsb", ".mbox", ".pages", ".numbers", ".key",
+    *IMAGE_SUFFIXES,
 )  # fmt: skip
 FORMATS = (
     "PDF, Word, Excel, PowerPoint and OpenDocument files, RTF, e-mails, web pages, EPUB, JSON, subtitles, CSV, "

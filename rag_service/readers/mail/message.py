@@ -18,7 +18,7 @@ _RULE = re.compile(r"[-_=*\s]{5,}|-{3,}.{0,80}-{3,}")
 _HEADER_LINE = re.compile(r"\s*\*?[^\W\d_][\w .-]{1,20}\s?:\*?\s+\S")
 _QUOTED = re.compile(r"\s*>")
 _MIN_HEADERS = 3  # lines such as "From: ..." that begin a quoted message
-_MAX_HEADER = 2_000  # characters
+_MAX_HEADER = 20_000  # characters
 
 
 @dataclass(frozen=True, kw_only=True)

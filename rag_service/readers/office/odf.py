@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rag_service.domain import Location, ParsedDocument
-from rag_service.errors import DocumentError
+from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
@@ -165,7 +165,7 @@ def _rows(table: Element) -> Iterator[Row]:
         for offset in range(min(repeat, _MAX_REPEATED) if taken else 0):
             count += len(taken)
             if count > _MAX_CELLS:
-                return
+                raise TooLargeError(f"A table of the document has more than {_MAX_CELLS:,} cells. Split the file.")
             yield Row(number + offset, [taken[place] for place in sorted(taken)], is_header=is_header)
         number += repeat
 

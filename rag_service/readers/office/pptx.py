@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 
 from rag_service.domain import ParsedDocument
+from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
@@ -186,7 +187,7 @@ def _chart_rows(chart: Element) -> list[Row]:
                 values.setdefault(index, {})[column] = text
                 count += 1
         if count > _MAX_CELLS:
-            break
+            raise TooLargeError(f"A chart of the presentation has more than {_MAX_CELLS:,} values. Split the file.")
     if not values:
         return []
     header = [Cell(column, text, is_text=True) for column, text in enumerate(names, start=2) if text]

@@ -63,6 +63,8 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         elif document.get_formtype() != pdfium.FORMTYPE_NONE:
             builder.warn("The document is a dynamic form (XFA), whose values are not read. Print it to a PDF.")
         pages, remarks = _read_pages(document, name, builder)
+        if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
+            builder.warn("The document is a form whose fields hold no values.")
         _write(builder, pages, remarks)
         if not len(builder):
             raise DocumentError(

@@ -17,7 +17,6 @@ from rag_service.readers.common.xml import Element, local_name, read_member, rea
 from rag_service.readers.web.html import read_page, write_page
 
 MEDIA_TYPE = "application/epub+zip"
-_MAX_CHAPTERS = 5_000
 
 
 def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
@@ -37,7 +36,7 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
     files = {item.get("id"): item for item in _named(book, "item")}
     writer = BlockWriter(TextBuilder(name))
     missing = 0
-    for reference in list(_named(book, "itemref"))[:_MAX_CHAPTERS]:
+    for reference in _named(book, "itemref"):
         item = files.get(reference.get("idref"))
         if item is None or "nav" in (item.get("properties") or "").split():
             continue  # the table of contents repeats the headings

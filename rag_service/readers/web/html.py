@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from lxml import etree, html
 
 from rag_service.domain import ParsedDocument
-from rag_service.errors import DocumentError
+from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
@@ -259,7 +259,7 @@ def _read_rows(table: Element) -> Iterator[Row]:
             column += width
         count += len(cells)
         if count > _MAX_CELLS:
-            return
+            raise TooLargeError(f"A table of the page has more than {_MAX_CELLS:,} cells. Split the file.")
         if cells:
             in_head = local_name(row.getparent()) == "thead"
             all_names = bool(parts) and all(local_name(part) == "th" for part in parts)
