@@ -40,7 +40,7 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
 
         async def first_steps() -> None:
             folder = documents or components.indices[settings.indices.default].documents_path
-            await _ingest(components, [folder], console)
+            await ingest_files(components, [folder], console)
             print_answer(await _ask(components, question or SAMPLE_QUESTION), console)
             console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
 
@@ -79,7 +79,7 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
     """Ingest files and folders, on the Ray cluster of an address if given; returns the number of failures."""
     if ray is None:
         async with open_components(settings) as components:
-            return await _ingest(components, paths, Console())
+            return await ingest_files(components, paths, Console())
     from rag_service.ingest.bulk.bulk import BulkIngestor
     from rag_service.ingest.bulk.ray_cluster import connected
 
@@ -90,7 +90,7 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
         async with open_components(settings) as components:
             corpus = await components.default_corpus(LOCAL_ADMIN)
             transform = cluster.transform(settings, components.indices[corpus.index_name])
-            return await _ingest(components, paths, console, BulkIngestor(components.ingestor, transform))
+            return await ingest_files(components, paths, console, BulkIngestor(components.ingestor, transform))
 
 
 async def ask_once(settings: Settings, question: str) -> None:
@@ -103,9 +103,10 @@ async def ask_once(settings: Settings, question: str) -> None:
             print_answer(answer, Console())
 
 
-async def _ingest(
+async def ingest_files(
     components: Components, paths: Sequence[Path], console: Console, bulk: BulkIngestor | None = None
 ) -> int:
+    """Ingest files and folders, print what became of each file, and return the number of failures."""
     found = await asyncio.to_thread(find_files, paths, components.reader_suffixes)
     files = found.files
     outcomes: list[Outcome] = []
@@ -140,7 +141,7 @@ async def _ingest(
         )
         async for source, outcome in ingesting:
             if isinstance(outcome, UnsupportedMediaError) and source.name not in found.named:
-                found.left.append((str(source.name), outcome.message))
+                found.left.append((str(source.name), outcome.message.removeprefix(f'"{source.file_name}" ')))
             elif isinstance(outcome, DocumentError):
                 failures.append(f"{source.name}: {outcome.message}")
             else:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.cli.quickstart import ingest_files
 from rag_service.errors import DocumentError, EmbeddingError
 from rag_service.ingest.ingestor import Outcome
 from rag_service.retrieval.query import RagQuery
@@ -83,6 +87,30 @@ async def test_a_failing_model_loses_nothing(
     with pytest.raises(EmbeddingError):
         await ingest("Pallets are stacked five high.", "rules.txt")
     assert await found(service, "How high are pallets stacked?") == ["Pallets are stacked four high."]
+
+
+async def test_the_command_line_lists_every_file_that_was_not_taken(service: Components, tmp_path: Path) -> None:
+    old_office = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "WordDocument".encode("utf-16-le")
+    files = {
+        "a.md": b"# Pallets", "copy.md": b"# Pallets", "broken.pdf": b"%PDF-1.7 no more", "old.doc": old_office,
+        "film.mp4": b"x", "~$a.docx": b"x", "all.zip": zipped({"a.txt": "words", "photo.bin": bytes(300)}),
+    }  # fmt: skip
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    console = Console(record=True, width=300, file=io.StringIO())
+    assert await ingest_files(service, [tmp_path], console) == 1
+    text = console.export_text()
+    for told in (
+        "Documents: 2 added, 1 unchanged.",
+        "not ingested: broken.pdf: ",
+        "not taken: film.mp4: .mp4 is no format of a document that is read",
+        "not taken: old.doc: is an old Word document (.doc).",
+        "note: all.zip: photo.bin was not read: ",
+        "note: copy.md: has the same content as a.md and is stored once.",
+        "skipped by name (hidden, lock and temporary files): 1",
+    ):
+        assert told in text
+    assert await ingest_files(service, [tmp_path / "old.doc"], console) == 1  # it was named
 
 
 @pytest.mark.parametrize(
