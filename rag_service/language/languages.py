@@ -138,6 +138,7 @@ class TableWords:
     comparatives: Mapping[str, Mapping[str, Words]]  # likewise, before `than`: "cheaper"
     concepts: Mapping[str, Words]  # price, weight, …: words for the same thing; the keys are those of every language
     filler: Words  # that ask for nothing: "please", "list"
+    including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals
     yes: Words  # in cells, with `no`

@@ -6,7 +6,7 @@ Otherwise the question asks for something that the table does not hold, and noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -25,8 +25,8 @@ _LITERAL, _SAME_MEANING = 2, 1
 MAX_READINGS = 3  # of one question; with more it is not computed
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.
-_QUANTITY = frozenset({"quantity"})
-_ADDITIVE = frozenset({"quantity", "sales"})
+_QUANTITY = frozenset({"quantity", "stock"})
+_ADDITIVE = frozenset({"quantity", "stock", "sales"})
 _NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
 
 
@@ -87,10 +87,13 @@ def make_plans(question: Question, tables: Sequence[StoredTable], values: Mappin
 
     Empty if no table answers it, or it can be read in more ways than are worth telling.
     """
-    found = [plans for table in tables if (plans := _Matching(question, table, values.get(table.id, {})).plans())]
+    matched = [_Matching(question, table, values.get(table.id, {})) for table in tables]
+    found = [plans for one in matched if (plans := one.plans())]
     if not found:
         return []
     best = max(plans[0].score for plans in found)
+    if any(one.score > best for one in matched):
+        return []  # a table that the question names more plainly does not answer it
     chosen = [plan for plans in found if plans[0].score == best for plan in plans]
     return chosen if len(chosen) <= MAX_READINGS else []
 
@@ -118,7 +121,7 @@ class _Matching:
         self._mentions: list[_Mention] = []
         self._value_places: set[int] = set()
         self._entity = False  # whether the question names the table's subject: "how many tents"
-        self._score = 0
+        self.score = 0
 
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
@@ -128,6 +131,7 @@ class _Matching:
         self._match_parts()
         self._match_years()
         self._match_rest()
+        self._mentions.sort(key=lambda mention: mention.place)
         if not all(self._used[place] or not word.is_content for place, word in enumerate(self._words)):
             return []
         filters = self._bound_filters()
@@ -136,7 +140,7 @@ class _Matching:
         plans = _unique(self._resolve(filters))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._score) for plan in plans]
+        return [replace(plan, score=self.score) for plan in plans]
 
     # -- what the words of the question name
 
@@ -144,7 +148,7 @@ class _Matching:
         """Words are accounted for; those that the table itself uses weigh more than words for the same."""
         for place in places:
             self._used[place] = True
-            self._score += weight * self._words[place].is_content
+            self.score += weight * self._words[place].is_content
 
     def _match_columns(self, wanted: Callable[[int, int], bool]) -> None:
         """Columns all of whose words stand in the question; longer names first."""
@@ -202,7 +206,7 @@ class _Matching:
                 named = {column for mention in self._mentions for column in mention.columns}
                 candidates = [one for one in candidates if one[0] in named] or candidates
             if len({column for column, _ in candidates}) > 1:
-                self._score = -1_000_000
+                self.score = -1_000_000
             by_column.setdefault(candidates[0][0], []).append(candidates[0][1])
         for column, keys in by_column.items():
             shown = tuple(self._values[column][key] for key in keys)
@@ -246,8 +250,7 @@ class _Matching:
             if year is None:
                 continue
             named = [column for mention in self._mentions for column in mention.columns]
-            dates = self._of_kind(Kind.DATE)
-            dates = [column for column in dates if column in named] or dates
+            dates = [column for column in self._of_kind(Kind.DATE) if column in named or self._is_plain_date(column)]
             years = [
                 column
                 for column in self._of_kind(Kind.NUMBER)
@@ -265,6 +268,11 @@ class _Matching:
             else:
                 continue
             self._take([place])
+
+    def _is_plain_date(self, column: int) -> bool:
+        """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""
+        (*others, last) = self._headers[column] or (None,)
+        return not others and last is not None and "date" in last.concepts
 
     def _match_rest(self) -> None:
         """The table's own name, words that ask for nothing, and values that are named in part."""
@@ -342,6 +350,8 @@ class _Matching:
         named = self._mentioned(kinds)
         if named:
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
+        if Kind.DATE in kinds:
+            fitting = list(filter(self._is_plain_date, fitting))
         signed = [place for place in fitting if self._table.columns[place].unit in self._question.signs]
         return signed or (fitting if len(fitting) == 1 else [])
 
@@ -360,7 +370,7 @@ class _Matching:
         return "date" in concepts and self._table.columns[column].kind is Kind.DATE
 
     def _resolve(self, choices: list[tuple[Filter, ...]]) -> list[Plan]:
-        if self._score < 0:
+        if self.score < 0:
             return []
         return [plan for filters in choices for plan in self._resolve_one(filters)]
 
@@ -372,6 +382,8 @@ class _Matching:
         figures = _narrowed(free, self._table, (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE))
         texts = [m for m in _narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
+        if self._is_grouped() and self._group_of(texts) is None:
+            return []  # "per kg", "per year": of no column
         if mixed and asked.keys() & {"sum", "mean", "median", "difference", "ratio", "share", "maximum", "minimum"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
         for name in ("difference", "ratio", "share"):
@@ -392,15 +404,18 @@ class _Matching:
         self, base: Plan, operation: Operation, figures: Sequence[_Mention], texts: Sequence[_Mention]
     ) -> list[Plan]:
         """The operation over the column named; for each value of another, where "per" stands before it."""
-        if len(figures) != 1:
+        if len(figures) != 1 or self._is_added(figures[0].place):
             return []
         group = self._group_of(texts)
-        if group is None and self._is_grouped():
-            return []
         playing = {key_column(self._table), *_columns(base.filters)}
         if group is None and any(mention.columns[0] not in playing for mention in texts):
             return []  # a text column that plays no part: something else is asked
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
+
+    def _is_added(self, place: int) -> bool:
+        """Whether "with" stands before a column: "total with VAT"."""
+        before = range(max(0, place - 2), place)
+        return any(self._words[at].text in self._data.including for at in before)
 
     def _group_of(self, texts: Sequence[_Mention]) -> int | None:
         for end in self._question.groups:
@@ -411,11 +426,11 @@ class _Matching:
 
     def _is_grouped(self) -> bool:
         """Whether something else than a value follows "per" or "by"."""
-        following = [
-            next((place for place in range(end, len(self._words)) if self._words[place].is_content), None)
-            for end in self._question.groups
-        ]
+        following = [next(self._content_from(end), -1) for end in self._question.groups]
         return any(place not in self._value_places for place in following)
+
+    def _content_from(self, place: int) -> Iterator[int]:
+        return (at for at in range(place, len(self._words)) if self._words[at].is_content)
 
     def _resolve_count(self, base: Plan, figures: Sequence[_Mention], texts: Sequence[_Mention]) -> list[Plan]:
         if (group := self._group_of(texts)) is not None:
@@ -424,8 +439,6 @@ class _Matching:
                 if figures
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
-        if self._is_grouped():
-            return []
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._has_concept(c, _NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column) for column in additive]
@@ -433,8 +446,13 @@ class _Matching:
             return []
         filtered = _columns(base.filters)
         nouns = [mention for mention in texts if mention.columns[0] not in filtered]
+        counted = next(self._content_from(self._question.operations["count"]), -1)
         if len(nouns) > 1 or (nouns and len(nouns[0].columns) > 1):
             return []
+        if nouns and nouns[0].place != counted:  # "how many kits did they order": not the orders are counted
+            if nouns[0].columns[0] != key_column(self._table):
+                return []
+            nouns = []
         count = replace(base, operation=Operation.COUNT)
         if nouns:
             column = nouns[0].columns[0]
@@ -469,11 +487,8 @@ class _Matching:
             operation = Operation("maximum" if "maximum" in self._question.operations else "minimum")
             if len(measures) == 1:
                 readings = [(operation, column) for column in measures[0].columns]
-            elif not measures and len(texts) == 2:  # "which warehouse has the most products"
-                return [
-                    replace(base, operation=Operation.COUNT, group=texts[0].columns[0], best=operation)
-                    for _ in range(len(texts[0].columns) == 1 and key_column(self._table) in texts[1].columns)
-                ]
+            elif not measures and texts and len(texts[0].columns) == 1:
+                return self._resolve_most(replace(base, group=texts[0].columns[0], best=operation), texts[1:])
         key = key_column(self._table)
         others = [m for m in texts if m.columns[0] not in (key, *_columns(base.filters))]
         plans: list[Plan] = []
@@ -503,6 +518,17 @@ class _Matching:
                 plans += [totals, rows]
         return plans
 
+    def _resolve_most(self, base: Plan, counted: Sequence[_Mention]) -> list[Plan]:
+        """ "Which warehouse has the most products": by rows, and by pieces where a column counts them."""
+        rows_are_meant = self._entity if not counted else key_column(self._table) in counted[0].columns
+        if not rows_are_meant or len(counted) > 1:
+            return []
+        pieces = [column for column in self._of_kind(Kind.NUMBER) if self._has_concept(column, _QUANTITY)]
+        return [
+            replace(base, operation=Operation.COUNT),
+            *(replace(base, operation=Operation.SUM, column=column) for column in pieces),
+        ]
+
     def _resolve_pair(self, operation: Operation, base: Plan, figures: Sequence[_Mention]) -> list[Plan]:
         if len(figures) != 1:
             return []
@@ -521,7 +547,7 @@ class _Matching:
         if not base.filters or len(asked) > 1:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"
-            compared = len(exact) < len(base.filters)
+            compared = len(exact) < len(base.filters) or self._entity
             return [replace(base, operation=Operation.LOOKUP, column=key_column(self._table))] if compared else []
         operation = Operation.LOOKUP
         if "amount" in self._question.operations and figures and self._has_concept(figures[0].columns[0], _ADDITIVE):

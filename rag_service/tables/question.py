@@ -182,10 +182,14 @@ def _phrases(question: Question, names: tuple[str, ...], data: TableWords) -> It
 
 def _read_bounds(question: Question, data: TableWords) -> None:
     def add(comparison: Comparison, start: int, *values: _Value, concepts: frozenset[str] = frozenset()) -> None:
+        late = comparison in (Comparison.GREATER, Comparison.LESS_OR_EQUAL)
+        numbers = [value.last if late and value.last is not None else value.number for value in values]
+        if len(values) == 2 and values[1].last is not None:
+            numbers[1] = values[1].last
         question.bounds.append(
             Bound(
                 comparison=comparison,
-                values=tuple(value.number for value in values),
+                values=tuple(numbers),
                 is_date=all(value.is_date for value in values),
                 is_year=all(value.is_year for value in values),
                 place=start,
@@ -238,6 +242,7 @@ def _concepts_with(lists: Mapping[str, Mapping[str, frozenset[str]]], side: str,
 @dataclass(frozen=True, kw_only=True)
 class _Value:
     number: Decimal  # or the ordinal of a day
+    last: Decimal | None = None  # ordinal of the last day of a month
     end: int  # word after it
     is_date: bool = False
     is_year: bool = False  # a number that may be a year
@@ -249,8 +254,8 @@ def _value(question: Question, place: int) -> _Value | None:
         return None
     place = _skip(question, place)
     if (found := _read_date(question, place)) is not None:
-        day, end = found
-        return _Value(number=Decimal(day.toordinal()), end=end, is_date=True)
+        first, last, end = found
+        return _Value(number=first, last=last, end=end, is_date=True)
     text = question.words[place].text
     if not _NUMBER.fullmatch(text):
         written = load_language(question.language).proof.numbers
@@ -267,8 +272,8 @@ def _skip(question: Question, place: int) -> int:
     return place
 
 
-def _read_date(question: Question, place: int) -> tuple[date, int] | None:
-    """(day, end) of a date: "2026-03-14", "14 de marzo de 2026"; of a month with its year the first day."""
+def _read_date(question: Question, place: int) -> tuple[Decimal, Decimal, int] | None:
+    """(first day, last day, end) of a date, or of a month with its year: "2026-03-14", "14 de marzo de 2026"."""
     texts = [*(word.text for word in question.words), "", "", ""]
     months = load_language(question.language).proof.months
 
@@ -278,15 +283,20 @@ def _read_date(question: Question, place: int) -> tuple[date, int] | None:
     try:
         year, month, day = texts[place : place + 3]
         if _YEAR.fullmatch(year) and month.isdigit() and day.isdigit() and len(month) == len(day) == 2:
-            return date(int(year), int(month), int(day)), place + 3
-        number, position = 1, place
+            ordinal = Decimal(date(int(year), int(month), int(day)).toordinal())
+            return ordinal, ordinal, place + 3
+        number, position = None, place
         if texts[place].isdigit() and len(texts[place]) <= 2 and place + 1 < len(question.words):
             number, position = int(texts[place]), _skip(question, place + 1)
         found = month_of(position)
         if found is None or position + 1 >= len(question.words):
             return None
         position = _skip(question, position + 1)
-        return (date(int(texts[position]), found, number), position + 1) if _YEAR.fullmatch(texts[position]) else None
+        if not _YEAR.fullmatch(texts[position]):
+            return None
+        first = date(int(texts[position]), found, number or 1)
+        last = first if number else (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        return Decimal(first.toordinal()), Decimal(last.toordinal()), position + 1
     except ValueError:
         return None
 
@@ -368,17 +378,12 @@ def _read_count(question: Question) -> None:
 
 def _read_periods(question: Question) -> None:
     """Months and days with their year: "in March 2026". Years alone may be values or columns of the table."""
-    for place, word in enumerate(question.words):
-        found = None if question.used[place] else _read_date(question, place)
-        if found is None:
-            continue
-        first, end = found
-        last = first
-        if not word.text.isdigit():  # a whole month
-            last = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-        values = (Decimal(first.toordinal()), Decimal(last.toordinal()))
-        question.bounds.append(Bound(comparison=Comparison.BETWEEN, values=values, is_date=True, place=place))
-        _take(question, place, end)
+    for place, used in enumerate(question.used):
+        if not used and (found := _read_date(question, place)) is not None:
+            first, last, end = found
+            bound = Bound(comparison=Comparison.BETWEEN, values=(first, last), is_date=True, place=place)
+            question.bounds.append(bound)
+            _take(question, place, end)
 
 
 def year_of(word: Word) -> int | None:

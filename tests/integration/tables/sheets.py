@@ -91,6 +91,34 @@ PRICES: Rows = [
     ("Mailer", "Globex", "$45"),
 ]
 
+INVOICES: Rows = [
+    ("Facturas del primer trimestre",),
+    (),
+    ("Número", "Cliente", "Fecha", "Base imponible", "IVA", "Pagada"),
+    ("F-001", "Hotel Miramar", date(2025, 1, 14), 1200.0, 252.0, "sí"),
+    ("F-002", "Bar Central", date(2025, 1, 29), 340.5, 71.51, "no"),
+    ("F-003", "Hotel Miramar", date(2025, 2, 11), 980.0, 205.8, "no"),
+    ("F-004", "Clínica Sol", date(2025, 2, 20), 2150.0, 451.5, "sí"),
+    ("F-005", "Bar Central", date(2025, 3, 5), 415.25, 87.2, "sí"),
+    ("F-006", "Escuela Norte", date(2025, 3, 27), 760.0, 159.6, "no"),
+    ("Total", None, None, 5845.75, 1227.61, None),
+]
+FLEET = """Vehicle,Plate,Driver,Mileage,Fuel cost,Next inspection
+Van Blue,AB-123,Lena Fox,"84,200","£1,240.50",2026-02-10
+Van Red,CD-456,Omar Said,"120,950","£1,910.00",2025-12-01
+Truck One,EF-789,Lena Fox,"210,300","£4,305.75",2026-06-15
+Truck Two,GH-012,Pia Lund,"98,700","£3,020.20",2026-01-20
+Car Pool,IJ-345,,"45,100",£610.00,2027-03-08
+"""
+COURSES: Rows = [
+    ("Formation", "Ville", "Durée (h)", "Inscrits", "Taux de réussite", None, "Formateur", "Heures"),
+    ("Excel", "Paris", 14, 25, 0.92, None, "Roche", 120),
+    ("Python", "Lyon", 35, 12, 0.75, None, "Blanc", 95),
+    ("Soudure", "Nantes", 70, 8, 0.875, None, "Faure", 140),
+    ("Anglais", "Paris", 20, 31, 0.8, None, "Morel", 60),
+    ("Sécurité", "Lyon", 7, 40, 0.98, None, "Henry", 75),
+]
+
 
 def workbook(sheets: dict[str, Rows], *, formats: dict[str, str] | None = None) -> bytes:
     """An XLSX file; `formats` are number formats by column letter of the first sheet."""
@@ -126,4 +154,7 @@ def files() -> dict[str, bytes]:
         "orders.csv": delimited(ORDERS),
         "budget.xlsx": workbook({"Budgets": BUDGET}),
         "licences.xlsx": workbook({"Licences": PRICES}),
+        "facturas.xlsx": workbook({"Facturas": INVOICES}, formats={"D": '#,##0.00 "€"', "E": '#,##0.00 "€"'}),
+        "fleet.csv": FLEET.encode(),
+        "formations.xlsx": workbook({"Formations": COURSES}, formats={"E": "0.0%"}),
     }

@@ -11,7 +11,7 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, Decision, ProofMethod
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
-from tests.integration.tables.questions import DEVELOPMENT, HELD_OUT, Asked
+from tests.integration.tables.questions import DEVELOPMENT, HELD_OUT, SECOND, TRICKY, Asked
 from tests.integration.tables.sheets import files
 
 __all__ = ["ingest", "open_service", "service"]  # fixtures
@@ -33,7 +33,10 @@ def is_right(asked: Asked, answer: Answer) -> bool:
     return placed and any(value in answer.text for value in asked.value.split("|"))
 
 
-@pytest.mark.parametrize(("name", "questions"), [("development", DEVELOPMENT), ("held out", HELD_OUT)])
+@pytest.mark.parametrize(
+    ("name", "questions"),
+    [("development", DEVELOPMENT), ("held out", HELD_OUT), ("tricky", TRICKY), ("second", SECOND)],
+)
 async def test_questions_are_computed_right(
     service: Components, ingest: Ingest, capsys: pytest.CaptureFixture[str], name: str, questions: Sequence[Asked]
 ) -> None:
