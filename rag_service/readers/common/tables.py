@@ -20,7 +20,7 @@ from rag_service.readers.common.two_columns import Reading, are_names, is_label,
 
 LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer
 _MAX_LABEL = 100  # characters of a column name repeated with every value
-_HAS_DIGIT = re.compile(r"\d")
+_AMOUNT = re.compile(r"\W*\d")
 _DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?|\d{1,2}[/.]\d{1,2}(?:[/.](?:\d\d)?\d\d)?")
 _TEXT_SHARE = 0.8  # of a header's cells; a year or two among the column names is common
 
@@ -144,27 +144,26 @@ def _starts_table(row: Row, following: Row | None) -> bool:
 
 
 def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
-    """Whether a row continues a header with merged cells ("2024" above "Stock" and "Orders")."""
-    return (
-        row.number == header.number + 1
-        and any(cell.is_spanned for cell in header.cells)
-        and all(cell.is_text for cell in row.cells)
-        and following is not None
-        and (not all(cell.is_text for cell in following.cells) or _divides_header(header, row))
-    )
+    """Whether a row continues a header with merged cells ("2024" above "Stock" and "Orders").
 
-
-def _divides_header(header: Row, row: Row) -> bool:
-    """Whether a row of words has names only below the wide cells of the header, whose other cells go on in it."""
-    wide = {cell.column for cell in header.cells if cell.is_spanned}
-    wide |= {column - 1 for column in wide}
+    It does if its only own words are names below the wide cells, or if figures follow it; but never with amounts
+    ("160 EUR") below the wide cells, unless the other cells of the header go on in it.
+    """
+    spanned = {cell.column for cell in header.cells if cell.is_spanned}
+    if not spanned or following is None or row.number != header.number + 1 or not _all_texts(row):
+        return False
+    wide = spanned | {column - 1 for column in spanned}
     others = {cell.column: cell.text for cell in header.cells if cell.column not in wide}
     below = [cell.text for cell in row.cells if cell.column in wide]
-    return (
-        len(set(below)) == len(below) > 1
-        and not any(map(_HAS_DIGIT.search, below))
-        and all(others.get(cell.column) == cell.text for cell in row.cells if cell.column not in wide)
-    )
+    beside = [cell for cell in row.cells if cell.column not in wide]
+    goes_on = all(others.get(cell.column) == cell.text for cell in beside)
+    if any(map(_AMOUNT.match, below)) and not (beside and goes_on):
+        return False
+    return not _all_texts(following) or (goes_on and len(set(below)) == len(below) > 1)
+
+
+def _all_texts(row: Row) -> bool:
+    return all(cell.is_text for cell in row.cells)
 
 
 def _labels(row: Row) -> dict[int, str]:

@@ -155,3 +155,14 @@ def test_a_cell_over_two_columns_has_the_names_of_both() -> None:
     table.cell(2, 1).merge(table.cell(2, 2))
     text = parse(saved(document), file_name="m.docx").text
     assert text.split("\n")[:2] == ["Grade: B | Hotel: 160 EUR | Hotel: 190 EUR", "Grade: C | Hotel: 100 EUR"]
+
+
+def test_a_row_of_amounts_below_a_wide_name_is_no_header() -> None:
+    document = docx.Document()
+    table = document.add_table(3, 3)
+    for row, texts in enumerate([("Grade", "Hotel", ""), ("B", "160 EUR", "190 EUR"), ("C", "100", "110")]):
+        for column, value in enumerate(texts):
+            table.cell(row, column).text = value
+    table.cell(0, 1).merge(table.cell(0, 2))
+    text = parse(saved(document), file_name="m.docx").text
+    assert text.split("\n")[:2] == ["Grade: B | Hotel: 160 EUR | Hotel: 190 EUR", "Grade: C | Hotel: 100 | Hotel: 110"]
