@@ -20,6 +20,7 @@ from llama_index.core.schema import Document
 
 from rag_service.domain import ParsedDocument, write_span
 from rag_service.readers.common.names import suffix_of
+from rag_service.readers.common.ocr import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox import parse_in_sandbox
 
@@ -35,7 +36,7 @@ Parser = Callable[[bytes, str], Awaitable[ParsedDocument]]  # (bytes, file name)
 
 
 async def _in_sandbox(data: bytes, file_name: str) -> ParsedDocument:
-    return await parse_in_sandbox(data, file_name=file_name)
+    return await parse_in_sandbox(data, file_name=file_name, ocr=False)
 
 
 class FileReader(BaseReader):
@@ -56,6 +57,7 @@ class FileReader(BaseReader):
         """
         self._parser = parser
         self._readers = readers or {}
+        self._recognising = asyncio.Semaphore(1)  # beside the slots: it takes minutes, and others should go on
         self._slots = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
 
     def load_data(self, file: Path | bytes, extra_info: Mapping[str, Any] | None = None) -> list[Document]:
@@ -83,11 +85,15 @@ class FileReader(BaseReader):
         data = file if isinstance(file, bytes) else await asyncio.to_thread(file.read_bytes)
         name = file_name or ("document" if isinstance(file, bytes) else file.name)
         chosen = {**self._readers, **(readers or {})}.get(suffix_of(name))
-        async with self._slots:
-            if chosen is None:
-                parsed = await self._parser(data, name)
-            else:
-                parsed = await parse_in_sandbox(data, file_name=name, reader=chosen)
+        try:
+            async with self._slots:
+                if chosen is None:
+                    parsed = await self._parser(data, name)
+                else:
+                    parsed = await parse_in_sandbox(data, file_name=name, reader=chosen)
+        except NeedsOcrError:
+            async with self._recognising:
+                parsed = await parse_in_sandbox(data, file_name=name, ocr=True)
         return [to_document(parsed, extra_info)]
 
 

@@ -57,7 +57,12 @@ class ChildFailure(Exception):  # noqa: N818 - only used as the cause of a Docum
 
 
 async def parse_in_sandbox(
-    data: bytes, *, file_name: str, reader: ReaderClass | None = None, limits: ParseLimits | None = None
+    data: bytes,
+    *,
+    file_name: str,
+    reader: ReaderClass | None = None,
+    limits: ParseLimits | None = None,
+    ocr: bool | None = None,
 ) -> ParsedDocument:
     """Parse a file in a subprocess without blocking the event loop; see `parse` for formats and result.
 
@@ -66,8 +71,10 @@ async def parse_in_sandbox(
     Args:
         file_name: as uploaded.
         reader: used instead of our parsers; gets the path of a copy of the file.
+        ocr: whether to recognise text; None: where pages need it and the extra is installed, in a second process.
 
     Raises:
+        NeedsOcrError: `ocr` is False, and recognition is installed and would help.
         DocumentError: as `parse`, or the child took too long or crashed; `__cause__` says how.
         UnsupportedMediaError, TooLargeError: subclasses; the latter also for the memory and output limits.
     """
@@ -75,9 +82,12 @@ async def parse_in_sandbox(
     name = clean_file_name(file_name)
     if reader is None:
         try:
-            return await _run(data, Request(name), limits)
+            if not ocr:
+                return await _run(data, Request(name), limits)
         except NeedsOcrError:
-            return await _run(data, Request(name, ocr=True), max(limits, OCR_LIMITS, key=lambda one: one.cpu_seconds))
+            if ocr is not None:
+                raise
+        return await _run(data, Request(name, ocr=True), max(limits, OCR_LIMITS, key=lambda one: one.cpu_seconds))
     with tempfile.TemporaryDirectory(prefix="rag-reader-") as folder:
         copy = Path(folder) / name
         await asyncio.to_thread(copy.write_bytes, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import struct
 import zlib
@@ -18,6 +19,7 @@ from rag_service.domain import Location
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.common import ocr
 from rag_service.readers.common.ocr import NeedsOcrError, OcrMode, ocr_mode
+from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import parse_in_sandbox
 from tests.unit.readers.office_samples import zipped
@@ -121,6 +123,16 @@ async def test_lines_that_are_hard_to_read_are_told() -> None:
 async def test_bad_images_are_refused_with_a_reason(data: bytes, kind: type[DocumentError], says: str) -> None:
     with pytest.raises(kind, match=says):
         await parse_in_sandbox(data, file_name="a.png")
+
+
+async def test_recognition_holds_up_no_other_file() -> None:
+    reader = FileReader(concurrency=1)
+    scan = asyncio.create_task(reader.aload_data(saved(scanned(TEXTS["en"]), "PNG"), file_name="scan.png"))
+    await asyncio.sleep(1)  # it is recognised by now
+    (beside,) = await reader.aload_data(b"A note.", file_name="note.txt")
+    assert beside.text == "A note."
+    assert not scan.done()
+    assert "hotels" in (await scan)[0].text
 
 
 def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
