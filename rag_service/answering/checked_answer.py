@@ -116,7 +116,7 @@ class AnswerChecker:
             flagged=flagged,
             claims=verification.claims,
             unprovable=own,
-            withheld=self._withheld + self._guard.leaks,
+            withheld=self._withheld + len(self._guard.leaks),
         )
 
     def _stream(self, named: NamedEvidence | None = None) -> CitationStream:

@@ -171,9 +171,8 @@ class CitedSynthesizer(BaseSynthesizer):
         await query.emit(AnswerDelta(text=checked.text))
         for citation in checked.citations:
             await query.emit(CitationChecked(citation=citation))
-        guardrails = await self._guardrails(query, shown, checked.text)
         no_model = ChatDelta(text="", prompt_tokens=0, completion_tokens=0)
-        return self._complete(query, chosen, prompted, checked, no_model, guardrails, least=COMPUTED_CONFIDENCE)
+        return await self._complete(query, chosen, prompted, checked, no_model, least=COMPUTED_CONFIDENCE)
 
     async def _answer_from(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
         language = query.found.plan.language
@@ -211,14 +210,7 @@ class CitedSynthesizer(BaseSynthesizer):
             for before, citation in zip(undecided.citations, checked.citations, strict=True):
                 if is_undecided(before):
                     await query.emit(CitationChecked(citation=citation))
-        guardrails = await self._guardrails(query, shown, checked.text)
-        return self._complete(query, sources, prompted, checked, last, guardrails)
-
-    async def _guardrails(self, query: RagQuery, shown: Sequence[Hit], text: str) -> tuple[GuardrailCheck, ...]:
-        """What the documents shown forbid to say, checked, where the index declares guardrails."""
-        if GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
-            return ()
-        return await self._check_rules(query, shown, text)
+        return await self._complete(query, sources, prompted, checked, last)
 
     async def _emit_decided(self, query: RagQuery, events: Sequence[AnswerDelta | CitationChecked]) -> None:
         """Emit events, except for citations that the judge has yet to decide about."""
@@ -226,14 +218,13 @@ class CitedSynthesizer(BaseSynthesizer):
             if self._judge is None or not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
                 await query.emit(event)
 
-    def _complete(
+    async def _complete(
         self,
         query: RagQuery,
         sources: tuple[Hit, ...],
         prompted: Prompted,
         checked: CheckedAnswer,
         last: ChatDelta,
-        guardrails: tuple[GuardrailCheck, ...],
         *,
         least: float = 0.0,
     ) -> Answer:
@@ -244,6 +235,9 @@ class CitedSynthesizer(BaseSynthesizer):
         confidence = replace(confidence, value=max(confidence.value, least))
         refused = is_refusal(text, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
+        guardrails: tuple[GuardrailCheck, ...] = ()
+        if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
+            guardrails = await self._check_rules(query, prompted.context.hits, text)
         return Answer(
             id=uuid4(),
             question=query.question,

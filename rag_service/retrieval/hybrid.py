@@ -114,9 +114,11 @@ class HybridRetriever(PassageRetriever):
         ranked: list[Hit] | None = None
         try:
             async with self._turn(), self._database.transaction(query.identity) as connection:
-                vector = _result_of(embedding)
+                # What failed is raised here; what is there by now need not be waited for.
+                vector = embedding.result() if embedding is not None and embedding.done() else None
                 begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
-                vector = vector or _result_of(embedding)
+                if vector is None and embedding is not None and embedding.done():
+                    vector = embedding.result()
                 if embedding is None or vector is not None:
                     ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
             if embedding is not None and ranked is None:
@@ -243,11 +245,6 @@ class _Begun:
     lexical: Rated  # the best of the keyword search
     absent: tuple[str, ...]
     dense: DenseSearch | None  # None: the vector was not there in time
-
-
-def _result_of(embedding: asyncio.Future[list[float]] | None) -> list[float] | None:
-    """The vector if it is there by now; raises EmbeddingError if it never will be."""
-    return embedding.result() if embedding is not None and embedding.done() else None
 
 
 @dataclass

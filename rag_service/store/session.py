@@ -163,7 +163,7 @@ class Database:
                 "options": options,
                 "connect_timeout": max(1, int(timeout)),
                 "context": our_adapters(),
-                "autocommit": True,  # `_begin` begins what the pool commits
+                "autocommit": True,  # `transaction` begins what the pool commits
             },
         )
         self.loop: asyncio.AbstractEventLoop | None = None  # that opened it; the connections belong to this loop
@@ -192,7 +192,12 @@ class Database:
                 connection, begun = None, False
                 try:
                     async with self._pool.connection() as connection:
-                        await _begin(connection, user_id)
+                        # Begun as a user in one round trip; the pool commits, or rolls back after an error. Two
+                        # statements at once go without bound parameters: psycopg quotes the value, which is a UUID's
+                        # text or empty. SET LOCAL is set_config(..., true) in three quarters of the time, for it
+                        # needs no plan.
+                        cursor = AsyncClientCursor(connection)
+                        await cursor.execute("BEGIN; SET LOCAL rag.user_id = %s", [user_id])
                         if not self._role_is_safe:
                             await _check_role(connection)
                             self._role_is_safe = True
@@ -236,13 +241,6 @@ async def meanwhile(statement: Coroutine[Any, Any, _Answer], work: Callable[[], 
         await asyncio.wait({asked})
         raise
     return await asked, result
-
-
-async def _begin(connection: Connection, user_id: str) -> None:
-    """Begin a transaction as a user, in one round trip; the pool commits it, or rolls it back after an error."""
-    # Two statements at once go without bound parameters: psycopg quotes the value, which is a UUID's text or empty.
-    # SET LOCAL is set_config(..., true) in three quarters of the time, for it needs no plan.
-    await AsyncClientCursor(connection).execute("BEGIN; SET LOCAL rag.user_id = %s", [user_id])
 
 
 async def _check_role(connection: Connection) -> None:

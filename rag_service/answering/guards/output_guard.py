@@ -287,6 +287,7 @@ class OutputGuard:
         self._shown = tuple(shown)
         self._leaks = LeakFilter("\n".join(secrets), notice=notice)
         self._links = LinkFilter(lambda url: url in self._allowed, language=language)
+        self.leaks: Sequence[int] = self._leaks.changes  # where text of the prompt was left out
         self.changes: Sequence[int] = self._links.changes  # offsets in the safe text of changed links and HTML
 
     @cached_property
@@ -301,11 +302,6 @@ class OutputGuard:
     def flush(self) -> str:
         """The rest, after the last piece."""
         return self._links.feed(self._leaks.flush()) + self._links.flush()
-
-    @property
-    def leaks(self) -> int:
-        """How many times text of the prompt was left out."""
-        return len(self._leaks.changes)
 
 
 def guard_text(guard: OutputGuard, text: str) -> str:

@@ -115,35 +115,26 @@ class MiniLMEmbedding(BaseEmbedding):
 
     async def warm_up(self) -> None:
         """Load the model now: some seconds, most of them the import of torch."""
-        await self._embed(["warm up"], urgent=True)
+        await self._aget_query_embedding("warm up")
 
     async def aclose(self) -> None:
         """End the model's threads after the work that is queued."""
         self._threads.stop()
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return (await self._embed([query], urgent=True))[0]
+        # In one job: each waits for a thread to end what it is at.
+        return (await self._threads.run(partial(self._encode_all, [query]), urgent=True))[0]
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        return (await self._embed([text]))[0]
+        return (await self._aget_text_embeddings([text]))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await self._embed(texts) if texts else []
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._embed_now([query], urgent=True)[0]
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return self._embed_now([text])[0]
-
-    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._embed_now(texts) if texts else []
-
-    async def _embed(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
         """Vectors in the order of the texts. Between two sub-batches other callers get their turn."""
-        urgent = urgent or is_awaited()
-        if urgent and len(texts) == 1:  # in one job: each waits for a thread to end what it is at
-            return await self._threads.run(partial(self._encode_all, texts), urgent=True)
+        if not texts:
+            return []
+        urgent = is_awaited()
+        if urgent and len(texts) == 1:
+            return [await self._aget_query_embedding(texts[0])]
         batches = await self._threads.run(partial(self._cut, texts), urgent=urgent)
         rows: list[FloatMatrix] = []
         queued: deque[asyncio.Future[FloatMatrix]] = deque()
@@ -159,6 +150,15 @@ class MiniLMEmbedding(BaseEmbedding):
             for future in queued:
                 future.cancel()
         return _join(batches, rows, len(texts))
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._embed_now([query], urgent=True)[0]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._embed_now([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._embed_now(texts) if texts else []
 
     def _embed_now(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
         """For LlamaIndex code that is not async (a notebook)."""

@@ -124,7 +124,7 @@ def test_a_few_common_words_are_no_leak() -> None:
 def test_a_boundary_is_a_secret_of_its_own() -> None:
     guard = OutputGuard([], secrets=["~abcdef012345~"], notice="[X]")
     assert "abcdef012345" not in guard_text(guard, "The line is ~abcdef012345~ here. Next.")
-    assert guard.leaks == 1
+    assert len(guard.leaks) == 1
 
 
 def test_the_guard_allows_what_the_passages_hold() -> None:
