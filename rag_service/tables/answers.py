@@ -12,7 +12,7 @@ import structlog
 from rag_service.domain import Hit, Identity
 from rag_service.store.session import Connection, Database
 from rag_service.tables.execute import STATEMENT_MS, execute, limit_statements, read_quotes
-from rag_service.tables.planning import make_plans
+from rag_service.tables.planning import make_plans, may_concern
 from rag_service.tables.question import Question, read_question
 from rag_service.tables.storage import find_tables, find_values
 from rag_service.tables.wording import CitedCells, Computed, write_answer
@@ -60,10 +60,11 @@ class TableAnswers:
 
 async def _compute(connection: Connection, question: Question, documents: Sequence[UUID]) -> ComputedAnswer | None:
     await limit_statements(connection)
-    tables = await find_tables(connection, documents)
+    tables = [table for table in await find_tables(connection, documents) if may_concern(question, table)]
     if not tables:
         return None
-    values = await find_values(connection, [table.id for table in tables], question.content)
+    ids = [table.id for table in tables]
+    values = await find_values(connection, ids, question.content, whole=question.runs)
     plans = make_plans(question, tables, values)
     results = [await execute(connection, plan) for plan in plans]
     computed = write_answer(results, question.language) if results else None

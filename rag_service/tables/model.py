@@ -97,6 +97,7 @@ def fold_word(word: str) -> str:
     return _ENDING.sub("", word) if len(word) >= _MIN_LETTERS else word
 
 
+@lru_cache(maxsize=100_000)
 def fold_words(text: str) -> str:
     """The words of a text as cells are compared: folded, without plurals, one space between them."""
     return " ".join(map(fold_word, words(text)))

@@ -82,6 +82,20 @@ def key_column(table: StoredTable) -> int:
     return (unique or texts or [0])[0]
 
 
+def may_concern(question: Question, table: StoredTable) -> bool:
+    """Whether a question may be one for a table, before its values are searched."""
+    if question.asks:
+        return True
+    names = f"{table.document} {table.sheet or ''} {' '.join(column.name for column in table.columns)}"
+    named = [column_word(word) for word in words(names)]
+    return any(
+        word.forms & other.forms or word.concepts & other.concepts
+        for word in question.words
+        if word.is_content or word.concepts
+        for other in named
+    )
+
+
 def make_plans(question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values]) -> list[Plan]:
     """The readings of a question over the table that accounts for most of it; several where it is ambiguous.
 

@@ -17,6 +17,7 @@ from rag_service.language.languages import TableWords, language_codes, load_lang
 from rag_service.language.words import index_term, is_stop_word, words
 from rag_service.tables.model import fold_word
 
+_MAX_VALUE_WORDS = 6
 MAX_WORDS = 40  # longer questions say more than an operation
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -94,6 +95,18 @@ class Question:
     def content(self) -> list[str]:
         """The keys of its words with a meaning of their own."""
         return [word.key for word in self.words if word.is_content]
+
+    @property
+    def runs(self) -> list[str]:
+        """Its words and runs of words, as whole values are written."""
+        keys = [word.key for word in self.words]
+        lengths = range(1, _MAX_VALUE_WORDS + 1)
+        return [" ".join(keys[at : at + size]) for size in lengths for at in range(len(keys) - size + 1)]
+
+    @property
+    def asks(self) -> bool:
+        """Whether its words ask for an operation."""
+        return bool(self.operations or self.bounds or self.superlative)
 
 
 def read_question(text: str, language: str) -> Question | None:

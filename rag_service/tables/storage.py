@@ -78,28 +78,27 @@ async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> l
 
 
 async def find_values(
-    connection: Connection, table_ids: Sequence[UUID], words: Sequence[str]
+    connection: Connection, table_ids: Sequence[UUID], words: Sequence[str], *, whole: Sequence[str]
 ) -> dict[UUID, dict[int, dict[str, str]]]:
     """The values that hold one of these folded words, by table and column: {key: text}.
 
-    A table with more than 1,000 of them is left out.
+    Of more than 1,000 in a table only those that are one of `whole`.
     """
     cursor = await connection.execute(
-        """SELECT found.table_id, found.place, found.key, min(found.text) FROM (
+        """SELECT found.table_id, found.place, found.key, min(found.text), found.key = ANY(%b::text[]) FROM (
                SELECT r.table_id, c.place::int - 1 AS place, c.cell ->> 1 AS key, c.cell ->> 0 AS text
                FROM table_rows r, jsonb_array_elements(r.cells) WITH ORDINALITY AS c(cell, place)
                WHERE r.table_id = ANY(%b::uuid[]) AND r.is_data AND jsonb_typeof(c.cell) = 'array'
                  AND c.cell ->> 2 IS NULL AND string_to_array(c.cell ->> 1, ' ') && %b::text[]) AS found
-           GROUP BY found.table_id, found.place, found.key LIMIT %b""",
-        [list(table_ids), list(words), _MAX_VALUES * len(table_ids) + 1],
+           GROUP BY found.table_id, found.place, found.key ORDER BY 5 DESC LIMIT %b""",
+        [list(whole), list(table_ids), list(words), _MAX_VALUES * len(table_ids) + 1],
     )
     values: dict[UUID, dict[int, dict[str, str]]] = {}
     counts: dict[UUID, int] = {}
     rows: list[tuple[Any, ...]] = await cursor.fetchall()
-    for table_id, place, key, text in rows:
-        values.setdefault(table_id, {}).setdefault(place, {})[key] = text
+    for table_id, *_ in rows:
         counts[table_id] = counts.get(table_id, 0) + 1
-    for table_id, count in counts.items():
-        if count > _MAX_VALUES:
-            values[table_id] = {}
+    for table_id, place, key, text, is_whole in rows:
+        if is_whole or (counts[table_id] <= _MAX_VALUES and len(rows) <= _MAX_VALUES * len(table_ids)):
+            values.setdefault(table_id, {}).setdefault(place, {})[key] = text
     return values

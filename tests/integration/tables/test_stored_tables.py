@@ -100,10 +100,10 @@ async def test_another_user_s_tables_are_never_used(service: Components) -> None
     assert await tables.compute(QUESTION, own.sources, language="en", identity=ben) is None
     async with service.database.transaction(ana) as connection:
         (table,) = await find_tables(connection, [own.sources[0].chunk.document.id])
-        assert await find_values(connection, [table.id], ["red"]) != {}
+        assert await find_values(connection, [table.id], ["red"], whole=["red"]) != {}
     async with service.database.transaction(ben) as connection:
         assert await find_tables(connection, [own.sources[0].chunk.document.id]) == []
-        assert await find_values(connection, [table.id], ["red"]) == {}
+        assert await find_values(connection, [table.id], ["red"], whole=["red"]) == {}
         cursor = await connection.execute("SELECT (SELECT count(*) FROM tables), (SELECT count(*) FROM table_rows)")
         assert await cursor.fetchone() == (0, 0)
 
@@ -228,3 +228,5 @@ async def test_a_large_table_is_computed_in_time(service: Components, ingest: In
     assert answer.citations[0].formula == f"SUM(B2:B20001) = {sum(number % 97 for number in range(20_000)):,}"
     assert len(answer.citations[0].quote or "") <= 1_000
     assert answer.latency_ms < STATEMENT_MS
+    assert "is 13333 [C1]" in (await ask(service, "How many rows are red?")).text.replace(",", "")
+    assert (await ask(service, "What is the stock of Tent 777?")).text == "“Stock” of Tent 777: 1 [C1]."
