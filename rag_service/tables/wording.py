@@ -11,8 +11,9 @@ from uuid import UUID
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords, load_language
 from rag_service.tables.execute import MAX_GROUPS, MAX_ROWS, Group, Result, UsedRow
+from rag_service.tables.matching import Filter
 from rag_service.tables.model import Column, Kind, write_cells
-from rag_service.tables.planning import Filter, Operation
+from rag_service.tables.planning import Operation
 from rag_service.tables.question import Comparison
 
 _FORMULAS = {
