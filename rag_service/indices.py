@@ -82,6 +82,7 @@ class RelevanceFit(_Strict):
     cosine: float
     coverage: float
     run: str  # the eval run that set the numbers
+    alpha: float | None = Field(None, ge=0, le=1)  # replaces the definition's
 
 
 class Calibration(RelevanceFit):

@@ -198,7 +198,17 @@ class RetrievalSettings(_Group):
     top_k: int = Field(5, alias="topk_default", ge=1, description="Passages returned when the request names no number.")
     max_top_k: int = Field(10, alias="topk_max", ge=1, description="Maximum number of passages a request may ask for.")
     threshold: float = Field(
-        0.6, alias="similarity_threshold", ge=0, le=1, description="Minimum relevance of a passage."
+        0.6,
+        alias="similarity_threshold",
+        ge=0,
+        le=1,
+        description="Relevance from which on a passage answers; an answer without such a passage is uncertain.",
+    )
+    out_of_scope_threshold: float = Field(
+        0.2,
+        ge=0,
+        le=1,
+        description="Minimum relevance of a passage where the request names none: below it nothing is answered.",
     )
     hybrid: bool = Field(True, description="Combine BM25 and vector search; false: vector search only.")
     lexical_fallback: bool = Field(

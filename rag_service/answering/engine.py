@@ -69,6 +69,7 @@ class CitedQueryEngine(RetrieverQueryEngine):
         reranker: Reranker,
         *,
         threshold: float,
+        out_of_scope: float,
         postprocessors: Postprocessors = NO_POSTPROCESSORS,
         record: Recorder | None = None,
     ):
@@ -77,14 +78,20 @@ class CitedQueryEngine(RetrieverQueryEngine):
             retriever: finds passages; its identity is used for plain queries.
             synthesizer: writes and checks the answer.
             reranker: reorders passages.
-            threshold: default minimum relevance, 0..1.
+            threshold: default relevance from which on a passage answers, 0..1.
+            out_of_scope: default minimum relevance, 0..1.
             postprocessors: run after the built-in ones.
             record: stores each finished answer; None stores none.
         """
         super().__init__(
             retriever,
             synthesizer,
-            node_postprocessors=[Rerank(reranker), NewerFirst(), RelevanceThreshold(default=threshold), TopK()],
+            node_postprocessors=[
+                Rerank(reranker),
+                NewerFirst(),
+                RelevanceThreshold(default=threshold, out_of_scope=out_of_scope),
+                TopK(),
+            ],
             callback_manager=CallbackManager([]),
         )
         self._passages = retriever
@@ -193,6 +200,7 @@ def build_engine(
         ),
         reranker,
         threshold=settings.retrieval.threshold,
+        out_of_scope=settings.retrieval.out_of_scope_threshold,
         postprocessors=postprocessors,
         record=record,
     )

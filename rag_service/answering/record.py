@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _RECORDED_SETTINGS = (
     "embedding_provider", "embedding_model", "embedding_dimension", "rerank_strategy", "rerank_model", "hybrid",
     "grounded_prompting", "max_chunks_in_prompt", "context_max_tokens", "max_tokens", "context_window",
-    "temperature", "withhold_unverified",
+    "temperature", "withhold_unverified", "similarity_threshold", "out_of_scope_threshold",
 )  # fmt: skip
 _SCORE_DIGITS = 4
 

@@ -10,7 +10,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -195,7 +195,7 @@ class CitedSynthesizer(BaseSynthesizer):
         deltas = query.model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
         verifying = 0.0  # seconds
         async with aclosing(deltas):
-            async for delta in deltas:
+            async for delta in _warned(deltas, prompted) if prompted.warning else deltas:
                 last = delta
                 began = time.perf_counter()
                 events = checker.feed(delta.text)
@@ -233,7 +233,8 @@ class CitedSynthesizer(BaseSynthesizer):
         refuted = checked.refuted
         confidence = estimate_confidence(self._fit, query.found, sources, text, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
-        refused = is_refusal(text, checked.citations, refusal=prompted.refusal, language=language)
+        said = text.removeprefix(prompted.warning)
+        refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
@@ -283,3 +284,18 @@ class CitedSynthesizer(BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
+
+
+async def _warned(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
+    """The pieces of an answer after its warning, which a refusal does without."""
+    held, waiting, last = "", True, None
+    async for delta in deltas:
+        last = delta
+        if waiting:
+            held += delta.text
+            if prompted.refusal.startswith(held.strip()):
+                continue
+            waiting, last = False, replace(delta, text=f"{prompted.warning}\n\n{held}")
+        yield last
+    if waiting and last is not None:
+        yield replace(last, text=held)

@@ -157,7 +157,8 @@ def _merge(old: Calibration | None, fit: RelevanceFit, model: str, language: Lan
     if old is None or old.model not in (None, model):
         old = Calibration(**fit.model_dump(), model=model)
     if language is None:
-        return Calibration(**fit.model_dump(), model=model, languages=old.languages)
+        return Calibration(**fit.model_dump(exclude={"alpha"}), alpha=old.alpha, model=model, languages=old.languages)
+    fit = fit.model_copy(update={"alpha": old.languages[language].alpha if language in old.languages else None})
     return old.model_copy(update={"model": model, "languages": {**old.languages, language: fit}})
 
 
@@ -194,7 +195,7 @@ def _last_line(node: yaml.Node) -> int:
 
 
 def _block(indent: str, calibration: Calibration) -> list[str]:
-    values = {"model": calibration.model} | calibration.model_dump()
+    values = {"model": calibration.model} | calibration.model_dump(exclude_none=True)
     if not calibration.languages:
         del values["languages"]
     dumped = yaml.safe_dump({"calibration": values}, sort_keys=False, allow_unicode=True)

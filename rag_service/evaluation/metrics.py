@@ -18,7 +18,7 @@ from rag_service.language.words import fold
 
 SECTION_RANK = 3  # the right section must be among the first hits
 BINS = 5  # of confidence
-LESS_IS_BETTER = frozenset({"refused wrongly", "unverified"})
+LESS_IS_BETTER = frozenset({"refused wrongly", "unverified", "proceeds wrongly", "quotes"})
 
 _MARKS = re.compile(r"(?<!\s)\s*+\[C\d+\]")
 
@@ -145,22 +145,44 @@ def _plain(text: str) -> str:
 def measure_answers(questions: Sequence[Question], answers: Sequence[Answer]) -> dict[str, Measured]:
     """Measures of answers.
 
-    `contained`: a gold answer is in the reply. `citation precision`: share of verified citations. `unverified`: share
-    of other citations and of sentences without a mark among both kinds and the verified ones.
+    `contained`: a gold answer is in the reply; `first quote`: before its first mark. `proceeds right`: it is, and the
+    decision is `can_proceed`; `proceeds wrongly`: of unanswerable questions with that decision. `quotes`: number of
+    citations in a reply. `citation precision`: share of verified citations. `unverified`: share of other citations and
+    of sentences without a mark among both kinds and the verified ones.
     """
     pairs = list(zip(questions, answers, strict=True))
     citations = [len(answer.citations) for answer in answers]
     verified = [sum(c.status is CitationStatus.VERIFIED for c in answer.citations) for answer in answers]
+    proceeds = [answer.decision is Decision.CAN_PROCEED for answer in answers]
+    held = [
+        None if not question.answers or not question.answerable else holds_answer(answer.text, question.answers)
+        for question, answer in pairs
+    ]
     claims = [count + answer.unmarked_sentences for count, answer in zip(citations, answers, strict=True)]
     return {
         "contained": Measured(
             values=tuple(
-                float(not is_refusal(answer) and holds_answer(answer.text, question.answers))
-                if question.answerable and question.answers
-                else None
-                for question, answer in pairs
+                None if holds is None else float(holds and not is_refusal(answer))
+                for holds, answer in zip(held, answers, strict=True)
             )
         ),
+        "first quote": Measured(
+            values=tuple(
+                None if holds is None else float(holds_answer(_MARKS.split(answer.text)[0], question.answers))
+                for holds, (question, answer) in zip(held, pairs, strict=True)
+            )
+        ),
+        "proceeds right": Measured(
+            values=tuple(
+                None if holds is None else float(holds and sure) for holds, sure in zip(held, proceeds, strict=True)
+            )
+        ),
+        "proceeds wrongly": Measured(
+            values=tuple(
+                None if question.answerable else float(sure) for question, sure in zip(questions, proceeds, strict=True)
+            )
+        ),
+        "quotes": Measured(values=tuple(float(count) if count else None for count in citations)),
         "citation precision": Measured(values=_shares(verified, citations), weights=tuple(citations)),
         "unverified": Measured(
             values=_shares([claim - right for claim, right in zip(claims, verified, strict=True)], claims),

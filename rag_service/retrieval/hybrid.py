@@ -218,12 +218,14 @@ class HybridRetriever(PassageRetriever):
                 await dense.read(connection)
             near = await dense.cosines(connection, found.ids)
             found, cosines = await begun.search.score(connection, near.ids), near.values
-        share = rules.alpha if query.alpha is None else query.alpha
+        fit = rules.fit_for(begun.plan.language)
+        share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
+        share = share if query.alpha is None else query.alpha
         candidates = fuse(
             Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage),
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ranking.ceiling,
-            calibration=rules.fit_for(begun.plan.language),
+            calibration=fit,
             limit=query.limit,
             absent=bool(begun.absent),
         )

@@ -91,13 +91,22 @@ class NewerFirst(PassagePostprocessor):
 
 
 class RelevanceThreshold(PassagePostprocessor):
-    """Drops passages whose calibrated relevance is below the query's threshold, else the index's, else `default`."""
+    """Drops passages by their calibrated relevance, 0..1.
 
-    default: float  # 0..1
+    A threshold in the request is a hard limit. Otherwise passages from `out_of_scope` on are kept, and the query is
+    doubtful if none of them reaches the threshold of the index, else `default`.
+    """
+
+    default: float
+    out_of_scope: float
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        chosen = query.found.index.query.threshold if query.threshold is None else query.threshold
-        minimum = self.default if chosen is None else chosen
+        minimum = query.threshold
+        if minimum is None:
+            threshold = query.found.index.query.threshold
+            threshold = self.default if threshold is None else threshold
+            query.doubtful = not any(hit.scores.relevance >= threshold for hit in hits)
+            minimum = min(self.out_of_scope, threshold)
         return [hit for hit in hits if hit.scores.relevance >= minimum]
 
 

@@ -66,6 +66,7 @@ class RagQuery(QueryBundle):
     recorded: bool = True  # whether the answer is stored
     model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
     emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event
+    doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
     retrieval: Retrieval | None = field(default=None, repr=False)
     passages: dict[str, Hit] = field(default_factory=dict, repr=False)  # node id → passage with its current scores
 

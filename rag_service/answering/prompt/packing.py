@@ -74,6 +74,8 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
     )
     context, (system, user) = fitted.context, fitted.texts
     warning = warn_of_absent(retrieval, prompts)
+    if query.doubtful and not warning:
+        warning = prompts.message("doubtful", language)
     shown = context.hits
     if model.provider == "extractive":
         shown = tuple(_quotable(hit, retrieval.weights) for hit in shown)
@@ -84,7 +86,6 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
-        warning=warning,
     )
     return Prompted(
         messages=[

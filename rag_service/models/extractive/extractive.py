@@ -78,7 +78,6 @@ class Evidence:
     weights: Mapping[str, float] = field(default_factory=dict)
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
-    warning: str = ""  # stands before an answer
 
 
 class GroundedMessage(ChatMessage):
@@ -136,14 +135,14 @@ class ExtractiveLLM(CustomLLM):
         if not isinstance(last, GroundedMessage) or last.evidence is None:
             raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
         sentences = await select_sentences(last.evidence, self._embedding)
-        return compose(sentences, last.evidence.refusal, warning=last.evidence.warning)
+        return compose(sentences, last.evidence.refusal)
 
 
-def compose(sentences: Sequence[Sentence], refusal: str, *, warning: str = "") -> list[str]:
+def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
     """The answer in pieces as they are streamed: one paragraph per sentence, each with its citation mark."""
     if not sentences:
         return [refusal]
-    pieces: list[str] = [f"{warning}\n\n"] if warning else []
+    pieces: list[str] = []
     previous: Sentence | None = None
     for sentence in sentences:
         if previous is not None and sentence.header and sentence.header == previous.header:

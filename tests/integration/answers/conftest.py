@@ -29,7 +29,7 @@ def open_service(
 
     @asynccontextmanager
     async def opened(**settings: Any) -> AsyncIterator[Components]:
-        chosen = Settings(database_url=database_server.service_conninfo, similarity_threshold=0.3, **settings)
+        chosen = Settings(**{"database_url": database_server.service_conninfo, "similarity_threshold": 0.3} | settings)
         async with open_components(chosen) as opened_components:
             yield opened_components
 

@@ -191,6 +191,28 @@ async def test_where_nothing_is_certain_enough_the_nearest_passages_are_shown(
     assert far.related == ()
 
 
+async def test_between_the_two_thresholds_the_answer_is_uncertain_and_says_so(
+    open_service: OpenService, service: Components, ingest: Ingest
+) -> None:
+    await ingest(LEAVE, "leave.md")
+    question = RagQuery("How many days of vacation do Employees receive?", identity=LOCAL_ADMIN)
+    relevance = (await service.engine.answer(dataclasses.replace(question))).sources[0].scores.relevance
+    warning = "The documents may not answer this question"
+    for threshold, out_of_scope, decision in (
+        (relevance - 0.01, 0.0, Decision.CAN_PROCEED),
+        (min(1.0, relevance + 0.01), relevance - 0.01, Decision.UNCERTAIN),
+        (min(1.0, relevance + 0.01), min(1.0, relevance + 0.005), Decision.OUT_OF_SCOPE),
+    ):
+        settings = {"similarity_threshold": threshold, "out_of_scope_threshold": out_of_scope}
+        async with open_service(**settings) as opened:
+            events = [event async for event in opened.engine.stream(dataclasses.replace(question))]
+        answer = events[-1].answer
+        doubtful = decision is Decision.UNCERTAIN
+        assert (answer.decision, answer.text.startswith(warning)) == (decision, doubtful)
+        assert answer.text == "".join(event.text for event in events if isinstance(event, AnswerDelta))
+        assert (answer.unmarked_sentences, answer.flagged) == (0, ())  # the warning is the service's own
+
+
 async def test_a_question_that_names_a_file_searches_that_file_only(service: Components, ingest: Ingest) -> None:
     await ingest("The limit for travel is 300 euros.", "north.txt")
     await ingest("The limit for travel is 450 euros.", "south.txt")

@@ -174,7 +174,7 @@ def test_a_language_has_numbers_of_its_own_and_the_others_keep_theirs(tmp_path: 
 
 def test_a_definition_without_a_query_part_gets_one() -> None:
     text = put_calibration("name: sample\n", NEW)
-    assert yaml.safe_load(text)["query"]["calibration"] == NEW.model_dump(exclude={"languages"})
+    assert yaml.safe_load(text)["query"]["calibration"] == NEW.model_dump(exclude={"languages"}, exclude_none=True)
 
 
 def test_a_definition_that_would_not_load_is_left_as_it_was(tmp_path: Path) -> None:
