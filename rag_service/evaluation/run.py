@@ -131,7 +131,9 @@ async def run_set(
         steps.begin("answering", len(questions))
         answers = []
         for question in questions:
-            query = ask_of(corpus, question, options, top_k=workspace.settings.retrieval.top_k, threshold=threshold)
+            query = ask_of(
+                corpus, question, options, top_k=workspace.settings.retrieval.top_k, threshold=options.threshold
+            )
             answers.append(await workspace.components.engine.answer(query))
             steps.advance(1)
         refused = [is_refusal(answer) for answer in answers]

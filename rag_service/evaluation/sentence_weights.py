@@ -50,8 +50,7 @@ class Example:
     def compared(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All features of the candidates that are compared by vectors, and which of them are right."""
         kept = np.argsort(-(self.features @ words), kind="stable")[:COMPARED]
-        cosines = self.cosines[kept]
-        return np.column_stack([self.features[kept], cosines, cosines - cosines.max()]), self.right[kept]
+        return np.column_stack([self.features[kept], self.cosines[kept]]), self.right[kept]
 
 
 @dataclass(frozen=True, kw_only=True)
