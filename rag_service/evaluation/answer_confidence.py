@@ -29,7 +29,7 @@ from rag_service.indices import IndexDefinition
 
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
 HIGH = 0.9  # answers from here on are reported by themselves
-TARGET = 0.8  # share of right answers among those that may proceed
+TARGET = 0.75  # share of right answers among those that may proceed
 RIDGE = 1.0
 _LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 96))
 

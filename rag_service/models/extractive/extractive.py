@@ -51,7 +51,7 @@ _ENOUGH = 0.4  # further sentences are quoted until the answer is among them wit
 _ENOUGH_FOR_ALL = 0.7  # the same for a sentence with words of the question that no quote holds yet
 _WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-service eval sentences`
 
-# All are shares (0..1) but the length. Each of the first eight, left out, costs questions; twelve more gained none.
+# All are shares (0..1) but the length.
 WORD_FEATURES = (
     "share",  # of the question's idf weight that the sentence holds
     "share_before",  # of the sentence before it, which often names what "it" is
