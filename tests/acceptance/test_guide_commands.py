@@ -44,6 +44,7 @@ NOT_RUN = {
     "pg_basebackup": "needs a second database machine; tests/integration/replica makes one",
     "ray start": "needs a cluster; `python -m tests.soak.ray_cluster` makes one",
     "--ray": "needs a cluster, likewise",
+    "pip install 'rag-service[ocr]'": "installs from the package index",
 }
 _ELSEWHERE = "…"  # in an address or password that the reader fills in
 _KEEP_RUNNING = ("serve", "worker")
