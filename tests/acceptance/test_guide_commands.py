@@ -189,9 +189,9 @@ class Reader:
             return None if process.exitcode == 0 else f"exit code {process.exitcode}: {output.read_text()}"
 
 
-async def _parse_here(data: bytes, *, file_name: str) -> ParsedDocument:
+async def _parse_here(data: bytes, *, file_name: str, ocr: bool | None = None) -> ParsedDocument:
     """Without the process of its own, which costs a quarter of a second for each of a hundred documents here."""
-    return parse(data, file_name=file_name)
+    return parse(data, file_name=file_name)  # images are not among them: `ocr` decides nothing
 
 
 def test_every_command_of_the_guides_runs(
