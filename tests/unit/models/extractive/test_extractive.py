@@ -92,6 +92,17 @@ async def test_a_sentence_that_announces_a_list_takes_the_list_with_it() -> None
     assert answer.splitlines()[1:] == ["- the lease of the flat", "- an identity card"]
 
 
+async def test_a_list_takes_the_sentence_before_its_announcement_along() -> None:
+    lead = "To register you always need an identity card and a proof of residence."
+    table = "The latter depends on the case:\n\n- owners: the deed\n- tenants: the lease"
+    answer = await best("What do I need to register as a tenant?", f"{lead} {table}\n\nOffices open at nine.")
+    assert answer.splitlines()[0] == f"{lead} The latter depends on the case:"
+    # Not over a paragraph, a heading or another list item.
+    for before in (f"{lead}\n\n", f"## {lead}\n", f"- {lead}\n"):
+        answer = await best("What do I need to register as a tenant?", before + table)
+        assert answer.splitlines()[0] == "The latter depends on the case:"
+
+
 async def test_header_rows_and_headings_are_not_quoted() -> None:
     text = "## Fees for a loan\n\n| Fee for a loan | Amount |\n|---|---|\n| Loan origination fee | $75 |"
     sentences = await select_sentences(evidence("What is the fee for a loan?", make_hit(text)), None)
