@@ -30,6 +30,7 @@ from rag_service.indices import IndexDefinition
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
 HIGH = 0.9  # answers from here on are reported by themselves
 TARGET = 0.75  # share of right answers among those that may proceed
+MAX_STRAYS = 0.05  # share of the answers to a set's unanswerable questions that may proceed
 RIDGE = 1.0
 _LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 96))
 
@@ -43,6 +44,7 @@ class RatedAnswer:
     language: str  # of the question, ISO 639-1
     signals: Mapping[str, float]
     right: bool
+    answerable: bool = True  # whether the question is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +100,7 @@ async def rate_answers(
                 language=query.found.plan.language,
                 signals=read_signals(query.found, answer.sources, answer.text),
                 right=question.answerable and holds_answer(answer.text, question.answers),
+                answerable=question.answerable,
             )
         )
     return rated
@@ -117,7 +120,12 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
         pairs = [(answer, fit.probability(answer.signals, answer.language)) for answer in other]
         predicted += pairs
         reports += _measure(pairs, measured)
-    least = choose_least([probability for _, probability in predicted], [answer.right for answer, _ in predicted])
+    strays: dict[str, list[float]] = {}
+    for answer, probability in predicted:
+        if not answer.answerable:
+            strays.setdefault(answer.set, []).append(probability)
+    right = [answer.right for answer, _ in predicted]
+    least = choose_least([probability for _, probability in predicted], right, strays=list(strays.values()))
     return _fit(rated, run=run, least=least), sorted(reports, key=lambda report: report.set)
 
 
@@ -174,12 +182,23 @@ def calibration_error(probabilities: Sequence[float], right: Sequence[bool], *, 
     )
 
 
-def choose_least(probabilities: Sequence[float], right: Sequence[bool], *, target: float = TARGET) -> float:
-    """The lowest limit at which the target share of the answers that reach it is right; the highest if none does."""
+def choose_least(
+    probabilities: Sequence[float],
+    right: Sequence[bool],
+    *,
+    strays: Sequence[Sequence[float]] = (),
+    target: float = TARGET,
+) -> float:
+    """The lowest limit at which the target share of the answers that reach it is right; the highest if none does.
+
+    `strays` are the probabilities of each set's answers to unanswerable questions: at most `MAX_STRAYS` of them may
+    reach the limit.
+    """
     expected, was = np.array(probabilities), np.array(right, dtype=np.float64)
     for limit in _LIMITS:
         reached = was[expected >= limit]
-        if len(reached) and reached.mean() >= target:
+        few = all(np.mean(np.array(stray) >= limit) <= MAX_STRAYS for stray in strays)
+        if len(reached) and reached.mean() >= target and few:
             return limit
     return _LIMITS[-1]
 

@@ -96,6 +96,7 @@ class Questions:
     question_words: Words  # that begin a complete question
     follow_ups: tuple[str, ...]  # "what about": beginnings of a question that goes on from the one before
     references: Words  # "it", "that": words for what was named before
+    examples: tuple[str, ...]  # "for example": how a sentence begins that illustrates the one before
     asks_price: str  # regular expression of folded questions
     asks_number: str  # likewise
     place_prepositions: tuple[str, ...]  # "in", "in the": before the name of a place

@@ -9,12 +9,13 @@ from functools import lru_cache
 from itertools import islice
 
 from rag_service.domain import Span
+from rag_service.language.languages import load_language
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import fold, word_forms, words
 
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
 _LIST_LENGTH = 900  # maximum characters of a list that is quoted whole
-_ANNOUNCEMENT_LENGTH = 300  # maximum characters of the sentence before the one that announces a list
+_PREVIOUS_LENGTH = 300  # maximum characters of the sentence before a list or an example
 _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
 _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
@@ -40,12 +41,14 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
     """What can be quoted of a passage, in order.
 
     Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
-    nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before. `spans`
-    hold the headings and sheets that the passage stands under; in some formats their lines look like sentences.
+    nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before; so does one
+    that begins with "For example". `spans` hold the headings and sheets that the passage stands under; in some formats
+    their lines look like sentences.
     """
     bounds = split_sentences(text, language=language)
     not_quoted = {_plain(heading) for span in spans for heading in span.location.headings}
     not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
+    examples = load_language(language).questions.examples
     sentences: list[Sentence] = []
     header, previous = "", 0
     for position, (start, end) in enumerate(bounds):
@@ -57,7 +60,9 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
             continue
         if sentence.endswith(":"):
             last = _end_of_list(text, bounds, position)
-            sentence = text[_start_of_announcement(text, bounds, position) : last].strip() if last > end else ""
+            sentence = text[_start_with_previous(text, bounds, position) : last].strip() if last > end else ""
+        elif fold(sentence).startswith(examples):
+            sentence = text[_start_with_previous(text, bounds, position) : end].strip()
         is_row = "\n" not in sentence and sentence.startswith("|")
         if is_row and (rule := _RULE_FOLLOWS.match(text, end)):
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
@@ -78,12 +83,12 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
     return tuple(sentences)
 
 
-def _start_of_announcement(text: str, bounds: Sequence[tuple[int, int]], announced_by: int) -> int:
-    """Where the quote of a list starts: with the sentence before in its paragraph, which often names what varies."""
-    start, _ = bounds[announced_by]
-    before, end = bounds[announced_by - 1] if announced_by else (start, start)
+def _start_with_previous(text: str, bounds: Sequence[tuple[int, int]], position: int) -> int:
+    """Where the quote of a list or an example starts: with the sentence before in its paragraph, if it is short."""
+    start, _ = bounds[position]
+    before, end = bounds[position - 1] if position else (start, start)
     is_prose = not text.startswith("#", before) and _LIST_ITEM.match(text, before) is None
-    return before if is_prose and "\n\n" not in text[end:start] and start - before <= _ANNOUNCEMENT_LENGTH else start
+    return before if is_prose and "\n\n" not in text[end:start] and start - before <= _PREVIOUS_LENGTH else start
 
 
 def _end_of_list(text: str, bounds: Sequence[tuple[int, int]], announced_by: int) -> int:

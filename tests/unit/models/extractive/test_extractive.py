@@ -103,6 +103,11 @@ async def test_a_list_takes_the_sentence_before_its_announcement_along() -> None
         assert answer.splitlines()[0] == "The latter depends on the case:"
 
 
+async def test_an_example_does_not_travel_without_what_it_illustrates() -> None:
+    text = "The ceiling falls by what you owed. For example, if you owed $18,000, you can borrow $32,000 from the plan."
+    assert await best("How much can I borrow from the plan?", text) == text
+
+
 async def test_header_rows_and_headings_are_not_quoted() -> None:
     text = "## Fees for a loan\n\n| Fee for a loan | Amount |\n|---|---|\n| Loan origination fee | $75 |"
     sentences = await select_sentences(evidence("What is the fee for a loan?", make_hit(text)), None)
