@@ -34,6 +34,23 @@ class CorpusKind(StrEnum):
     PERSONAL = "personal"  # readable by its owner only
 
 
+def column_letters(number: int) -> str:
+    """Spreadsheet name of a 1-based column: 1 is A, 27 is AA."""
+    letters = ""
+    while number > 0:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def column_number(letters: str) -> int:
+    """The reverse of `column_letters`, for capital letters."""
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
 @dataclass(frozen=True, kw_only=True)
 class Location:
     """A place in the original document that a person can open. Numbers are 1-based.

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import groupby
 
-from rag_service.domain import Span
+from rag_service.domain import Span, column_letters, column_number
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.tables.model import Cell, Column, Kind, Table, TableRow, fold_words
@@ -73,7 +73,7 @@ def _lines(text: str, spans: Sequence[Span]) -> Iterator[_Line]:
                 label = match["label"] if match else None
             letters = _LETTERS.match(span.location.cell or "")
             if letters is not None:
-                column = _column_number(letters[0])
+                column = column_number(letters[0])
                 line.values.setdefault(column, (value, span.start))
                 if label:
                     line.labels.setdefault(column, label)
@@ -157,7 +157,7 @@ def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
         kind = Kind.CURRENCY if values.kind is Kind.NUMBER and unit in ("€", "$", "£", "¥") else values.kind
         columns.append(
             Column(
-                letter=_column_name(column),
+                letter=column_letters(column),
                 name=name,
                 kind=kind,
                 unit=values.unit or (unit if kind.is_figure else None),
@@ -223,18 +223,3 @@ def _mark_totals(rows: Sequence[TableRow], columns: Sequence[Column]) -> tuple[T
 @cache
 def _total_words() -> frozenset[str]:
     return frozenset().union(*(load_language(code).tables.totals for code in language_codes()))
-
-
-def _column_number(letters: str) -> int:
-    number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter) - ord("A") + 1
-    return number
-
-
-def _column_name(number: int) -> str:
-    letters = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.claims import Claim
-from rag_service.domain import Chunk, DocumentRef, Location, Span
+from rag_service.domain import Chunk, DocumentRef, Location, Span, column_letters, column_number
 from rag_service.language.normalise import normalise
 
 _CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
@@ -105,23 +105,8 @@ def _merge(places: Sequence[Location]) -> Location:
     ]
     if not corners:
         return first
-    columns = [_column_number(c) for (left, _, right, _), _ in corners for c in (left, right or left)]
+    columns = [column_number(c) for (left, _, right, _), _ in corners for c in (left, right or left)]
     rows = [int(r) for (_, top, _, bottom), row in corners for r in ((row,) if row else (top, bottom or top))]
-    corner, opposite = (f"{_column_name(f(columns))}{f(rows)}" for f in (min, max))
+    corner, opposite = (f"{column_letters(f(columns))}{f(rows)}" for f in (min, max))
     cell = corner if corner == opposite else f"{corner}:{opposite}"
     return replace(first, cell=cell, row=min(rows) if first.row is not None else None)
-
-
-def _column_number(name: str) -> int:
-    number = 0
-    for letter in name:
-        number = number * 26 + ord(letter) - ord("A") + 1
-    return number
-
-
-def _column_name(number: int) -> str:
-    name = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        name = chr(ord("A") + rest) + name
-    return name

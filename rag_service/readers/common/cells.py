@@ -33,15 +33,6 @@ class Row:
         return [cell for cell in self.cells if not cell.is_spanned]
 
 
-def column_letters(column: int) -> str:
-    """Spreadsheet name of a 1-based column: 1 is A, 27 is AA."""
-    letters = ""
-    while column > 0:
-        column, rest = divmod(column - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
-
-
 def is_number_like(text: str) -> bool:
     """Whether a text is a figure, date or code without words, as data cells are and column names are not."""
     if not _DIGIT.search(text):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from statistics import median
 
-from rag_service.domain import Location
+from rag_service.domain import Location, column_letters
 from rag_service.readers.common.builder import TextBuilder
-from rag_service.readers.common.cells import Cell, Row, column_letters
+from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.two_columns import Reading, are_names, is_label, read_two_columns
 
 LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer

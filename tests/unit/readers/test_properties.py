@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import ParsedDocument, column_letters
 from rag_service.errors import DocumentError
 from rag_service.readers.common.builder import clean, one_line
-from rag_service.readers.common.cells import column_letters
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.parse import parse
 from tests.unit.readers import samples
