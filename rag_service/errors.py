@@ -89,6 +89,14 @@ class DocumentError(RagError):
     help = "Repair or convert the file and upload it again."
 
 
+class ReaderKilledError(DocumentError):
+    """The process that read a document was killed from outside; the document may be fine."""
+
+    code = "reader_killed"
+    retryable = True
+    help = "Upload the file again; if it is killed every time, split it or give the service more memory."
+
+
 class UnsupportedMediaError(DocumentError):
     code = "unsupported_media_type"
     help = "Upload PDF, DOCX, XLSX, CSV, Markdown or plain text."

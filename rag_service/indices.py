@@ -48,6 +48,10 @@ class PluginUse(_Strict):
         return {"use": value} if isinstance(value, str) else value
 
 
+# Chunk types written for whoever answers, not for whoever asks.
+INTERNAL_TYPES = frozenset({"guardrails", "guardrail", "response_frame", "decision_guide"})
+
+
 class IngestDefinition(_Strict):
     """How documents become chunks."""
 
@@ -67,6 +71,10 @@ class IngestDefinition(_Strict):
             if not re.fullmatch(r"\.[a-z0-9]+", suffix):
                 raise ValueError(f"{suffix!r} is not a file suffix in small letters such as '.pptx'")
         return readers
+
+    def may_quote(self, chunk_type: str | None) -> bool:
+        """Whether an answer under this definition may use chunks of a type; internal ones only if it declares them."""
+        return chunk_type not in INTERNAL_TYPES or chunk_type in self.chunk_types.values()
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> IngestDefinition:

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 import structlog
 from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 from psycopg.conninfo import make_conninfo
@@ -50,7 +51,7 @@ def queue_connector(conninfo: str, *, pool_size: int = 4) -> PsycopgConnector:
 
 
 async def enqueue(connection: Connection, upload_id: UUID, user_id: UUID) -> None:
-    """Put an upload's job into the queue, inside the caller's transaction."""
+    """Put an upload's job into the queue, inside the caller's transaction. Raises StoreError."""
     job = Job(
         queue=QUEUE,
         lock=None,
@@ -63,7 +64,10 @@ async def enqueue(connection: Connection, upload_id: UUID, user_id: UUID) -> Non
         },
     )
     # The manager works on the caller's connection, whose transaction stores the upload; its own stays closed.
-    await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
+    try:
+        await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
+    except ConnectorException as error:  # procrastinate's name for psycopg's
+        raise StoreError("The database failed during the request.", retry_after=5) from error
 
 
 class Uploads:

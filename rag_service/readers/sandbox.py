@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from rag_service.domain import ParsedDocument, Span
-from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
+from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.common.ocr import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
@@ -77,6 +77,7 @@ async def parse_in_sandbox(
         NeedsOcrError: `ocr` is False, and recognition is installed and would help.
         DocumentError: as `parse`, or the child took too long or crashed; `__cause__` says how.
         UnsupportedMediaError, TooLargeError: subclasses; the latter also for the memory and output limits.
+        ReaderKilledError: somebody else ended the child; another try may succeed.
     """
     limits = limits or ParseLimits()
     name = clean_file_name(file_name)
@@ -209,8 +210,10 @@ def _ended_badly(exit_code: int | None, stderr_text: str, name: str) -> Document
         return _out_of_memory(name)  # PDFium out of memory; the C library would write to stderr
     if exit_code == -signal.SIGXCPU:
         return _too_slow(name)
-    if exit_code == -signal.SIGKILL:  # by the hard CPU limit or the kernel's OOM killer
-        return _out_of_memory(name)
+    if exit_code == -signal.SIGKILL:  # its own limits end it otherwise
+        return ReaderKilledError(
+            f'The process that read "{name}" was killed, perhaps because the machine is out of memory.'
+        )
     return DocumentError(
         f'"{name}" made the reader fail; it is probably damaged. '
         "Open it in the program that created it, save it again and upload the new file."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -91,7 +91,14 @@ class RagQuery(QueryBundle):
         return self.retrieval
 
     def keep(self, retrieval: Retrieval) -> list[NodeWithScore]:
-        """Store what was found; its passages as nodes, best first."""
+        """Store what was found; its passages as nodes, best first.
+
+        Where corpora of several index definitions are searched at once, the internal rules of one are no answers for
+        another.
+        """
+        if not self.filters.chunk_types:
+            may_quote = retrieval.index.ingest.may_quote
+            retrieval = replace(retrieval, hits=tuple(hit for hit in retrieval.hits if may_quote(hit.chunk.type)))
         self.retrieval = retrieval
         self.passages = {hit.chunk.id: hit for hit in retrieval.hits}
         return list(map(to_node, retrieval.hits))

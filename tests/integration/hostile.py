@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +17,17 @@ def children() -> set[int]:
     """Processes started by this one that still exist, zombies included."""
     task = Path(f"/proc/{os.getpid()}/task")
     return {int(pid) for file in task.glob("*/children") for pid in file.read_text().split()}
+
+
+async def kill_started(before: set[int]) -> None:
+    """Wait until this process has started children beside those before, and kill these."""
+    for _ in range(2000):
+        if started := children() - before:
+            for child in started:
+                os.kill(child, signal.SIGKILL)
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("no process was started")
 
 
 @contextlib.asynccontextmanager

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
+from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers import sandbox
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
 from tests.integration.hostile import (
     children,
     gigabyte_of_zeros,
+    kill_started,
     macro_workbook,
     many_members,
     million_rows,
@@ -172,6 +173,16 @@ async def test_underlying_error_reaches_the_log_without_the_text_of_the_document
     cause = str(caught.value.__cause__)
     assert "openpyxl" in cause
     assert "classified" not in cause
+
+
+async def test_a_child_that_others_kill_is_not_called_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = children()
+    inside(monkeypatch, "import time\ntime.sleep(60)\nresult = 0")
+    reading = asyncio.create_task(parse_in_sandbox(b"x", file_name="a.txt"))
+    await kill_started(before)
+    with pytest.raises(ReaderKilledError, match="was killed") as caught:
+        await reading
+    assert caught.value.retryable
 
 
 async def test_cancellation_kills_the_child(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rag_service.api.http.presenters import present_answer
-from rag_service.domain import Answer
+from rag_service.domain import Answer, CorpusKind, Filters
+from rag_service.indices import INTERNAL_TYPES
 from rag_service.retrieval.query import RagQuery
+from rag_service.store.corpora import create_corpus
+from rag_service.store.session import Database
 from tests.doubles.ollama import OllamaDouble
 from tests.integration.advisor.conftest import ADMIN, OpenAdvisor
 
@@ -33,6 +38,21 @@ async def test_what_the_articles_forbid_to_say_is_reported_in_the_reply(
 async def test_an_answer_that_keeps_the_rules_passes(open_advisor: OpenAdvisor, ollama: OllamaDouble) -> None:
     body = present_answer(await ask(open_advisor, ollama, "You cannot take any amount you like."))
     assert body.guardrails.passed and len(body.guardrails.checks) >= 2
+
+
+async def test_internal_rules_of_one_index_are_no_answers_where_others_are_searched_too(
+    open_advisor: OpenAdvisor, database: Database
+) -> None:
+    opened = await open_advisor()
+    query = partial(RagQuery, "Never say you can take any amount you like", identity=ADMIN, threshold=0.0, top_k=10)
+    alone = {hit.chunk.type for hit in await opened.engine.search(query())}
+    assert "guardrails" in alone
+    async with database.transaction(ADMIN) as connection:
+        await create_corpus(connection, ADMIN, name="notes", kind=CorpusKind.PERSONAL, index_name="general")
+    together = {hit.chunk.type for hit in await opened.engine.search(query())}
+    assert "business_rules" in together and together.isdisjoint(INTERNAL_TYPES)
+    asked_for = query(filters=Filters(chunk_types=("guardrails",)))
+    assert {hit.chunk.type for hit in await opened.engine.search(asked_for)} == {"guardrails"}
 
 
 async def test_unproved_sentences_are_flagged_or_withheld(open_advisor: OpenAdvisor, ollama: OllamaDouble) -> None:

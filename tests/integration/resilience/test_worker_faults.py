@@ -7,6 +7,7 @@ import os
 import signal
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -14,9 +15,11 @@ import pytest
 from rag_service.domain import ParsedDocument
 from rag_service.errors import EmbeddingError, NotFoundError, StoreError
 from rag_service.ingest import queue as jobs
+from rag_service.readers.sandbox import parse_in_sandbox
 from rag_service.store.documents.documents import read_text
 from rag_service.store.documents.uploads import UploadStatus
 from tests.conftest import FakeEmbedding
+from tests.integration.hostile import children, kill_started
 from tests.integration.tenancy.conftest import House, house, parse_here, text_file
 from tests.integration.tenancy.killing import chunk_set, kill, make_documents, start_worker, statistics
 
@@ -119,6 +122,36 @@ def _modules_with_a_clock() -> list[Any]:
     from rag_service.store.documents import documents, uploads
 
     return [upkeep, session, documents, uploads]
+
+
+async def test_a_document_whose_reader_was_killed_is_read_again(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    before, kills = children(), iter(range(2))
+
+    async def parse_under_fire(data: bytes, file_name: str) -> ParsedDocument:
+        reading = asyncio.create_task(parse_in_sandbox(data, file_name=file_name))
+        if next(kills, None) is not None:
+            await kill_started(before)
+        return await reading
+
+    upload = await house.uploads.accept(
+        text_file("rule.txt", "Llamas live in the Andes."), corpus_id=corpus.id, identity=ana
+    )
+    async with house.working(parser=parse_under_fire):
+        (done,) = await house.settled(ana, upload)
+    assert (done.status, done.attempts) == (UploadStatus.INDEXED, 3)
+    assert await house.ask(ana, "llamas")
+
+
+async def test_a_connection_lost_while_a_job_is_enqueued_is_a_store_error(house: House) -> None:
+    ana = await house.user("ana")
+    with pytest.raises(StoreError) as caught:
+        async with house.database.transaction(ana) as connection:
+            with house.owner() as owner:
+                owner.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.info.backend_pid])
+            await jobs.enqueue(connection, uuid4(), ana.user_id)
+    assert caught.value.retry_after
 
 
 async def test_a_full_disk_postpones_documents_and_leaves_searching_alone(house: House) -> None:
