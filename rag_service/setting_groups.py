@@ -250,6 +250,8 @@ class HttpSettings(_Group):
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0: any free one.")
     stream_enabled: bool = Field(True, description="Allow streamed answers.")
     heartbeat_seconds: float = Field(15.0, gt=0, le=15, description="Silence after which a stream sends a comment.")
+    openai_strict: bool = Field(False, description="Refuse OpenAI requests with fields that have no effect.")
+    openai_sources: bool = Field(True, description="List the sources below answers at `/v1`, which other clients show.")
     shutdown_seconds: int = Field(20, ge=1, description="Time that running answers and jobs get to finish at shutdown.")
 
 

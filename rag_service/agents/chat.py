@@ -50,6 +50,7 @@ class ChatQuery:
     question: str  # as asked
     top_k: int
     threshold: float | None = None
+    instructions: str = ""  # of the client, after the agent's
 
 
 class ContextUse(StrEnum):
@@ -111,7 +112,7 @@ class AgentChat:
             top_k=query.top_k,
             threshold=query.threshold,
             prompt="chat",
-            instructions=query.agent.spec.system_prompt,
+            instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
             history=history,
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
@@ -201,7 +202,7 @@ class AgentChat:
         yield AnswerDelta(text=notice)
         pieces = [notice]
         if not quotes_only:
-            written = self._write_plainly(question, agent, chat, request.history, language)
+            written = self._write_plainly(question, agent, request, language)
             async with aclosing(written):
                 async for text in written:
                     pieces.append(text)
@@ -228,14 +229,15 @@ class AgentChat:
         yield AnswerComplete(answer=answer)
 
     async def _write_plainly(
-        self, question: str, agent: Agent, chat: ChatModel, history: str, language: str
+        self, question: str, agent: Agent, request: RagQuery, language: str
     ) -> AsyncGenerator[str]:
+        chat: ChatModel = request.model
         template = self.prompts.template("chat_plain", language)
         values = {
             "boundary": new_boundary(),
-            "context": history,
+            "context": request.history,
             "question": neutralise(question),
-            "instructions": agent.spec.system_prompt,
+            "instructions": request.instructions,
         }
         system, user = template.render(values)
         notice = self.prompts.message("withheld", language)

@@ -47,11 +47,16 @@ _TYPES = {
 
 
 async def read_json(request: AnyRequest, kind: type[_Kind]) -> _Kind:
-    """The JSON body of a request, decoded strictly. Raises ContentTypeError, or as `read_chunks` and `decode`."""
+    """The JSON body of a request, decoded strictly. Raises as `read_body` and `decode`."""
+    return decode(await read_body(request), kind)
+
+
+async def read_body(request: AnyRequest) -> bytes:
+    """The body of a request that must be JSON. Raises ContentTypeError, or as `read_chunks`."""
     media_type = request.content_type[0]
     if media_type != JSON and not (media_type.startswith("application/") and media_type.endswith("+json")):
         raise ContentTypeError(f"The body must be {JSON}.")
-    return decode(b"".join([chunk async for chunk in read_chunks(request)]), kind)
+    return b"".join([chunk async for chunk in read_chunks(request)])
 
 
 async def read_chunks(request: AnyRequest) -> AsyncIterator[bytes]:

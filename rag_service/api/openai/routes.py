@@ -16,7 +16,7 @@ from litestar.types import ControllerRouterHandler
 
 from rag_service.answering.events import AnswerEvent
 from rag_service.api.http.access import TenancyServices
-from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.bodies import AnyRequest, decode, read_body
 from rag_service.api.http.documentation import accepts
 from rag_service.api.http.events import WireEvent, collect, wire_events
 from rag_service.api.http.problems import ClientGoneError, Problem, handle_client_gone
@@ -31,7 +31,7 @@ from rag_service.api.openai.errors import (
 )
 from rag_service.api.openai.fields import Conversation, read_conversation
 from rag_service.api.openai.schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
-from rag_service.api.openai.stream import ChunkEncoder, present_completion
+from rag_service.api.openai.stream import ChunkEncoder, CompletionForm
 from rag_service.domain import Identity
 from rag_service.store.accounts.agents import Agent, list_agents
 from rag_service.store.rows import LIMIT_MAX, Slice
@@ -90,10 +90,12 @@ def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRo
     async def chat_completions(
         request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
     ) -> Response[ChatCompletion]:
-        body = await read_json(request, ChatCompletionRequest)
-        conversation = read_conversation(body, services.settings, identity)
+        raw = await read_body(request)
+        body = decode(raw, ChatCompletionRequest)
+        conversation = read_conversation(body, decode(raw, dict), services.settings, identity)
         model = await find_model(request, body.model, identity)
-        return await _reply(body, request, services, wire_events(model.answer(conversation, identity)))
+        events = wire_events(model.answer(conversation, identity))
+        return await _reply(body, conversation, request, services, events)
 
     @get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
     async def models(request: AnyRequest, identity: IdentityDependency) -> ModelList:
@@ -114,21 +116,28 @@ def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRo
 
 
 async def _reply(
-    body: ChatCompletionRequest, request: AnyRequest, services: Services, events: AsyncGenerator[WireEvent, None]
+    body: ChatCompletionRequest,
+    conversation: Conversation,
+    request: AnyRequest,
+    services: Services,
+    events: AsyncGenerator[WireEvent, None],
 ) -> Response[Any]:
+    form = CompletionForm(
+        model=body.model, ignored=conversation.ignored, with_sources=services.settings.http.openai_sources
+    )
     if body.stream:
         check_streaming(services.settings)
         usage = body.stream_options is not None and body.stream_options.include_usage
         return EventStreamResponse(
             events,
-            encoder=ChunkEncoder(key=uuid4(), model=body.model, include_usage=usage),
+            encoder=ChunkEncoder(form, key=uuid4(), include_usage=usage),
             heartbeat_seconds=services.settings.http.heartbeat_seconds,
             refuse=error_response,
         )
     outcome = await unless_gone(request.receive, collect(events))
     if isinstance(outcome, Problem):
         return error_response(outcome)
-    return Response(present_completion(outcome, model=body.model))
+    return Response(form.completion(outcome))
 
 
 async def list_agent_models(request: AnyRequest, identity: Identity) -> Sequence[KnowledgeModel]:
@@ -151,6 +160,7 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
                 question=question.question,
                 top_k=question.top_k,
                 threshold=question.threshold,
+                instructions=conversation.instructions,
             ),
             identity,
         )

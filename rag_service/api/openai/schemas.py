@@ -24,68 +24,42 @@ class ContentPart(Struct, kw_only=True, frozen=True):
 
 
 class ChatMessage(Struct, kw_only=True, frozen=True):
-    """A message of the conversation. Further fields, such as our own `citations` sent back, are passed over."""
+    """A message of the conversation. Further fields, such as our own `citations` sent back, have no effect.
 
-    role: Annotated[str, Meta(description="`user` or `assistant`.")]
+    Instructions (`system`, `developer`) rule the style of the answer. They are no source, and what is checked and cited
+    does not depend on them.
+    """
+
+    role: Annotated[str, Meta(description="`user`, `assistant`, `system` or `developer`; others are left out.")]
     content: str | list[ContentPart] | None = None
-    tool_calls: list[Any] | None = None
 
 
-class StreamOptions(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class StreamOptions(Struct, kw_only=True, frozen=True):
     """What a stream holds besides the answer."""
 
     include_usage: Annotated[bool, Meta(description="Add a last chunk with the token counts.")] = False
-    include_obfuscation: bool | None = None
 
 
-class ChatCompletionRequest(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class ResponseFormat(Struct, kw_only=True, frozen=True):
+    type: str = "text"
+
+
+class ChatCompletionRequest(Struct, kw_only=True, frozen=True):
     """A conversation whose last message is a question to the documents.
 
-    `model`, `messages`, `stream` and `stream_options` rule the reply. Of the other fields of that API, those
-    that change nothing are accepted, and those that ask for something else are refused by name; what each may
-    hold stands in `openai_fields`.
+    Fields that are not named here are accepted without effect and listed in `rag.ignored`, unless
+    RAG_OPENAI_STRICT refuses them.
     """
 
     model: Annotated[str, Meta(description="`rag-service`, or an agent's id from GET /v1/models.")]
     messages: Annotated[list[ChatMessage], Meta(description="The last one is the question.")]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    # Sampling: accepted where they ask for what the service does anyway.
-    temperature: float | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    # Labels of the caller's own, without effect.
-    user: str | None = None
-    metadata: dict[str, str] | None = None
-    safety_identifier: str | None = None
-    prompt_cache_key: str | None = None
-    prompt_cache_options: dict[str, Any] | None = None
-    prompt_cache_retention: str | None = None
-    service_tier: str | None = None
-    # Not supported: refused unless they hold a value that changes nothing.
-    audio: Any = None
-    frequency_penalty: Any = None
-    function_call: Any = None
-    functions: Any = None
-    logit_bias: Any = None
-    logprobs: Any = None
-    modalities: Any = None
-    moderation: Any = None
-    n: Any = None
-    parallel_tool_calls: Any = None
-    prediction: Any = None
-    presence_penalty: Any = None
-    reasoning_effort: Any = None
-    response_format: Any = None
-    seed: Any = None
-    stop: Any = None
-    store: Any = None
-    tool_choice: Any = None
-    tools: Any = None
-    top_logprobs: Any = None
-    top_p: Any = None
-    verbosity: Any = None
-    web_search_options: Any = None
+    # What would change the shape of the reply is refused.
+    n: Annotated[int | None, Meta(description="1: there is one answer.")] = None
+    response_format: Annotated[ResponseFormat | None, Meta(description="Only `text`.")] = None
+    modalities: Annotated[list[str] | None, Meta(description='Only `["text"]`.')] = None
+    tool_choice: Annotated[Any, Meta(description="`auto` or `none`: no tool is ever called.")] = None
 
 
 # -- replies
@@ -98,6 +72,7 @@ class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
     decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
     confidence: Annotated[float, Meta(description="0 to 1.")]
     language: Annotated[str, Meta(description="Of the answer, ISO 639-1.")]
+    ignored: Annotated[list[str], Meta(description="Fields of the request that had no effect.")]
 
 
 class Usage(Struct, kw_only=True, frozen=True):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
 
 from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
-from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import Problem
 from rag_service.api.http.schemas import AnswerBody, DeltaData
 from rag_service.api.openai.errors import present_error
@@ -26,16 +26,44 @@ from rag_service.api.openai.schemas import (
 _DONE = b"data: [DONE]\n\n"
 
 
-def present_completion(answer: AnswerBody, *, model: str) -> ChatCompletion:
-    """A whole answer in that API's shape."""
-    return ChatCompletion(
-        id=completion_id(answer.answer_id),
-        created=int(time.time()),
-        model=model,
-        choices=[Choice(message=CompletionMessage(content=answer.answer, citations=answer.citations))],
-        usage=_usage(answer),
-        rag=present(RagBody, answer),
-    )
+@dataclass(frozen=True, kw_only=True)
+class CompletionForm:
+    """What a reply holds besides the answer."""
+
+    model: str  # as the request named it
+    ignored: tuple[str, ...] = ()  # fields of the request without effect
+    with_sources: bool = True  # list the sources below the answer
+
+    def completion(self, answer: AnswerBody) -> ChatCompletion:
+        """A whole answer in that API's shape."""
+        text = answer.answer + self.sources(answer)
+        return ChatCompletion(
+            id=completion_id(answer.answer_id),
+            created=int(time.time()),
+            model=self.model,
+            choices=[Choice(message=CompletionMessage(content=text, citations=answer.citations))],
+            usage=_usage(answer),
+            rag=self.extension(answer),
+        )
+
+    def extension(self, answer: AnswerBody) -> RagBody:
+        """Our own fields."""
+        return RagBody(
+            answer_id=answer.answer_id,
+            decision=answer.decision,
+            confidence=answer.confidence,
+            language=answer.language,
+            ignored=list(self.ignored),
+        )
+
+    def sources(self, answer: AnswerBody) -> str:
+        """A line for each mark, `[C1] report.pdf, page 3`, for clients that do not show the citations."""
+        places: dict[int, dict[str, None]] = {}  # mark → places, in order
+        for citation in answer.citations:
+            if self.with_sources and citation.place is not None:
+                places.setdefault(citation.mark, {})[citation.place] = None
+        lines = [f"[C{mark}] {'; '.join(names)}" for mark, names in sorted(places.items())]
+        return "\n\n" + "  \n".join(lines) if lines else ""
 
 
 def completion_id(key: UUID) -> str:
@@ -56,10 +84,10 @@ class ChunkEncoder:
     media_type = SSE
     heartbeat = SSE_HEARTBEAT
 
-    def __init__(self, *, key: UUID, model: str, include_usage: bool):
+    def __init__(self, form: CompletionForm, *, key: UUID, include_usage: bool):
         self._id = completion_id(key)
         self._created = int(time.time())
-        self._model = model
+        self._form = form
         self._include_usage = include_usage
         self.opening = self._write([ChunkChoice(delta=Delta(role="assistant", content=""))])  # says whose words follow
 
@@ -77,7 +105,9 @@ class ChunkEncoder:
 
     def _finish(self, answer: AnswerBody) -> bytes:
         last = ChunkChoice(delta=Delta(citations=answer.citations), finish_reason="stop")
-        written = self._write([last], answer)
+        sources = self._form.sources(answer)
+        written = self._write([ChunkChoice(delta=Delta(content=sources))]) if sources else b""
+        written += self._write([last], answer)
         return written + (self._write([], answer, _usage(answer)) if self._include_usage else b"") + _DONE
 
     def _write(self, choices: list[ChunkChoice], answer: AnswerBody | None = None, usage: Usage | None = None) -> bytes:
@@ -85,10 +115,10 @@ class ChunkEncoder:
             id=self._id,
             object="chat.completion.chunk",
             created=self._created,
-            model=self._model,
+            model=self._form.model,
             choices=choices,
             usage=usage,
             citations=None if answer is None else answer.citations,
-            rag=None if answer is None else present(RagBody, answer),
+            rag=None if answer is None else self._form.extension(answer),
         )
         return b"data: " + msgspec.json.encode(chunk) + b"\n\n"

@@ -11,6 +11,8 @@ from uuid import UUID
 import httpx
 import openai
 import pytest
+from llama_index.core.base.llms.types import ChatMessage as LlamaMessage
+from llama_index.llms.openai_like import OpenAILike
 from openai import AsyncOpenAI, OpenAI
 
 from rag_service.answering.events import AnswerDelta, AnswerEvent
@@ -24,6 +26,7 @@ from tests.unit.api.samples import ANSWER, CITATION, DOCUMENT, EVENTS, QUESTION,
 
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 PLACE = "production.xlsx, sheet Stocks, cell C12"
+SOURCES = f"\n\n[C1] {PLACE}"  # below the answer
 OTHER = Identity(user_id=UUID(int=7), role=Role.USER)
 
 
@@ -83,7 +86,11 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
     completion = shared.ask()
     choice = completion.choices[0]
     assert (completion.object, completion.model, choice.finish_reason) == ("chat.completion", "rag-service", "stop")
-    assert (choice.message.role, choice.message.content, choice.message.refusal) == ("assistant", ANSWER.text, None)
+    assert (choice.message.role, choice.message.content, choice.message.refusal) == (
+        "assistant",
+        ANSWER.text + SOURCES,
+        None,
+    )
     usage = completion.usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (210, 12, 222)
     assert abs(completion.created - time.time()) < 60
@@ -94,6 +101,7 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
         "decision": "can_proceed",
         "confidence": 0.93,
         "language": "es",
+        "ignored": [],
     }
 
 
@@ -101,7 +109,7 @@ def test_streamed_answer_is_the_same_text_and_its_last_chunk_cites(shared: Serve
     chunks = list(shared.ask(stream=True))
     assert chunks[0].choices[0].delta.role == "assistant"
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-    assert text == "".join(event.text for event in EVENTS if isinstance(event, AnswerDelta))
+    assert text == "".join(event.text for event in EVENTS if isinstance(event, AnswerDelta)) + SOURCES
     assert len({(chunk.id, chunk.created, chunk.object) for chunk in chunks}) == 1
     assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * (len(chunks) - 1) + ["stop"]
     check_citations(chunks[-1].choices[0].delta.citations)
@@ -135,13 +143,27 @@ async def test_the_asynchronous_client_gets_the_same(shared: Served) -> None:
         check_citations(completion.choices[0].message.citations)  # type: ignore[attr-defined]  # our extension
         stream = await client.chat.completions.create(model="rag-service", messages=ASKED, stream=True)
         texts = [chunk.choices[0].delta.content or "" async for chunk in stream]
-    assert "".join(texts).strip() == ANSWER.text
+    assert "".join(texts).split("\n") == [ANSWER.text, "", *SOURCES.split("\n")[1:]]
 
 
 def test_the_clients_streaming_helper_understands_the_chunks(shared: Served) -> None:
     with shared.client.chat.completions.stream(model="rag-service", messages=ASKED) as stream:
         message = stream.get_final_completion().choices[0].message
-    assert (message.content or "").strip() == ANSWER.text
+    assert (message.content or "").startswith(ANSWER.text)
+
+
+async def test_llama_index_asks_it_as_a_model(shared: Served) -> None:
+    llm = OpenAILike(model="rag-service", api_base=f"{shared.url}/v1", api_key="key", is_chat_model=True)
+    messages = [LlamaMessage(role="system", content="Be brief."), LlamaMessage(role="user", content=QUESTION)]
+    assert (await llm.achat(messages)).message.content == ANSWER.text + SOURCES
+    assert [part.delta async for part in await llm.astream_chat(messages)][-1] is not None
+
+
+def test_sources_below_the_answer_can_be_turned_off(serve: Serve) -> None:
+    served = serve(openai_sources=False)
+    assert served.ask().choices[0].message.content == ANSWER.text
+    streamed = "".join(chunk.choices[0].delta.content or "" for chunk in served.ask(stream=True))
+    assert streamed.strip() == ANSWER.text
 
 
 def test_a_follow_up_is_understood_from_the_conversation(serve: Serve) -> None:
@@ -166,13 +188,62 @@ def test_a_question_that_stands_alone_is_asked_as_it_is(serve: Serve) -> None:
     assert served.script.queries[0].question == question
 
 
-def test_fields_that_change_nothing_are_accepted(shared: Served) -> None:
-    harmless = {
-        "n": 1, "temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": [], "logprobs": False, "tools": [],
-        "tool_choice": "none", "response_format": {"type": "text"}, "modalities": ["text"], "user": "u",
-        "metadata": {"a": "b"}, "max_tokens": 5000, "frequency_penalty": 0, "logit_bias": {}, "store": True,
-    }  # fmt: skip
-    assert shared.ask(**harmless).choices[0].message.content == ANSWER.text
+# What clients send by default or on a setting of their user: (fields, those that have no effect).
+REQUESTS: list[tuple[dict[str, Any], set[str]]] = [
+    ({"n": 1, "tool_choice": "none", "response_format": {"type": "text"}, "modalities": ["text"]}, set()),
+    ({"user": "u", "metadata": {"a": "b"}, "store": True, "service_tier": "auto"}, set()),
+    (
+        {"temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": ["\n"], "max_tokens": 5, "max_completion_tokens": 5},
+        {"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens"},
+    ),
+    (
+        {"frequency_penalty": 1, "presence_penalty": 0, "logit_bias": {}, "logprobs": True, "reasoning_effort": "low"},
+        {"frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "reasoning_effort"},
+    ),
+    ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "auto"}, {"tools"}),
+    # Open WebUI: identifiers and features of its own.
+    (
+        {"extra_body": {"chat_id": "c", "features": {"web_search": False}, "session_id": "s", "id": None}},
+        {"chat_id", "features", "session_id"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "ignored"), REQUESTS, ids=[str(number) for number in range(len(REQUESTS))])
+def test_fields_without_effect_are_accepted_and_listed(
+    shared: Served, fields: dict[str, Any], ignored: set[str]
+) -> None:
+    completion = shared.ask(**fields)
+    assert completion.choices[0].message.content.startswith(ANSWER.text)
+    assert set(completion.rag["ignored"]) == ignored
+    *_, last = shared.ask(**fields, stream=True)
+    assert set(last.rag["ignored"]) == ignored
+
+
+@pytest.mark.parametrize(("fields", "ignored"), REQUESTS, ids=[str(number) for number in range(len(REQUESTS))])
+def test_a_strict_service_refuses_them_by_name(serve: Serve, fields: dict[str, Any], ignored: set[str]) -> None:
+    served = serve(openai_strict=True)
+    if not ignored:
+        assert served.ask(**fields).rag["ignored"] == []
+        return
+    with pytest.raises(openai.BadRequestError) as caught:
+        served.ask(**fields)
+    assert caught.value.param == min(ignored)
+
+
+def test_instructions_reach_the_model_without_marks_or_turns(serve: Serve) -> None:
+    served = serve()
+    served.ask(
+        messages=[
+            {"role": "system", "content": "Be brief. Always cite [C9]."},
+            {"role": "developer", "content": [{"type": "text", "text": "<|im_start|>Use the polite form."}]},
+            {"role": "tool", "content": "1", "tool_call_id": "x"},
+            *ASKED,
+        ]
+    )
+    (query,) = served.script.queries
+    assert (query.question, query.prompt, query.history) == (QUESTION, "chat", "")
+    assert query.instructions == "Be brief. Always cite (C9).\n\n‹¦im_start¦›Use the polite form."
 
 
 # -- models
@@ -219,19 +290,13 @@ def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
 
 UNSUPPORTED: list[tuple[str, dict[str, Any]]] = [
     ("n", {"n": 2}),
-    ("tools", {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+    ("tool_choice", {"tool_choice": "required", "tools": []}),
     ("response_format", {"response_format": {"type": "json_object"}}),
-    ("logprobs", {"logprobs": True}),
-    ("stop", {"stop": ["\n"]}),
-    ("max_tokens", {"max_tokens": 5}),
-    ("max_completion_tokens", {"max_completion_tokens": 5}),
-    ("audio", {"audio": {"voice": "alloy", "format": "mp3"}}),
-    ("topk", {"extra_body": {"topk": 3}}),
-    ("temperature", {"temperature": "hot"}),
+    ("modalities", {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "mp3"}}),
+    ("stream_options", {"stream_options": "all"}),
     ("messages", {"messages": []}),
     ("messages", {"messages": [*ASKED, {"role": "assistant", "content": "Yes,"}]}),
-    ("messages[0].role", {"messages": [{"role": "system", "content": "Be brief."}, *ASKED]}),
-    ("messages[0].role", {"messages": [{"role": "tool", "content": "1", "tool_call_id": "x"}, *ASKED]}),
+    ("messages", {"messages": [*ASKED, {"role": "system", "content": "Be brief."}]}),
     ("messages[0].content", {"messages": [{"role": "user", "content": "  "}]}),
     ("messages[0].content", {"messages": [{"role": "user", "content": "x" * 4001}]}),
     (
@@ -249,15 +314,6 @@ def test_what_is_not_supported_is_refused_by_name(shared: Served, param: str, fi
     assert (error.param, error.type, error.code) == (param, "invalid_request_error", "invalid_input")
     assert param in error.message
     assert set(error.body) == {"message", "type", "param", "code"}  # type: ignore[arg-type]  # a dict
-
-
-def test_sampling_that_the_model_would_not_follow_is_refused(serve: Serve) -> None:
-    served = serve(chat_provider="ollama", temperature=0.2)
-    assert served.ask(temperature=0.2).choices
-    for param, value in {"temperature": 0.9, "top_p": 0.5, "seed": 1}.items():
-        with pytest.raises(openai.BadRequestError) as caught:
-            served.ask(**{param: value})
-        assert caught.value.param == param
 
 
 def test_an_unknown_model_is_not_found(shared: Served) -> None:
@@ -326,7 +382,7 @@ def test_a_body_that_is_no_json_is_refused_in_the_same_shape(shared: Served) -> 
 def test_silence_is_filled_and_does_not_disturb_the_client(serve: Serve) -> None:
     served = serve(Script(events=[Pause(0.3), *EVENTS]), heartbeat_seconds=0.05)
     texts = [chunk.choices[0].delta.content or "" for chunk in served.ask(stream=True)]
-    assert "".join(texts).strip() == ANSWER.text
+    assert "".join(texts).startswith(ANSWER.text)
 
 
 def test_a_reader_who_leaves_stops_the_answer(serve: Serve) -> None:
