@@ -19,7 +19,7 @@ from rag_service.readers.file_reader import LANGUAGE, MEDIA_TYPE, PROPERTIES, SP
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
 from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument
 from rag_service.store.search.scope import read_spans
-from rag_service.tables.extract import extract_tables
+from rag_service.tables.reading.extract import extract_tables
 
 __all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
 

@@ -142,6 +142,8 @@ class TableWords:
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals
+    periods: Words  # in names of columns, beside months and years: "Three months ended"
+    scales: Mapping[str, Words]  # factor → words: 1000000 → "millions"
     yes: Words  # in cells, with `no`
     no: Words
     decimal: str  # separators of numbers

@@ -41,12 +41,12 @@ class TableAnswers:
     ) -> ComputedAnswer | None:
         """The computed answer; None if the question is not one for these tables.
 
-        Without a cell among the passages the database is not asked.
+        Without a cell or a page among the passages the database is not asked.
 
         Raises:
             StoreError: the database fails.
         """
-        documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _holds_cells(hit)))[:MAX_DOCUMENTS]
+        documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_cells(hit)))[:MAX_DOCUMENTS]
         question = read_question(text, language) if documents else None
         if question is None:
             return None
@@ -76,5 +76,5 @@ async def _compute(connection: Connection, question: Question, documents: Sequen
     return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
 
 
-def _holds_cells(hit: Hit) -> bool:
-    return any(span.location.cell for span in hit.chunk.spans)
+def _may_hold_cells(hit: Hit) -> bool:
+    return any(span.location.cell or span.location.page for span in hit.chunk.spans)

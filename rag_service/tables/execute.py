@@ -45,6 +45,7 @@ class UsedRow:
     number: int
     cells: tuple[tuple[str, int] | None, ...]  # (text, start) of each column
     value: Decimal | None  # in the column of the plan
+    page: int | None = None
 
     def text(self, column: int) -> str:
         cell = self.cells[column]
@@ -90,7 +91,7 @@ async def execute(connection: Connection, plan: Plan) -> Result:
         "groups": MAX_GROUPS,
     }
     used = f"""WITH used AS (
-        SELECT r.number, r.cells, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
+        SELECT r.number, r.cells, r.page, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
                r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
                r.cells -> %(group)s::int ->> 1 AS key
         FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)})"""  # noqa: S608 - fixed text
@@ -137,7 +138,7 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
     cursor = await connection.execute(
         f"""{used} SELECT number, cells, value, (SELECT count(*) FROM used),
             (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NOT NULL),
-            (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NULL)
+            (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NULL), page
             FROM used {chosen}""",  # noqa: S608 - fixed text
         parameters,
     )
@@ -145,10 +146,15 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
     if not found:
         return Result(plan=plan, count=0)
     rows = tuple(
-        UsedRow(number=number, cells=tuple(None if cell is None else (cell[0], cell[3]) for cell in cells), value=value)
-        for number, cells, value, *_ in found
+        UsedRow(
+            number=number,
+            cells=tuple(None if cell is None else (cell[0], cell[3]) for cell in cells),
+            value=value,
+            page=page,
+        )
+        for number, cells, value, *_, page in found
     )
-    _, _, value, count, valued, left_out = found[0]
+    _, _, value, count, valued, left_out, _ = found[0]
     return Result(
         plan=plan,
         count=count,

@@ -10,8 +10,14 @@ from enum import StrEnum
 from functools import lru_cache
 from uuid import UUID
 
-from rag_service.language.words import words
+from rag_service.language.words import fold, words
 
+# Signs of currencies by what stands for them in cells and questions.
+CURRENCIES = {
+    "€": "€", "eur": "€", "euro": "€", "euros": "€", "$": "$", "usd": "$", "us$": "$", "£": "£", "gbp": "£", "¥": "¥",
+    "jpy": "¥", "₹": "₹", "inr": "₹", "chf": "CHF", "r$": "R$", "brl": "R$", "mxn": "MXN", "cad": "CAD", "aud": "AUD",
+    "cny": "CNY", "sek": "SEK", "nok": "NOK", "dkk": "DKK", "pln": "PLN",
+}  # fmt: skip
 _PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
 _ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
 _MIN_LETTERS = 4  # shorter words are compared as they are
@@ -58,7 +64,8 @@ class TableRow:
     cells: tuple[Cell | None, ...]  # one for each column; None: empty
     is_total: bool = False  # states a total of other rows: never computed with
     is_heading: bool = False  # only its first cell is filled: a sub-heading, or a row without values
-    section: str = ""  # the sub-heading above it
+    section: str = ""  # the sub-headings above it: "Assets › Current assets"
+    page: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +77,9 @@ class Table:
     caption: str  # the lines above it
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
+    unit: str = ""  # of all figures, as the table says: "in millions, except per share data"
+    by_period: bool = False  # its columns are years or periods
+    page: int | None = None  # of its first row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +93,13 @@ class StoredTable:
     caption: str
     columns: tuple[Column, ...]
     row_count: int  # without totals and headings
+    page: int | None = None  # of its first row
+    unit: str = ""  # of all figures: "in millions"
+
+
+def currency_of(word: str) -> str | None:
+    """The sign of a currency that a word names."""
+    return CURRENCIES.get(fold(word))
 
 
 @lru_cache(maxsize=50_000)

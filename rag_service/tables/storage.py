@@ -24,18 +24,22 @@ async def write_tables(connection: Connection, document_id: UUID, corpus_id: UUI
         count = sum(not (row.is_total or row.is_heading) for row in table.rows)
         columns = msgspec.json.encode(table.columns).decode()
         await connection.execute(
-            "INSERT INTO tables (id, document_id, corpus_id, number, sheet, caption, columns, row_count)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-            [table_id, document_id, corpus_id, table.number, table.sheet, table.caption, columns, count],
+            """INSERT INTO tables
+                   (id, document_id, corpus_id, number, sheet, caption, columns, row_count, unit, by_period, page)
+               VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)""",
+            (
+                *(table_id, document_id, corpus_id, table.number, table.sheet, table.caption, columns, count),
+                *(table.unit, table.by_period, table.page),
+            ),
         )
         for start in range(0, len(table.rows), _BATCH):
             rows = table.rows[start : start + _BATCH]
             # One statement, its values as parallel arrays: PostgreSQL refuses COPY under row-level security.
             await connection.execute(
-                """INSERT INTO table_rows (table_id, corpus_id, number, is_data, is_heading, section, cells)
-                   SELECT %b, %b, number, is_data, is_heading, section, cells::jsonb
-                   FROM unnest(%b::int[], %b::bool[], %b::bool[], %b::text[], %b::text[])
-                        AS t(number, is_data, is_heading, section, cells)""",
+                """INSERT INTO table_rows (table_id, corpus_id, number, is_data, is_heading, section, cells, page)
+                   SELECT %b, %b, number, is_data, is_heading, section, cells::jsonb, page
+                   FROM unnest(%b::int[], %b::bool[], %b::bool[], %b::text[], %b::text[], %b::int[])
+                        AS t(number, is_data, is_heading, section, cells, page)""",
                 [
                     table_id,
                     corpus_id,
@@ -44,6 +48,7 @@ async def write_tables(connection: Connection, document_id: UUID, corpus_id: UUI
                     [row.is_heading for row in rows],
                     [row.section for row in rows],
                     [_write_cells(row) for row in rows],
+                    [row.page for row in rows],
                 ],
             )
 
@@ -54,11 +59,12 @@ def _write_cells(row: TableRow) -> str:
 
 
 async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> list[StoredTable]:
-    """The tables of documents, in the order of the ids; at most `MAX_TABLES`."""
+    """The tables of documents, in the order of the ids; at most `MAX_TABLES`, and no statements of reports."""
     cursor = await connection.execute(
-        """SELECT t.id, t.document_id, coalesce(d.file_name, d.title), t.sheet, t.caption, t.columns, t.row_count
+        """SELECT t.id, t.document_id, coalesce(d.file_name, d.title), t.sheet, t.caption, t.columns, t.row_count,
+                  t.page, t.unit
            FROM unnest(%b::uuid[]) WITH ORDINALITY AS wanted(id, place)
-           JOIN tables t ON t.document_id = wanted.id
+           JOIN tables t ON t.document_id = wanted.id AND NOT (t.by_period AND t.page IS NOT NULL)
            JOIN documents d ON d.id = t.document_id AND (d.expires_at IS NULL OR d.expires_at > now())
            ORDER BY wanted.place, t.number LIMIT %b""",
         [list(document_ids), MAX_TABLES],
@@ -72,8 +78,10 @@ async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> l
             caption=caption,
             columns=tuple(msgspec.convert(columns, list[Column])),
             row_count=row_count,
+            page=page,
+            unit=unit,
         )
-        for table_id, document_id, document, sheet, caption, columns, row_count in await cursor.fetchall()
+        for table_id, document_id, document, sheet, caption, columns, row_count, page, unit in await cursor.fetchall()
     ]
 
 

@@ -261,7 +261,8 @@ class _Writer:
         """A cell as the table writes it, with the unit of its column."""
         text, unit = row.text(column), self._table.columns[column].unit
         missing = unit and self._table.columns[column].kind.is_figure and unit not in text
-        return f"{text} {unit}" if missing and any(character.isdigit() for character in text) else text
+        found = f"{text} {unit}" if missing and any(character.isdigit() for character in text) else text
+        return found + self._scale(self._table.columns[column])
 
     def _sum(self, group: Group) -> str:
         cells = self._cells(self._plan.column, group.rows)
@@ -308,7 +309,11 @@ class _Writer:
         number = self._number(value)
         if column.kind is Kind.CURRENCY and len(number.rpartition(self._data.decimal)[2]) == 1 and value % 1:
             number += "0"  # tenths of a currency are written as hundredths
-        return f"{number} {column.unit}" if column.unit and column.kind.is_figure else number
+        return (f"{number} {column.unit}" if column.unit and column.kind.is_figure else number) + self._scale(column)
+
+    def _scale(self, column: Column) -> str:
+        """What the table says about all its figures: " (in millions)"."""
+        return f" ({self._table.unit})" if self._table.unit and column.kind in (Kind.NUMBER, Kind.CURRENCY) else ""
 
     def _day(self, value: Decimal) -> str:
         return date.fromordinal(int(value)).isoformat()
@@ -336,7 +341,7 @@ class _Writer:
             document_id=self._table.document_id,
             start=start,
             end=end,
-            location=Location(sheet=self._table.sheet, cell=f"{letter}{row.number}", row=row.number),
+            location=self._place(f"{letter}{row.number}", row.number, row.page),
             formula=formula,
         )
 
@@ -349,13 +354,15 @@ class _Writer:
             document_id=self._table.document_id,
             start=start,
             end=min(end, start + _MAX_QUOTE),
-            location=Location(
-                sheet=self._table.sheet,
-                cell=f"{letter}{first}" if first == last else f"{letter}{first}:{letter}{last}",
-                row=first,
+            location=self._place(
+                f"{letter}{first}" if first == last else f"{letter}{first}:{letter}{last}", first, self._table.page
             ),
             formula=formula,
         )
+
+    def _place(self, cells: str, row: int, page: int | None) -> Location:
+        """Where cells stand; those of a page have no names there."""
+        return Location(sheet=self._table.sheet, cell=cells, row=row) if page is None else Location(page=page)
 
 
 def _rounded(value: Decimal) -> Decimal:

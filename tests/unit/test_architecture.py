@@ -27,6 +27,7 @@ settings indices
 store
 store.search
 tables
+tables.reading
 store.documents store.accounts store.replication
 observability models
 models.servers

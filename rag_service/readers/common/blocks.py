@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from rag_service.domain import Location
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
@@ -14,7 +15,7 @@ class BlockWriter:
     """Tracks the heading path and the paragraph number while blocks are written.
 
     `Location.paragraph` counts paragraphs with text, from 1; table rows have the number of the previous paragraph and
-    their own `row`. Paragraphs of slides are not counted.
+    their own `row` and `cell`. Paragraphs of slides are not counted.
     """
 
     def __init__(self, builder: TextBuilder):
@@ -68,13 +69,10 @@ class BlockWriter:
         self.builder.write("\n" if len(self.builder) > before else "")
 
     def _places_of_rows(self, part: str | None) -> Callable[[int, str | None], Location]:
-        """One location per row: cells of such tables have no addresses."""
-        places: dict[int, Location] = {}
+        """Cells are named as in a spreadsheet, as Word's own formulas do."""
 
         def place(row: int, cell: str | None) -> Location:
-            if row not in places:
-                places[row] = self._place(paragraph=self._paragraph or None, row=row, part=part)
-            return places[row]
+            return replace(self._place(paragraph=self._paragraph or None, row=row, part=part), cell=cell)
 
         return place
 

@@ -54,8 +54,9 @@ def test_paragraphs_carry_number_and_heading_path(manual: ParsedDocument) -> Non
     assert at(manual, "Wear gloves.").headings == ("Safety",)
 
 
-def test_table_row_is_one_span_with_its_row(manual: ParsedDocument) -> None:
-    assert at(manual, "Product: Valve | Stock: 12") == Location(headings=("Spare parts",), paragraph=3, row=2)
+def test_table_cells_carry_their_row_and_cell(manual: ParsedDocument) -> None:
+    assert "Product: Valve | Stock: 12" in manual.text
+    assert at(manual, "12") == Location(headings=("Spare parts",), paragraph=3, row=2, cell="B2")
 
 
 def test_merged_cells_are_repeated_downwards_and_not_sideways() -> None:

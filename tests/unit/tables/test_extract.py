@@ -10,8 +10,8 @@ from openpyxl import Workbook
 
 from rag_service.readers.office.xlsx import parse_xlsx
 from rag_service.readers.text.delimited import parse_delimited
-from rag_service.tables.extract import extract_tables
 from rag_service.tables.model import Kind, Table
+from rag_service.tables.reading.extract import extract_tables
 
 
 def tables_of(*rows: Sequence[Any], sheet: str = "Sheet", hidden: Sequence[int] = ()) -> tuple[Table, ...]:

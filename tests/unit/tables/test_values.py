@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.tables.model import Kind, fold_words, write_cells
-from rag_service.tables.values import read_column, split_unit
+from rag_service.tables.reading.values import read_column, split_unit
 
 
 def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:

@@ -8,17 +8,19 @@ text, which citations count in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cache
-from itertools import groupby
+from itertools import chain, groupby, islice
 
 from rag_service.domain import Span, column_letters, column_number
-from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.tables.model import Cell, Column, Kind, Table, TableRow, fold_words
-from rag_service.tables.values import decimal_of, read_column, split_unit
+from rag_service.tables.periods import find_unit, period_year
+from rag_service.tables.reading.page_lines import PageLine, read_page_lines
+from rag_service.tables.reading.page_rows import find_rows
+from rag_service.tables.reading.statements import find_statements, total_words
+from rag_service.tables.reading.values import decimal_of, read_column, split_unit
 
 MAX_TABLES = 200  # of a document; a workbook with more is a template filled many times
 MAX_COLUMNS = 200
@@ -35,6 +37,8 @@ class _Line:
 
     sheet: str | None
     number: int
+    above: str = ""  # the paragraph before the table, in formats that flow
+    page: int | None = None
     values: dict[int, tuple[str, int]] = field(default_factory=dict)  # column → (text, start)
     labels: dict[int, str] = field(default_factory=dict)  # column → its name
 
@@ -46,21 +50,25 @@ def extract_tables(text: str, spans: Sequence[Span]) -> tuple[Table, ...]:
         text: as stored.
         spans: places, sorted by start.
     """
-    tables: list[Table] = []
-    for block in _blocks(_lines(text, spans)):
+    lines = list(read_page_lines(text, spans))
+    tables: list[Table] = list(islice(find_statements(lines), MAX_TABLES))
+    used = {cell.start for table in tables for row in table.rows for cell in row.cells if cell is not None}
+    for block in chain(_blocks(_lines(text, spans)), _blocks(_rows_of_pages(lines, used))):
         for columns in _side_by_side(block.lines):
             table = _build(block, columns, number=len(tables))
-            if table is not None:
+            if table is not None and len(tables) < MAX_TABLES:
                 tables.append(table)
-                if len(tables) == MAX_TABLES:
-                    return tuple(tables)
     return tuple(tables)
 
 
 def _lines(text: str, spans: Sequence[Span]) -> Iterator[_Line]:
-    placed = (span for span in spans if span.location.cell and span.location.row is not None)
-    for (sheet, number), group in groupby(placed, key=lambda span: (span.location.sheet, span.location.row)):
-        line = _Line(sheet=sheet, number=number or 0)
+    above = ""
+    for place, group in groupby(spans, key=_row_of):
+        if place is None:
+            *_, last = group
+            above = text[last.start : last.end].strip()
+            continue
+        line = _Line(sheet=place[0], number=place[1], above=above if place[0] is None else "")
         label: str | None = None
         end = 0
         for span in group:
@@ -82,6 +90,24 @@ def _lines(text: str, spans: Sequence[Span]) -> Iterator[_Line]:
             yield line
 
 
+def _row_of(span: Span) -> tuple[str | None, int] | None:
+    """(sheet, row) of a span that is a cell."""
+    place = span.location
+    return (place.sheet, place.row) if place.cell and place.row is not None else None
+
+
+def _rows_of_pages(lines: Sequence[PageLine], used: Set[int]) -> Iterator[_Line]:
+    """The rows of ruled tables, whose reader writes column names, and of aligned ones below a line of names."""
+    above, number = "", 0
+    for row in find_rows([line for line in lines if not any(part.start in used for part in line.parts)]):
+        if row.begins:
+            number, above = 0, row.above
+        number += 1
+        values = {place: (part.text, part.start) for place, part in row.cells.items()}
+        labels = {place: row.names[place] for place in values} if row.names else {}
+        yield _Line(sheet=None, number=number, above=above, page=row.page, values=values, labels=labels)
+
+
 @dataclass(kw_only=True)
 class _Block:
     """Rows under one header."""
@@ -100,9 +126,9 @@ def _blocks(lines: Iterator[_Line]) -> Iterator[_Block]:
         if not line.labels:
             loose.append(line)
             continue
-        headings = [one for one in loose if one.sheet == line.sheet]
+        headings = [one for one in loose if one.sheet == line.sheet and one.number < line.number]
         names = {} if block is None else block.names
-        same_sheet = block is not None and block.sheet == line.sheet
+        same_sheet = block is not None and block.sheet == line.sheet and line.number > block.lines[-1].number
         agrees = all(names.get(column, name) == name for column, name in line.labels.items())
         alone = all(len(one.values) == 1 for one in headings)
         if block is not None and same_sheet and agrees and alone and set(names) & set(line.labels):
@@ -111,7 +137,8 @@ def _blocks(lines: Iterator[_Line]) -> Iterator[_Block]:
             if block is not None:
                 yield block
             captions = [value for one in headings[-_CAPTION_LINES:] for value, _ in one.values.values()]
-            block = _Block(sheet=line.sheet, caption=tuple(text[:_CAPTION_LENGTH] for text in captions))
+            captions = captions or [line.above][: bool(line.above)]
+            block = _Block(sheet=line.sheet, caption=tuple(text[-_CAPTION_LENGTH:] for text in captions))
         block.names.update(line.labels)
         block.lines.append(line)
         loose = []
@@ -167,26 +194,37 @@ def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
             )
         )
     rows, section = [], ""
+    heads = False  # whether the row above is a sub-heading
     for line in lines:
         if not line.labels:
             ((text, start),) = line.values.values()
-            section = text
+            section, heads = f"{section} › {text}" if heads else text, True
             cell = Cell(text, fold_words(text), None, start)
             rows.append(
-                TableRow(number=line.number, cells=(cell, *[None] * (len(used) - 1)), is_heading=True, section=text)
+                TableRow(
+                    number=line.number,
+                    cells=(cell, *[None] * (len(used) - 1)),
+                    is_heading=True,
+                    section=section,
+                    page=line.page,
+                )
             )
             continue
         cells: list[Cell | None] = []
         for column in used:
             held = line.values.get(column)
             cells.append(None if held is None else Cell(held[0], fold_words(held[0]), next(numbers[column]), held[1]))
-        rows.append(TableRow(number=line.number, cells=tuple(cells), section=section))
+        rows.append(TableRow(number=line.number, cells=tuple(cells), section=section, page=line.page))
+        heads = False
     return Table(
         number=number,
         sheet=block.sheet,
         caption="\n".join(block.caption),
         columns=tuple(columns),
         rows=_mark_totals(rows, columns),
+        unit=next(filter(None, map(find_unit, (*reversed(block.caption), columns[0].name))), ""),
+        by_period=columns[0].kind is Kind.TEXT and sum(period_year(column.name) is not None for column in columns) > 1,
+        page=lines[0].page,
     )
 
 
@@ -204,7 +242,7 @@ def _mark_totals(rows: Sequence[TableRow], columns: Sequence[Column]) -> tuple[T
             if column.kind.is_figure
         )
         named = words(first.text) if first is not None and first.number is None else []
-        vocabulary = _total_words()
+        vocabulary = total_words()
         is_total = bool(named) and (all(word in vocabulary for word in named) or (sums and named[0] in vocabulary))
         unnamed = row.cells[0] is None and columns[0].kind is Kind.TEXT and sums
         if is_total or unnamed:
@@ -218,8 +256,3 @@ def _mark_totals(rows: Sequence[TableRow], columns: Sequence[Column]) -> tuple[T
                 above[place] += cell.number
                 every[place] += cell.number
     return tuple(marked)
-
-
-@cache
-def _total_words() -> frozenset[str]:
-    return frozenset().union(*(load_language(code).tables.totals for code in language_codes()))

@@ -16,15 +16,10 @@ from functools import cache
 
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import fold
-from rag_service.tables.model import Kind
+from rag_service.tables.model import CURRENCIES, Kind
 
 MIN_SHARE = 0.8  # of the filled cells that must be of a kind; the others are left out of computations, and told
 
-_CURRENCIES = {
-    "€": "€", "eur": "€", "euro": "€", "euros": "€", "$": "$", "usd": "$", "us$": "$", "£": "£", "gbp": "£", "¥": "¥",
-    "jpy": "¥", "₹": "₹", "inr": "₹", "chf": "CHF", "r$": "R$", "brl": "R$", "mxn": "MXN", "cad": "CAD", "aud": "AUD",
-    "cny": "CNY", "sek": "SEK", "nok": "NOK", "dkk": "DKK", "pln": "PLN",
-}  # fmt: skip
 _SIGN = r"(?:US\$|R\$|[€$£¥₹]|(?:EUR|USD|GBP|CHF|BRL|MXN|CAD|AUD|JPY|INR|CNY|SEK|NOK|DKK|PLN)\b)"
 _FIGURE = re.compile(
     rf"(?P<open>\()?\s*(?P<minus>[-−–+])?\s*(?P<before>{_SIGN})?\s*(?P<second>[-−–])?\s*"
@@ -34,6 +29,9 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 _FOOTNOTE = re.compile(r"\s*(?:[*†‡¹²³]+|\(\d\))$")
+_LONE_DIGIT = re.compile(r"\(\d\)")  # beside other figures no footnote mark: minus one
+_PERCENT_OUTSIDE = re.compile(r"\)\s*%$")
+_SIGN_OUTSIDE = re.compile(r"^([$€£])\s*\(")
 _SQUARED = re.compile(r"[^\W\d_][²³]$")
 _SPACES = re.compile(r"['’ \u00a0\u202f]")
 _GROUPED = re.compile(r"\d{1,3}(?:['’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?")
@@ -93,12 +91,33 @@ def split_unit(name: str) -> tuple[str, str | None]:
     match = _UNIT_IN_NAME.search(name)
     if match is None or not name[: match.start()].strip():
         return name, None
-    return name[: match.start()].strip(), _CURRENCIES.get(fold(match[1]), match[1])
+    return name[: match.start()].strip(), CURRENCIES.get(fold(match[1]), match[1])
 
 
-def currency_of(word: str) -> str | None:
-    """The sign of a currency that a word names."""
-    return _CURRENCIES.get(fold(word))
+def normal_figure(text: str) -> str | None:
+    """A figure of a report as columns write it: "(5.3) %" is "(5.3%)", "$ (16)" is "($16)"; None if it is none."""
+    found = _SIGN_OUTSIDE.sub(r"(\1", _PERCENT_OUTSIDE.sub("%)", text.strip()))
+    return found if _match(found) is not None or _LONE_DIGIT.fullmatch(found) else None
+
+
+def read_figure(text: str, decimal: str | None) -> Decimal | None:
+    """The number of a figure; None if it is none, or its separator could be read in two ways.
+
+    Args:
+        decimal: the decimal separator of the table or the file.
+    """
+    found = normal_figure(text)
+    if found is None:
+        return None
+    if _LONE_DIGIT.fullmatch(found):
+        return -Decimal(found.strip("()"))
+    match = _match(found)
+    if match is None or match["unit"] or match["tight"]:
+        return None
+    shown, is_open = _separators([match["digits"]])
+    if decimal is None and (is_open or len(shown) > 1):
+        return None
+    return _number(match, decimal or (shown.pop() if shown else "."))
 
 
 def decimal_of(texts: Sequence[str]) -> str | None:
@@ -190,7 +209,7 @@ def _read_figures(texts: Sequence[str], decimal: str | None) -> ColumnValues | N
 
 def _sign(match: re.Match[str]) -> str | None:
     sign = match["before"] or match["after"]
-    return None if not sign else "%" if sign == "%" else _CURRENCIES.get(sign.lower(), sign)
+    return None if not sign else "%" if sign == "%" else CURRENCIES.get(sign.lower(), sign)
 
 
 def _separators(figures: Sequence[str]) -> tuple[set[str], bool]:

@@ -1,0 +1,1 @@
+"""Reads typed tables from the stored text of a document."""
