@@ -181,6 +181,7 @@ async def _with_components(
         app.state.tenancy = _tenancy_services(settings, parts, limiter)
         app.state.advisor = _advisor_services(settings, parts, limiter)
         app.state.texts = partial(_read_text, parts)
+        app.state.embed = parts.embedding.aget_text_embedding_batch
         async with _background_tasks(settings, parts):
             yield
 

@@ -42,7 +42,9 @@ class UnknownAddressError(NotFoundError):
     """A part of that API which this service does not have."""
 
     code = "unknown_url"
-    help = "There are POST /v1/chat/completions, GET /v1/models and GET /v1/models/{id}."
+    help = (
+        "There are POST /v1/chat/completions, /v1/responses and /v1/embeddings, and GET /v1/models and /v1/models/{id}."
+    )
 
     def __init__(self, method: str, path: str):
         super().__init__(f"{method} {path[:100]} is not served here.")

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from rag_service.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
 from rag_service.answering.guards.injection import neutralise
 from rag_service.api.http.presenters import read_query
@@ -39,7 +41,6 @@ _LABELS = frozenset(
         "user",
     }
 )
-_KNOWN = frozenset(ChatCompletionRequest.__struct_fields__) | _LABELS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +67,23 @@ class Conversation:
         )
 
 
+def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
+    """The fields of a body that have no effect: no labels, and not among those of the kind of request."""
+    known = _LABELS.union(kind.__struct_fields__)
+    return tuple(sorted(name for name, value in body.items() if value is not None and name not in known))
+
+
 def read_conversation(
-    request: ChatCompletionRequest, fields: Mapping[str, Any], settings: Settings, identity: Identity
+    request: ChatCompletionRequest, ignored: Sequence[str], settings: Settings, identity: Identity
 ) -> Conversation:
     """The question of a request, its history and its instructions.
 
     Args:
-        fields: the whole body, with the fields that `ChatCompletionRequest` does not have.
+        ignored: fields of the body without effect.
 
     Raises:
         InvalidRequestError: names every field that is wrong, or that asks for a reply of another shape.
     """
-    ignored = sorted(name for name, value in fields.items() if value is not None and name not in _KNOWN)
     errors = [*_find_unsupported(request), *_find_message_errors(request.messages)]
     if settings.http.openai_strict:
         errors += [FieldError(name, "is not supported; leave it out") for name in ignored]

@@ -5,23 +5,28 @@ Programs written for that API use the documents once their base URL is `…/v1`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from litestar import HttpMethod, Response, Router, get, post, route
 from litestar.enums import MediaType
 from litestar.types import ControllerRouterHandler
+from msgspec import Struct
 
 from rag_service.answering.events import AnswerEvent
 from rag_service.api.http.access import TenancyServices
-from rag_service.api.http.bodies import AnyRequest, decode, read_body
+from rag_service.api.http.bodies import AnyRequest, decode, read_body, read_json
 from rag_service.api.http.documentation import accepts
-from rag_service.api.http.events import WireEvent, collect, wire_events
+from rag_service.api.http.events import Encoder, WireEvent, collect, wire_events
 from rag_service.api.http.problems import ClientGoneError, Problem, handle_client_gone
+from rag_service.api.http.schemas import AnswerBody
 from rag_service.api.http.services import IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import EventStreamResponse, check_streaming, unless_gone
+from rag_service.api.openai.embeddings import EmbeddingList, EmbeddingRequest, present_embeddings, read_texts
 from rag_service.api.openai.errors import (
     UnknownAddressError,
     UnknownModelError,
@@ -29,7 +34,8 @@ from rag_service.api.openai.errors import (
     errors,
     handle_openai_error,
 )
-from rag_service.api.openai.fields import Conversation, read_conversation
+from rag_service.api.openai.fields import Conversation, find_ignored, read_conversation
+from rag_service.api.openai.responses import ResponseBody, ResponseEncoder, ResponseRequest, present_response
 from rag_service.api.openai.schemas import ChatCompletion, ChatCompletionRequest, ModelBody, ModelList
 from rag_service.api.openai.stream import ChunkEncoder, CompletionForm
 from rag_service.domain import Identity
@@ -52,6 +58,7 @@ class KnowledgeModel:
     owned_by: str = "rag-service"
 
 
+Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]  # `app.state.embed`: texts → vectors
 ListModels = Callable[[AnyRequest, Identity], Awaitable[Sequence[KnowledgeModel]]]
 
 
@@ -92,14 +99,61 @@ def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRo
     ) -> Response[ChatCompletion]:
         raw = await read_body(request)
         body = decode(raw, ChatCompletionRequest)
-        conversation = read_conversation(body, decode(raw, dict), services.settings, identity)
-        model = await find_model(request, body.model, identity)
-        events = wire_events(model.answer(conversation, identity))
-        return await _reply(body, conversation, request, services, events)
+        conversation = read_conversation(
+            body, find_ignored(decode(raw, dict), ChatCompletionRequest), services.settings, identity
+        )
+        events = (await find_model(request, body.model, identity)).answer(conversation, identity)
+        form = _form(body.model, conversation, services)
+        usage = body.stream_options is not None and body.stream_options.include_usage
+        encoder = ChunkEncoder(form, key=uuid4(), include_usage=usage) if body.stream else None
+        return await _reply(request, services, wire_events(events), encoder, form.completion)
+
+    @post(
+        "/responses",
+        status_code=200,
+        media_type=MediaType.JSON,
+        summary="Answer a question (OpenAI-compatible)",
+        description="The responses API: `input` is a question or a conversation. With `stream: true`, events from "
+        "`response.created` to `response.completed`. Citations are `file_citation` annotations, and `citations`.",
+        operation_class=accepts(ResponseRequest),
+        opt={"scope": "read"},
+        responses=errors(400, 401, 404, 413, 415, 500, 503),
+    )
+    async def responses(
+        request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
+    ) -> Response[ResponseBody]:
+        raw = await read_body(request)
+        body = decode(raw, ResponseRequest)
+        ignored = find_ignored(decode(raw, dict), ResponseRequest)
+        conversation = read_conversation(body.as_chat(), ignored, services.settings, identity)
+        events = (await find_model(request, body.model, identity)).answer(conversation, identity)
+        form, key = _form(body.model, conversation, services), uuid4()
+        encoder = ResponseEncoder(form, key=key) if body.stream else None
+        present = partial(present_response, form=form, key=key, created=int(time.time()))
+        return await _reply(request, services, wire_events(events), encoder, present)
+
+    @post(
+        "/embeddings",
+        status_code=200,
+        summary="Embed texts (OpenAI-compatible)",
+        operation_class=accepts(EmbeddingRequest),
+        opt={"scope": "read"},
+        responses=errors(400, 401, 404, 413, 415, 500, 503),
+    )
+    async def embeddings(
+        request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
+    ) -> EmbeddingList:
+        body = await read_json(request, EmbeddingRequest)
+        texts = read_texts(body, services.settings.embedding)
+        embed: Embed = request.app.state.embed
+        return present_embeddings(body, texts, await embed(texts))
 
     @get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
     async def models(request: AnyRequest, identity: IdentityDependency) -> ModelList:
-        return ModelList(data=[_present_model(model) for model in (await all_models(request, identity)).values()])
+        services: Services = request.app.state.services
+        embedder = ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
+        answering = map(_present_model, (await all_models(request, identity)).values())
+        return ModelList(data=[*answering, embedder])
 
     @get("/models/{model_id:path}", summary="One model (OpenAI-compatible)", responses=errors(401, 404, 500))
     async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
@@ -108,36 +162,36 @@ def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRo
     return [
         Router(
             "/v1",
-            route_handlers=[chat_completions, models, model, _other_address, _other_method],
+            route_handlers=[chat_completions, responses, embeddings, models, model, _other_address, _other_method],
             tags=["OpenAI"],
             exception_handlers={Exception: handle_openai_error, ClientGoneError: handle_client_gone},
         )
     ]
 
 
+def _form(model: str, conversation: Conversation, services: Services) -> CompletionForm:
+    with_sources = services.settings.http.openai_sources
+    return CompletionForm(model=model, ignored=conversation.ignored, with_sources=with_sources)
+
+
 async def _reply(
-    body: ChatCompletionRequest,
-    conversation: Conversation,
     request: AnyRequest,
     services: Services,
     events: AsyncGenerator[WireEvent, None],
+    encoder: Encoder | None,
+    present: Callable[[AnswerBody], Struct],
 ) -> Response[Any]:
-    form = CompletionForm(
-        model=body.model, ignored=conversation.ignored, with_sources=services.settings.http.openai_sources
-    )
-    if body.stream:
+    """A stream written by the encoder; without one the whole answer."""
+    if encoder is not None:
         check_streaming(services.settings)
-        usage = body.stream_options is not None and body.stream_options.include_usage
         return EventStreamResponse(
             events,
-            encoder=ChunkEncoder(form, key=uuid4(), include_usage=usage),
+            encoder=encoder,
             heartbeat_seconds=services.settings.http.heartbeat_seconds,
             refuse=error_response,
         )
     outcome = await unless_gone(request.receive, collect(events))
-    if isinstance(outcome, Problem):
-        return error_response(outcome)
-    return Response(form.completion(outcome))
+    return error_response(outcome) if isinstance(outcome, Problem) else Response(present(outcome))
 
 
 async def list_agent_models(request: AnyRequest, identity: Identity) -> Sequence[KnowledgeModel]:
@@ -180,11 +234,11 @@ _NOT_SERVED = [HttpMethod.GET, HttpMethod.PUT, HttpMethod.PATCH, HttpMethod.DELE
 
 @route("/{address:path}", http_method=[*_NOT_SERVED, HttpMethod.POST], include_in_schema=False)
 async def _other_address(request: AnyRequest) -> None:
-    """What that API has and we do not: embeddings, files, and so on."""
+    """What that API has and we do not: files, images, and so on."""
     raise UnknownAddressError(request.method, request.scope["path"])
 
 
-@route("/chat/completions", http_method=_NOT_SERVED, include_in_schema=False)
+@route(["/chat/completions", "/embeddings", "/responses"], http_method=_NOT_SERVED, include_in_schema=False)
 async def _other_method(request: AnyRequest) -> None:
     """Stored completions: answers are kept under /api/v1/answers."""
     raise UnknownAddressError(request.method, request.scope["path"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -48,10 +50,13 @@ class Serve:
     def __init__(self, stack: ExitStack):
         self._stack = stack
 
-    def __call__(self, script: Script | None = None, list_models: Any = None, **settings: Any) -> Served:
+    def __call__(
+        self, script: Script | None = None, list_models: Any = None, embed: Any = None, **settings: Any
+    ) -> Served:
         script = script or Script()
         services = script.services(Settings(**settings))
         application = application_over(services, more_routes=openai_routes(list_models=list_models))
+        application.state.embed = embed
         opened = Served(script, self._stack.enter_context(served(application)))
         self._stack.callback(opened.client.close)
         return opened
@@ -246,11 +251,109 @@ def test_instructions_reach_the_model_without_marks_or_turns(serve: Serve) -> No
     assert query.instructions == "Be brief. Always cite (C9).\n\n‹¦im_start¦›Use the polite form."
 
 
+# -- the responses API
+
+
+def test_a_response_has_text_annotations_and_citations(shared: Served) -> None:
+    response: Any = shared.client.responses.create(model="rag-service", input=QUESTION, temperature=0.3)
+    assert (response.status, response.output_text) == ("completed", ANSWER.text + SOURCES)
+    (annotation,) = response.output[0].content[0].annotations
+    assert (annotation.type, annotation.file_id, annotation.filename) == (
+        "file_citation",
+        str(DOCUMENT.id),
+        "Production",
+    )
+    assert (annotation.index, response.usage.total_tokens) == (27, 222)
+    check_citations(response.citations)
+    assert response.rag["ignored"] == ["temperature"]
+
+
+def test_a_streamed_response_ends_with_the_whole_one(shared: Served) -> None:
+    with shared.client.responses.stream(model="rag-service", input=QUESTION) as stream:
+        events: list[Any] = list(stream)
+        final: Any = stream.get_final_response()
+    assert [event.type for event in events][:2] == ["response.created", "response.in_progress"]
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta").split() == (
+        (ANSWER.text + SOURCES).split()
+    )
+    assert (events[-1].type, final.output_text) == ("response.completed", ANSWER.text + SOURCES)
+    assert [event.sequence_number for event in events] == sorted(event.sequence_number for event in events)
+
+
+def test_a_response_knows_conversation_and_instructions(serve: Serve) -> None:
+    served = serve()
+    said: list[Any] = [
+        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+        {"role": "assistant", "content": [{"type": "output_text", "text": ANSWER.text}]},
+        {"role": "user", "content": "¿Y en Lyon?"},
+    ]
+    served.client.responses.create(model="rag-service", instructions="Be brief.", input=said)
+    (query,) = served.script.queries
+    assert (query.question, query.instructions) == (f"{QUESTION} ¿Y en Lyon?", "Be brief.")
+
+
+@pytest.mark.parametrize(
+    ("param", "fields"),
+    [("previous_response_id", {"previous_response_id": "resp_1"}), ("background", {"background": True})],
+)
+def test_responses_are_not_kept(shared: Served, param: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        shared.client.responses.create(model="rag-service", input=QUESTION, **fields)
+    assert caught.value.param == param
+
+
+def test_a_response_that_fails_midway_says_so(serve: Serve) -> None:
+    served = serve(Script(events=[*EVENTS[:2], ModelError("secret internals")]))
+    events: list[Any] = list(served.client.responses.create(model="rag-service", input=QUESTION, stream=True))
+    assert (events[-1].type, events[-1].code) == ("error", "llm_unavailable")
+    assert "secret" not in events[-1].message
+
+
+# -- embeddings
+
+
+async def _embed(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(len(text)), 0.5] for text in texts]
+
+
+@pytest.fixture
+def embedder(serve: Serve) -> Served:
+    return serve(embed=_embed, embedding_dimension=2)
+
+
+def test_texts_are_embedded_in_their_order(embedder: Served) -> None:
+    create = embedder.client.embeddings.create
+    for form in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
+        reply = create(model="all-minilm-l6-v2", input=["a", "abc"], dimensions=2, **form)  # type: ignore[arg-type]
+        vectors = [item.embedding for item in reply.data]
+        if form.get("encoding_format") == "base64":  # asked for by name, the client leaves it packed
+            vectors = [struct.unpack("<2f", base64.b64decode(vector)) for vector in vectors]  # type: ignore[arg-type,misc]
+        assert [list(vector) for vector in vectors] == [[1.0, 0.5], [3.0, 0.5]]
+    assert create(model="all-minilm-l6-v2", input="abc").data[0].embedding == [3.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("param", "fields"),
+    [
+        ("input", {"input": []}),
+        ("input", {"input": ["a", " "]}),
+        ("input", {"input": [1, 2]}),
+        ("input", {"input": ["a"] * 257}),
+        ("dimensions", {"input": "a", "dimensions": 5}),
+        ("model", {"input": "a", "model": "text-embedding-3-small"}),
+    ],
+)
+def test_what_cannot_be_embedded_is_refused_by_name(embedder: Served, param: str, fields: dict[str, Any]) -> None:
+    with pytest.raises((openai.BadRequestError, openai.NotFoundError)) as caught:
+        embedder.client.embeddings.create(**{"model": "all-minilm-l6-v2", **fields})
+    assert caught.value.param == param
+
+
 # -- models
 
 
 def test_the_knowledge_model_is_listed_and_found(shared: Served) -> None:
-    assert [model.id for model in shared.client.models.list()] == ["rag-service"]
+    assert [model.id for model in shared.client.models.list()] == ["rag-service", "all-minilm-l6-v2"]
     model = shared.client.models.retrieve("rag-service")
     assert (model.id, model.object, model.owned_by) == ("rag-service", "model", "rag-service")
 
@@ -272,14 +375,14 @@ def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
     script.authenticate = authenticate  # type: ignore[method-assign]  # a scripted one
     served = serve(script, list_models)
     member = served.client.with_options(api_key="other")
-    assert [model.id for model in member.models.list()] == ["rag-service", "hr/benefits"]
+    assert [model.id for model in member.models.list()] == ["rag-service", "hr/benefits", "all-minilm-l6-v2"]
     assert member.models.retrieve("hr/benefits").created == 5
     said: list[Any] = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And in Lyon?"}]
     assert member.chat.completions.create(model="hr/benefits", messages=ASKED + said).model == "hr/benefits"
     ((conversation, identity),) = asked
     assert (identity, conversation.query.question, len(script.queries)) == (OTHER, "And in Lyon?", 0)
     assert [(turn.role, turn.content) for turn in conversation.history] == [("user", QUESTION), ("assistant", "Yes.")]
-    assert [model.id for model in served.client.models.list()] == ["rag-service"]
+    assert [model.id for model in served.client.models.list()] == ["rag-service", "all-minilm-l6-v2"]
     with pytest.raises(openai.NotFoundError) as caught:
         served.ask(model="hr/benefits")
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
@@ -326,9 +429,9 @@ def test_an_unknown_model_is_not_found(shared: Served) -> None:
 
 def test_other_parts_of_that_api_say_that_they_are_not_there(shared: Served) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
-        shared.client.embeddings.create(model="rag-service", input="text")
+        shared.client.images.generate(prompt="a llama")
     assert caught.value.code == "unknown_url"
-    assert "POST /v1/embeddings" in caught.value.message
+    assert "POST /v1/images/generations" in caught.value.message
 
 
 @pytest.mark.parametrize("stream", [False, True])

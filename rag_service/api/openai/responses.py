@@ -1,0 +1,197 @@
+"""The responses API over the same answers: its bodies, and its stream of events.
+
+See https://platform.openai.com/docs/api-reference/responses. Citations are `file_citation` annotations of the text and,
+with places and quotes, in our field `citations`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
+from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
+from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData
+from rag_service.api.openai.errors import present_error
+from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, RagBody
+from rag_service.api.openai.stream import CompletionForm
+
+
+class ResponseRequest(Struct, kw_only=True, frozen=True):
+    """A question, or a conversation that ends with one. Other fields are treated as in chat completions."""
+
+    model: Annotated[str, Meta(description="`rag-service`, or an agent's id from GET /v1/models.")]
+    input: Annotated[str | list[ChatMessage], Meta(description="A question, or messages that end with one.")]
+    instructions: Annotated[str | None, Meta(description="As a `system` message.")] = None
+    stream: bool | None = False
+    previous_response_id: Annotated[str | None, Meta(description="Not kept: send the messages.")] = None
+    background: Annotated[bool | None, Meta(description="Not supported.")] = None
+
+    def as_chat(self) -> ChatCompletionRequest:
+        """The same request as a chat completion.
+
+        Raises:
+            InvalidRequestError: it continues a response by its id, or wants to be polled.
+        """
+        if self.previous_response_id is not None:
+            reason = "is not supported: conversations are not kept here; send the earlier messages in `input`"
+            raise InvalidRequestError([FieldError("previous_response_id", reason)])
+        if self.background:
+            raise InvalidRequestError([FieldError("background", "is not supported; leave it out")])
+        said = [ChatMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        if self.instructions:
+            said = [ChatMessage(role="system", content=self.instructions), *said]
+        return ChatCompletionRequest(model=self.model, messages=said, stream=self.stream)
+
+
+class FileCitation(Struct, kw_only=True, frozen=True):
+    file_id: str
+    filename: str
+    index: Annotated[int, Meta(description="End of the cited sentence in the text.")]
+    type: str = "file_citation"
+
+
+class OutputText(Struct, kw_only=True, frozen=True):
+    text: str
+    annotations: list[FileCitation] = []
+    type: str = "output_text"
+
+
+class OutputMessage(Struct, kw_only=True, frozen=True):
+    id: str
+    status: str
+    content: list[OutputText]
+    role: str = "assistant"
+    type: str = "message"
+
+
+class InputDetails(Struct, frozen=True):
+    cached_tokens: int = 0
+
+
+class OutputDetails(Struct, frozen=True):
+    reasoning_tokens: int = 0
+
+
+class ResponseUsage(Struct, kw_only=True, frozen=True):
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    input_tokens_details: InputDetails = InputDetails()
+    output_tokens_details: OutputDetails = OutputDetails()
+
+
+class ResponseBody(Struct, kw_only=True, frozen=True):
+    """A whole reply."""
+
+    id: str
+    created_at: int
+    model: str
+    status: str
+    output: list[OutputMessage]
+    usage: ResponseUsage | None = None
+    citations: Annotated[list[CitationBody], Meta(description="Extension: every mark, resolved and checked.")] = []
+    rag: RagBody | None = None
+    object: str = "response"
+    error: None = None
+    incomplete_details: None = None
+    instructions: None = None
+    metadata: dict[str, str] = {}
+    parallel_tool_calls: bool = False
+    temperature: None = None
+    tool_choice: str = "none"
+    tools: list[Any] = []
+    top_p: None = None
+
+
+def present_response(answer: AnswerBody, form: CompletionForm, *, key: UUID, created: int) -> ResponseBody:
+    """A whole answer in that API's shape."""
+    citations = [
+        FileCitation(file_id=str(one.document_id), filename=one.title or "", index=one.sentence_end)
+        for one in answer.citations
+        if one.document_id is not None
+    ]
+    part = OutputText(text=answer.answer + form.sources(answer), annotations=citations)
+    return ResponseBody(
+        id=f"resp_{key.hex}",
+        created_at=created,
+        model=form.model,
+        status="completed",
+        output=[OutputMessage(id=f"msg_{key.hex}", status="completed", content=[part])],
+        usage=ResponseUsage(
+            input_tokens=answer.prompt_tokens,
+            output_tokens=answer.completion_tokens,
+            total_tokens=answer.prompt_tokens + answer.completion_tokens,
+        ),
+        citations=answer.citations,
+        rag=form.extension(answer),
+    )
+
+
+class ResponseEncoder:
+    """Writes the events of one answer as that API's events. A late failure is an `error` event."""
+
+    media_type = SSE
+    heartbeat = SSE_HEARTBEAT
+
+    def __init__(self, form: CompletionForm, *, key: UUID):
+        self._form = form
+        self._key = key
+        self._created = int(time.time())
+        self._number = 0
+        self._message = f"msg_{key.hex}"
+        begun = ResponseBody(
+            id=f"resp_{key.hex}", created_at=self._created, model=form.model, status="in_progress", output=[]
+        )
+        empty = OutputMessage(id=self._message, status="in_progress", content=[])
+        self.opening = b"".join(
+            (
+                self._write("response.created", response=begun),
+                self._write("response.in_progress", response=begun),
+                self._write("response.output_item.added", output_index=0, item=empty),
+                self._write_part("response.content_part.added", part=OutputText(text="")),
+            )
+        )
+
+    def encode(self, event: WireEvent) -> bytes:
+        """What an event is in that API; nothing for those that it has no words for."""
+        match event.data:
+            case DeltaData(text=text):
+                return self._write_delta(text)
+            case AnswerBody() as answer:
+                return self._finish(answer)
+            case Problem() as problem:
+                error = present_error(problem).error
+                return self._write("error", message=error.message, code=error.code, param=error.param)
+            case _:
+                return b""
+
+    def _finish(self, answer: AnswerBody) -> bytes:
+        whole = present_response(answer, self._form, key=self._key, created=self._created)
+        (message,) = whole.output
+        (part,) = message.content
+        sources = self._form.sources(answer)
+        return b"".join(
+            (
+                self._write_delta(sources) if sources else b"",
+                self._write_part("response.output_text.done", text=part.text, logprobs=[]),
+                self._write_part("response.content_part.done", part=part),
+                self._write("response.output_item.done", output_index=0, item=message),
+                self._write("response.completed", response=whole),
+            )
+        )
+
+    def _write_delta(self, text: str) -> bytes:
+        return self._write_part("response.output_text.delta", delta=text, logprobs=[])
+
+    def _write_part(self, kind: str, **fields: Any) -> bytes:
+        return self._write(kind, item_id=self._message, output_index=0, content_index=0, **fields)
+
+    def _write(self, kind: str, **fields: Any) -> bytes:
+        event = {"type": kind, "sequence_number": self._number, **fields}
+        self._number += 1
+        return f"event: {kind}\ndata: ".encode() + msgspec.json.encode(event) + b"\n\n"
