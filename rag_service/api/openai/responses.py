@@ -81,8 +81,8 @@ class ResponseUsage(Struct, kw_only=True, frozen=True):
     input_tokens: int
     output_tokens: int
     total_tokens: int
-    input_tokens_details: InputDetails = InputDetails()
-    output_tokens_details: OutputDetails = OutputDetails()
+    input_tokens_details: InputDetails
+    output_tokens_details: OutputDetails
 
 
 class ResponseBody(Struct, kw_only=True, frozen=True):
@@ -126,6 +126,8 @@ def present_response(answer: AnswerBody, form: CompletionForm, *, key: UUID, cre
             input_tokens=answer.prompt_tokens,
             output_tokens=answer.completion_tokens,
             total_tokens=answer.prompt_tokens + answer.completion_tokens,
+            input_tokens_details=InputDetails(),
+            output_tokens_details=OutputDetails(),
         ),
         citations=answer.citations,
         rag=form.extension(answer),

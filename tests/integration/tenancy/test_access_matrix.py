@@ -51,9 +51,9 @@ def administer(admin: int, body: Mapping[str, Any] | None = None, *, reviewed: b
     return Row(stranger=403, owner=403, admin=admin, body=body, reviewed=reviewed)
 
 
-def common(status: int) -> Row:
+def common(status: int, body: Any = None) -> Row:
     """The same for all who have a credential, and nothing of anybody's in it."""
-    return Row(stranger=status, owner=status, admin=status)
+    return Row(stranger=status, owner=status, admin=status, body=body)
 
 
 def public(status: int = 200) -> Row:
@@ -146,11 +146,17 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/feedback"): read(200, 200, 200, reviewed=True),
     ("GET", f"{API}/feedback/export"): administer(200, reviewed=True),
     ("POST", f"{V1}/chat/completions"): ask({"model": "rag-service", "messages": MESSAGES}),
+    ("POST", f"{V1}/responses"): ask({"model": "rag-service", "input": MESSAGES}),
+    ("POST", f"{V1}/embeddings"): common(200, {"model": "all-minilm-l6-v2", "input": "text"}),
     ("GET", f"{V1}/models"): common(200),
     ("GET", f"{V1}/models/{{model_id}}"): common(404),
     (ANY, "/mcp"): ask(TOOL),
     # What that API has elsewhere and this one does not.
-    **{(method, f"{V1}/chat/completions"): public(404) for method in ("GET", "PUT", "PATCH", "DELETE")},
+    **{
+        (method, f"{V1}/{name}"): public(404)
+        for method in ("GET", "PUT", "PATCH", "DELETE")
+        for name in ("chat/completions", "embeddings", "responses")
+    },
     **{(method, f"{V1}/{{address}}"): public(404) for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
 }
 
