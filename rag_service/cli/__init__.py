@@ -16,6 +16,7 @@ from rag_service import __version__
 from rag_service.cli.admin import keys, reingest, users, worker
 from rag_service.cli.eval import eval_group
 from rag_service.cli.mcp import mcp_command
+from rag_service.cli.models import models_group
 from rag_service.cli.running import read_quiet_settings, read_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings, setting_fields, setting_name
@@ -198,5 +199,5 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-for command in (keys, users, worker, reingest, eval_group, mcp_command):
+for command in (keys, users, worker, reingest, eval_group, mcp_command, models_group):
     main.add_command(command)

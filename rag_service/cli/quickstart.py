@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rag_service.answering.proof.place import describe_place
 from rag_service.app import LOCAL_ADMIN, Components, open_components
+from rag_service.cli.models import pull_models
 from rag_service.client.files import find_files
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
@@ -30,12 +31,13 @@ SAMPLE_QUESTION = "¿Qué documentos necesito para empadronarme?"
 
 
 async def run_quickstart(settings: Settings, *, documents: Path | None, question: str | None, serve: bool) -> None:
-    """Start the database, ingest, ask, print the answer, and serve."""
+    """Fetch missing models, start the database, ingest, ask, print the answer, and serve."""
     console = Console()
+    await pull_models(settings)
     started = time.perf_counter()
     console.print("Starting the database …", style="dim")
     async with open_components(settings) as components, asyncio.TaskGroup() as group:
-        # The model takes seconds to load; meanwhile documents are read and the API is up.
+        # While the model is loaded, documents are read and the API is up.
         warming = group.create_task(warm_up(components.embedding))
 
         async def first_steps() -> None:

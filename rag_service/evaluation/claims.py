@@ -110,7 +110,7 @@ async def calibrate_judge(settings: Settings, claims: Sequence[LabelledClaim], *
 
     Raises ConfigurationError if the extra is missing or the model cannot be loaded.
     """
-    require_extra("sentence_transformers", extra="local", setting="RAG_JUDGE", value="cross_encoder")
+    require_extra("sentence_transformers", extra="sbert", setting="RAG_JUDGE", value="cross_encoder")
     options = parse_options(settings.judge.options, setting="RAG_JUDGE_OPTIONS")
     judge = CrossEncoderJudge(settings.judge.model, options=options)
     try:

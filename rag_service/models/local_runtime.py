@@ -1,4 +1,4 @@
-"""Models that run in this process: torch, set up for shared cores, and threads with a queue that has a fast lane."""
+"""Models that run in this process: threads with a queue that has a fast lane, and torch, set up for shared cores."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, TypeVar
-
-TorchPrecision = Literal["auto", "float32", "bfloat16"]
+from typing import Any, TypeVar
 
 
-def import_torch(*, threads: int | None = None) -> Any:
-    """Import torch and say how many threads it may use; None: one per core. Blocks for seconds at the first call.
+def import_torch() -> Any:
+    """Import torch and let it use a thread per core. Blocks for seconds at the first call.
 
     Call it in the thread that will do the work: the number belongs to the thread.
 
@@ -30,7 +28,7 @@ def import_torch(*, threads: int | None = None) -> Any:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 
-    torch.set_num_threads(threads or cores())
+    torch.set_num_threads(cores())
     return torch
 
 
@@ -39,28 +37,6 @@ def cores() -> int:
     if (limit := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(limit) > 0:
         return int(limit)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def reduce_precision(model: Any, precision: TorchPrecision) -> bool:
-    """Give the model's linear layers bfloat16 weights where that is asked for and pays; whether it was done.
-
-    `auto` asks the processor. One without instructions for bfloat16 emulates them, slower than float32. All else
-    (embeddings, normalisation, residual sums) stays float32: the whole model in bfloat16 is no faster, and three
-    times as far from the full vectors. XQuAD, RR of vector search: en 0.9540 in both, es 0.7726 | 0.7721 in bfloat16;
-    hybrid: en 0.9769 | 0.9773, es 0.9625 in both.
-    """
-    import torch
-
-    if precision == "auto":
-        capabilities = torch.cpu.get_capabilities()
-        # The last is the name on ARM.
-        precision = "bfloat16" if any(map(capabilities.get, ("avx512_bf16", "amx_bf16", "bf16"))) else "float32"
-    if precision == "float32":
-        return False
-    for module in model.modules():
-        if isinstance(module, torch.nn.Linear):
-            module.to(torch.bfloat16)
-    return True
 
 
 T = TypeVar("T")

@@ -8,9 +8,12 @@ import sys
 import textwrap
 
 LATER = {
-    "torch": "the local embedder, in a thread beside the start",
+    "torch": "for RAG_RERANK_STRATEGY=sbert and RAG_JUDGE=cross_encoder",
     "transformers": "likewise",
     "sentence_transformers": "likewise",
+    "onnxruntime": "for the packaged model, in a thread beside the start",
+    "onnx": "likewise",
+    "tokenizers": "likewise",
     "openai": "for RAG_CHAT_PROVIDER or RAG_EMBEDDING_PROVIDER openai_like",
     "mcp": "at the first request to /mcp",
     "jwt": "for bearer tokens",

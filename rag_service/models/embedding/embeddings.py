@@ -50,25 +50,26 @@ def build_embedding(
 
 
 def _build_local(settings: Settings) -> BaseEmbedding:
-    from rag_service.models.embedding import minilm
-    from rag_service.models.embedding.minilm_weights import MODEL_NAME, check_installed
+    from rag_service.models.embedding import packaged
+    from rag_service.models.embedding.local import LocalEmbedding
+    from rag_service.models.embedding.onnx_engine import OnnxEngine
 
-    if settings.embedding.model.casefold() != MODEL_NAME:
+    if settings.embedding.model.casefold() != packaged.MODEL_NAME:
         raise ConfigurationError(
-            f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {MODEL_NAME}, "
+            f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {packaged.MODEL_NAME}, "
             "or choose the provider `ollama`.",
             field="RAG_EMBEDDING_MODEL",
         )
-    if settings.embedding.dimension != minilm.DIMENSION:
+    if settings.embedding.dimension != packaged.DIMENSION:
         raise ConfigurationError(
-            f"The local embedding model has {minilm.DIMENSION} dimensions: set RAG_EMBEDDING_DIMENSION "
-            f"to {minilm.DIMENSION}.",
+            f"The local embedding model has {packaged.DIMENSION} dimensions: set RAG_EMBEDDING_DIMENSION "
+            f"to {packaged.DIMENSION}.",
             field="RAG_EMBEDDING_DIMENSION",
         )
-    check_installed()
-    if settings.embedding.precision == "int8":
-        for package in ("onnxruntime", "onnx"):
-            require_extra(package, extra="int8", setting="RAG_EMBEDDING_PRECISION", value="int8")
-    return minilm.MiniLMEmbedding(
-        embed_batch_size=settings.embedding.batch_size, precision=settings.embedding.precision
-    )
+    folder = packaged.required_folder()
+
+    def load() -> OnnxEngine:
+        packaged.check_weights(folder / "model.safetensors")
+        return OnnxEngine(folder, precision=settings.embedding.precision)
+
+    return LocalEmbedding(packaged.MODEL_NAME, load, embed_batch_size=settings.embedding.batch_size)

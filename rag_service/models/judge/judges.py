@@ -142,7 +142,7 @@ def _choose(settings: Settings, chat: ChatModel, write_prompt: WritePrompt) -> J
                 )
             return LLMJudge(chat, write_prompt)
         case "cross_encoder":
-            require_extra("sentence_transformers", extra="local", setting="RAG_JUDGE", value="cross_encoder")
+            require_extra("sentence_transformers", extra="sbert", setting="RAG_JUDGE", value="cross_encoder")
             from rag_service.models.judge.cross_encoder import CrossEncoderJudge
 
             model = settings.judge.model

@@ -224,11 +224,8 @@ def build_reranker(settings: Settings, *, chat: ChatModel, reranker: BaseNodePos
         case "sbert":
             from rag_service.models.reranking.postprocessor import cross_encoder
 
-            for package, extra in (
-                ("llama_index.postprocessor.sbert_rerank", "sbert"),
-                ("sentence_transformers", "local"),
-            ):
-                require_extra(package, extra=extra, setting="RAG_RERANK_STRATEGY", value="sbert")
+            for package in ("llama_index.postprocessor.sbert_rerank", "sentence_transformers"):
+                require_extra(package, extra="sbert", setting="RAG_RERANK_STRATEGY", value="sbert")
             return cross_encoder(settings.rerank.model, options)
         case "cohere":
             package = "llama_index.postprocessor.cohere_rerank"

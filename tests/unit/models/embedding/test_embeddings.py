@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,20 @@ from typing import Any
 import pytest
 
 from rag_service.errors import ConfigurationError, EmbeddingError
-from rag_service.models.embedding import minilm
+from rag_service.models.embedding import packaged
 from rag_service.models.embedding.embeddings import build_embedding
-from rag_service.models.embedding.minilm import OVERLAP, WINDOW, MiniLMEmbedding, cut_windows
-from rag_service.models.embedding.minilm_weights import check_weights
-from rag_service.models.local_runtime import TorchPrecision, reduce_precision
+from rag_service.models.embedding.local import OVERLAP, WINDOW, LocalEmbedding, cut_windows
 from rag_service.settings import Settings
 
 
 def test_the_default_is_the_packaged_model() -> None:
     embedding = build_embedding(Settings())
-    assert isinstance(embedding.inner, MiniLMEmbedding)
-    assert (embedding.model_name, embedding.dimension, embedding.embed_batch_size) == ("all-minilm-l6-v2", 384, 32)
+    assert isinstance(embedding.inner, LocalEmbedding)
+    assert (embedding.model_name, embedding.dimension, embedding.embed_batch_size) == (
+        "all-minilm-l6-v2",
+        384,
+        32,
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,38 +39,20 @@ def test_settings_that_do_not_fit_the_local_model_are_named(overrides: dict[str,
     assert field in caught.value.message
 
 
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "sentence_transformers" else find_spec(name)
-    )
-    with pytest.raises(ConfigurationError, match=r"rag-service\[local\]") as caught:
-        build_embedding(Settings())
-    assert caught.value.field == "RAG_EMBEDDING_PROVIDER"
-
-
 def test_other_weights_than_the_known_ones_are_refused(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        check_weights(weights)
+        packaged.check_weights(weights)
     weights.write_bytes(b"something else")
-    with pytest.raises(ConfigurationError, match="not the known ones"):
-        check_weights(weights)
-
-
-def test_int8_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find_spec(name))
-    with pytest.raises(ConfigurationError, match=r"rag-service\[int8\]") as caught:
-        build_embedding(Settings(embedding_precision="int8"))
-    assert caught.value.field == "RAG_EMBEDDING_PRECISION"
+    with pytest.raises(ConfigurationError, match="not those of all-minilm-l6-v2"):
+        packaged.check_weights(weights)
 
 
 async def test_a_model_that_fails_is_an_embedding_error_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: str) -> None:
+    def fail(_: Path) -> None:
         raise MemoryError("out of memory")
 
-    monkeypatch.setattr(minilm, "load_engine", fail)
+    monkeypatch.setattr(packaged, "check_weights", fail)
     embedding = build_embedding(Settings())
     with pytest.raises(EmbeddingError) as caught:
         await embedding.aget_query_embedding("a question")
@@ -86,45 +69,10 @@ def split_at_spaces(text: str) -> list[tuple[int, int]]:
     return offsets
 
 
-class Layers:
-    """A model of one linear layer."""
-
-    def __init__(self) -> None:
-        import torch
-
-        self.layer = torch.nn.Linear(2, 2)
-
-    def modules(self) -> list[Any]:
-        return [self.layer]
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "precision", "reduced"),
-    [
-        ({"avx512_bf16": True}, "auto", True),
-        ({"amx_bf16": True}, "auto", True),
-        ({"architecture": "aarch64", "bf16": True}, "auto", True),
-        ({"avx2": True, "avx512_f": True, "avx512_bf16": False}, "auto", False),
-        ({}, "auto", False),
-        ({"avx512_bf16": True}, "float32", False),
-        ({}, "bfloat16", True),
-    ],
-)
-def test_bfloat16_is_used_where_the_processor_has_it_or_when_asked_for(
-    monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, Any], precision: TorchPrecision, reduced: bool
-) -> None:
-    import torch
-
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    model = Layers()
-    assert reduce_precision(model, precision) is reduced
-    assert (model.layer.weight.dtype is torch.bfloat16) is reduced
-
-
 @pytest.mark.parametrize("count", [1, WINDOW, WINDOW + 1, 200, 800, 5001])
 def test_windows_cover_the_text_in_nearly_equal_parts_that_overlap(count: int) -> None:
     words = [f"w{i}" for i in range(count)]
-    windows = [window.text.split(" ") for window in cut_windows(split_at_spaces, " ".join(words))]
+    windows = [window.split(" ") for window in cut_windows(split_at_spaces, " ".join(words))]
     assert windows[0][0] == words[0]
     assert windows[-1][-1] == words[-1]
     assert len({len(window) for window in windows}) == 1

@@ -236,7 +236,7 @@ def test_a_class_path_is_a_judge_with_its_options(monkeypatch: pytest.MonkeyPatc
 
 def test_a_missing_extra_is_named_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"RAG_JUDGE=cross_encoder needs the extra `local`"):
+    with pytest.raises(ConfigurationError, match=r"RAG_JUDGE=cross_encoder needs the extra `sbert`"):
         build(judge="cross_encoder")
 
 

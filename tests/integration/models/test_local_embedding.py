@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,13 @@ import pytest
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import TextNode
 
-from rag_service.models.embedding.minilm import MiniLMEmbedding, Precision, load_engine
+from rag_service.errors import ConfigurationError
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.local import LocalEmbedding
+from rag_service.models.embedding.onnx_engine import OnnxEngine, Precision
+from rag_service.models.embedding.packaged import DIMENSION, required_folder
 from rag_service.models.local_runtime import somebody_waits
+from rag_service.settings import Settings
 
 SPANISH = {
     "question": "¿Cuándo vence el plazo para presentar la solicitud?",
@@ -31,10 +37,16 @@ ENGLISH = {
 FILLER = "The committee met on Tuesday and approved the minutes of the last session without changes. "
 
 
+def local_embedding(precision: Precision = "float32") -> LocalEmbedding:
+    embedding = build_embedding(Settings(embedding_precision=precision)).inner
+    assert isinstance(embedding, LocalEmbedding)
+    return embedding
+
+
 @pytest.fixture(scope="module")
-def minilm() -> Iterator[MiniLMEmbedding]:
-    """One loaded model for the module: loading costs seconds."""
-    embedding = MiniLMEmbedding()
+def minilm() -> Iterator[LocalEmbedding]:
+    """One loaded model for the module."""
+    embedding = local_embedding()
     asyncio.run(embedding.warm_up())
     yield embedding
     asyncio.run(embedding.aclose())
@@ -46,7 +58,7 @@ def cosine(left: list[float], right: list[float]) -> float:
 
 @pytest.mark.parametrize(("texts", "margin"), [(ENGLISH, 0.3), (SPANISH, 0.1)], ids=["en", "es"])
 async def test_a_question_is_nearer_to_its_answer_than_to_another_text(
-    minilm: MiniLMEmbedding, texts: dict[str, str], margin: float
+    minilm: LocalEmbedding, texts: dict[str, str], margin: float
 ) -> None:
     """By less in Spanish: the model is an English one."""
     question = await minilm.aget_query_embedding(texts["question"])
@@ -54,13 +66,13 @@ async def test_a_question_is_nearer_to_its_answer_than_to_another_text(
     assert cosine(question, answer) > cosine(question, other) + margin
 
 
-async def test_every_vector_has_384_dimensions_and_length_one(minilm: MiniLMEmbedding) -> None:
+async def test_every_vector_has_384_dimensions_and_length_one(minilm: LocalEmbedding) -> None:
     vectors = await minilm.aget_text_embedding_batch(["", "a", "ñ🙂", FILLER * 3, FILLER * 60])
-    assert np.asarray(vectors).shape == (5, minilm.dimension)
+    assert np.asarray(vectors).shape == (5, DIMENSION)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
 
 
-async def test_a_batch_of_mixed_lengths_keeps_its_order(minilm: MiniLMEmbedding) -> None:
+async def test_a_batch_of_mixed_lengths_keeps_its_order(minilm: LocalEmbedding) -> None:
     texts = [ENGLISH["answer"], FILLER * 20, "short", SPANISH["answer"], FILLER * 5, *map(str, range(8))]
     together = await minilm.aget_text_embedding_batch(texts)
     apart = [await minilm.aget_text_embedding(text) for text in texts]
@@ -70,8 +82,8 @@ async def test_a_batch_of_mixed_lengths_keeps_its_order(minilm: MiniLMEmbedding)
     assert [cosine(one, other) for one, other in zip(together, apart, strict=True)] == pytest.approx([1] * 13, abs=1e-4)
 
 
-async def test_many_callers_at_once_get_what_each_would_get_alone(minilm: MiniLMEmbedding) -> None:
-    """Streams share a tokenizer, which refuses to be set while it works, and the model."""
+async def test_many_callers_at_once_get_what_each_would_get_alone(minilm: LocalEmbedding) -> None:
+    """They share a tokenizer and a model."""
     texts = [f"{number} {FILLER * (number % 4)}" for number in range(24)]
     alone = [await minilm.aget_text_embedding(text) for text in texts]
     questions = [await minilm.aget_query_embedding(text) for text in texts[:8]]
@@ -83,57 +95,63 @@ async def test_many_callers_at_once_get_what_each_would_get_alone(minilm: MiniLM
     assert [cosine(one, other) for one, other in pairs] == pytest.approx([1] * 32, abs=1e-4)
 
 
-PRECISIONS: tuple[tuple[Precision, float], ...] = (("bfloat16", 0.9998), ("int8", 0.97))  # least cosine to float32
+async def test_vectors_are_those_of_torch(minilm: LocalEmbedding) -> None:
+    """The sentence-transformers library on torch is the oracle; each text fits one window."""
+    from sentence_transformers import SentenceTransformer
+
+    texts = [ENGLISH["answer"], SPANISH["answer"], FILLER * 7, "short", "ñ🙂", "x" * 3000, "."]
+    expected = SentenceTransformer(str(required_folder()), device="cpu", local_files_only=True).encode(texts)
+    assert np.asarray(await minilm.aget_text_embedding_batch(texts)) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.fixture(scope="module")
-def full() -> Iterator[MiniLMEmbedding]:
-    embedding = MiniLMEmbedding(precision="float32")
-    yield embedding
-    asyncio.run(embedding.aclose())
-
-
-@pytest.mark.parametrize(("precision", "least"), PRECISIONS)
-async def test_less_precision_gives_nearly_the_same_vectors(
-    full: MiniLMEmbedding, precision: Precision, least: float
-) -> None:
-    """Asked for, bfloat16 is used on any processor, at the speed of emulation where it is not built in."""
+async def test_eight_bits_give_nearly_the_same_vectors(minilm: LocalEmbedding) -> None:
     texts = [ENGLISH["answer"], SPANISH["answer"], FILLER * 20, "short", "", "ñ🙂", "x" * 3000]
-    reduced = MiniLMEmbedding(precision=precision)
-    vectors = np.asarray(await reduced.aget_text_embedding_batch(texts))
-    expected = np.asarray(await full.aget_text_embedding_batch(texts))
-    await reduced.aclose()
-    assert not np.array_equal(vectors, expected)
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
-    assert (vectors * expected).sum(axis=1).min() > least
-
-
-async def test_in_eight_bits_a_vector_does_not_depend_on_its_neighbours() -> None:
-    texts = [ENGLISH["answer"], FILLER * 5, "short", SPANISH["answer"]]
-    embedding = MiniLMEmbedding(precision="int8")
-    together = await embedding.aget_text_embedding_batch(texts)
+    embedding = local_embedding("int8")
+    vectors = np.asarray(await embedding.aget_text_embedding_batch(texts))
     apart = [await embedding.aget_text_embedding(text) for text in texts]
     await embedding.aclose()
-    assert np.array_equal(together, apart)
+    expected = np.asarray(await minilm.aget_text_embedding_batch(texts))
+    assert np.array_equal(vectors, apart)  # a vector does not depend on its neighbours
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
+    assert 0.97 < (vectors * expected).sum(axis=1).min() < 0.9999
+
+
+def test_the_model_in_eight_bits_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = OnnxEngine(required_folder(), precision="int8").encode("a text")
+    (kept,) = (tmp_path / "rag_service").iterdir()
+    made = kept.stat().st_mtime_ns
+    assert np.array_equal(OnnxEngine(required_folder(), precision="int8").encode("a text"), first)
+    assert kept.stat().st_mtime_ns == made
+
+
+def test_a_folder_without_the_tensors_of_bert_cannot_be_quantized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "config.json").write_text('{"hidden_size": 384, "num_hidden_layers": 1}', encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="cannot be quantized") as caught:
+        OnnxEngine(tmp_path, precision="int8")
+    assert caught.value.field == "RAG_EMBEDDING_PRECISION"
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_word_pieces_beyond_the_model_s_limit_are_left_out(precision: Precision) -> None:
     """A window of 128 word pieces, cut out and read anew, may have more; the model has places for 512."""
-    engine = load_engine(precision)
-    short, long, longer = engine.encode([" ".join(["word"] * count) for count in (254, 300, 900)], threads=1)
+    engine = OnnxEngine(required_folder(), precision=precision)
+    short, long, longer = (engine.encode(" ".join(["word"] * count)) for count in (254, 300, 900))
     assert np.allclose(long, short, atol=1e-6)
     assert np.allclose(longer, short, atol=1e-6)
 
 
-async def test_the_end_of_a_long_passage_counts(minilm: MiniLMEmbedding) -> None:
+async def test_the_end_of_a_long_passage_counts(minilm: LocalEmbedding) -> None:
     """The model alone reads 256 word pieces; this sentence stands behind some 700."""
     question = await minilm.aget_query_embedding(ENGLISH["question"])
     without, with_answer = await minilm.aget_text_embedding_batch([FILLER * 45, FILLER * 40 + ENGLISH["answer"] * 5])
     assert cosine(question, with_answer) > cosine(question, without) + 0.05
 
 
-async def test_the_event_loop_stays_free_while_passages_are_embedded(minilm: MiniLMEmbedding) -> None:
+async def test_the_event_loop_stays_free_while_passages_are_embedded(minilm: LocalEmbedding) -> None:
     work = asyncio.create_task(minilm.aget_text_embedding_batch([FILLER * 7] * 24))
     worst = 0.0
     while not work.done():
@@ -143,7 +161,7 @@ async def test_the_event_loop_stays_free_while_passages_are_embedded(minilm: Min
     assert worst < 0.5
 
 
-async def test_a_question_overtakes_passages_that_wait(minilm: MiniLMEmbedding) -> None:
+async def test_a_question_overtakes_passages_that_wait(minilm: LocalEmbedding) -> None:
     passages = asyncio.create_task(minilm.aget_text_embedding_batch([FILLER * 10] * 64))
     await asyncio.sleep(0.1)
     await minilm.aget_query_embedding(ENGLISH["question"])
@@ -152,17 +170,17 @@ async def test_a_question_overtakes_passages_that_wait(minilm: MiniLMEmbedding) 
 
 
 async def test_what_a_person_waits_for_overtakes_passages_that_wait(
-    minilm: MiniLMEmbedding, monkeypatch: pytest.MonkeyPatch
+    minilm: LocalEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads, gates = minilm._threads, [threading.Event() for _ in range(minilm._threads.count)]
     begun: list[str] = []
-    cut = MiniLMEmbedding._cut
+    cut = LocalEmbedding._cut
 
-    def record(self: MiniLMEmbedding, texts: Sequence[str]) -> Any:
+    def record(self: LocalEmbedding, texts: Sequence[str]) -> Any:
         begun.append(texts[0])
         return cut(self, texts)
 
-    monkeypatch.setattr(MiniLMEmbedding, "_cut", record)
+    monkeypatch.setattr(LocalEmbedding, "_cut", record)
     busy = [threads.submit(gate.wait) for gate in gates]
     passages = asyncio.create_task(minilm.aget_text_embedding_batch(["ingested", "too"]))
     await asyncio.sleep(0.05)
@@ -177,7 +195,7 @@ async def test_what_a_person_waits_for_overtakes_passages_that_wait(
     assert begun == ["quoted", "ingested"]
 
 
-async def test_cancelled_passages_are_not_embedded(minilm: MiniLMEmbedding) -> None:
+async def test_cancelled_passages_are_not_embedded(minilm: LocalEmbedding) -> None:
     passages = asyncio.create_task(minilm.aget_text_embedding_batch([FILLER * 40] * 200))
     await asyncio.sleep(0.1)
     passages.cancel()
@@ -186,7 +204,7 @@ async def test_cancelled_passages_are_not_embedded(minilm: MiniLMEmbedding) -> N
     assert time.monotonic() - began < 5  # embedding them all would take far longer
 
 
-async def test_it_works_in_an_ingestion_pipeline_and_in_code_that_is_not_async(minilm: MiniLMEmbedding) -> None:
+async def test_it_works_in_an_ingestion_pipeline_and_in_code_that_is_not_async(minilm: LocalEmbedding) -> None:
     (node,) = await IngestionPipeline(transformations=[minilm], disable_cache=True).arun(
         nodes=[TextNode(text=ENGLISH["answer"])]
     )
@@ -202,7 +220,7 @@ async def test_loading_opens_no_connection(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("no network in this test")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    embedding = MiniLMEmbedding()
+    embedding = local_embedding()
     await embedding.warm_up()
     await embedding.aclose()
     assert opened == []

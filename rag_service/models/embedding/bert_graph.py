@@ -1,0 +1,111 @@
+"""The ONNX graph of a BERT model, made from its configuration in milliseconds. The weights stay in `model.safetensors`.
+
+An ONNX graph may keep its weights in another file, as raw numbers at an offset. That is what a safetensors file is, so
+ONNX Runtime maps it into memory: nothing is exported, copied or cached, and no torch is needed.
+https://huggingface.co/docs/safetensors/index#format, https://onnx.ai/onnx/repo-docs/ExternalData.html
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+WEIGHTS = "model.safetensors"
+
+_OPSET, _IR_VERSION = 20, 9  # the first with Gelu; ONNX Runtime 1.17 and newer read both
+
+
+def make_bert_graph(folder: Path) -> ModelProto:
+    """A graph from `input_ids` and `positions`, (n,) int64 of one text, to `states`, (n, hidden size) float32.
+
+    One text at a time needs neither padding nor a mask. Raises OSError, ValueError or KeyError if the folder holds no
+    BERT model in float32.
+    """
+    return _Graph(folder).model()
+
+
+class _Graph:
+    def __init__(self, folder: Path):
+        self._config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self._hidden: int = self._config["hidden_size"]
+        self._start, self._tensors = _read_header(folder / WEIGHTS)
+        self._nodes: list[NodeProto] = []
+        self._initializers: dict[str, TensorProto] = {}
+
+    def model(self) -> ModelProto:
+        states = self._embeddings()
+        for layer in range(self._config["num_hidden_layers"]):
+            states = self._layer(states, f"encoder.layer.{layer}")
+        self._nodes[-1].output[0] = "states"
+        inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]) for name in ("input_ids", "positions")]
+        output = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["n", self._hidden])
+        graph = helper.make_graph(self._nodes, "bert", inputs, [output], list(self._initializers.values()))
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("com.microsoft", 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+
+    def _embeddings(self) -> str:
+        words = self._node("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
+        places = self._node("Gather", self._weight("embeddings.position_embeddings.weight"), "positions")
+        first_type = self._constant("first_type", [0])
+        types = self._node("Gather", self._weight("embeddings.token_type_embeddings.weight"), first_type)
+        return self._normalised(self._node("Add", self._node("Add", words, places), types), "embeddings.LayerNorm")
+
+    def _layer(self, states: str, name: str) -> str:
+        batch = self._constant("batch_of_one", [1, -1, self._hidden])
+        projected = [
+            self._node("Reshape", self._linear(states, f"{name}.attention.self.{part}"), batch)
+            for part in ("query", "key", "value")
+        ]
+        heads = self._config["num_attention_heads"]
+        attended = self._node("MultiHeadAttention", *projected, domain="com.microsoft", attributes={"num_heads": heads})
+        rows = self._node("Reshape", attended, self._constant("rows", [-1, self._hidden]))
+        mixed = self._node("Add", self._linear(rows, f"{name}.attention.output.dense"), states)
+        states = self._normalised(mixed, f"{name}.attention.output.LayerNorm")
+        inner = self._node("Gelu", self._linear(states, f"{name}.intermediate.dense"))
+        return self._normalised(
+            self._node("Add", self._linear(inner, f"{name}.output.dense"), states), f"{name}.output.LayerNorm"
+        )
+
+    def _linear(self, states: str, name: str) -> str:
+        return self._node(
+            "Gemm", states, self._weight(f"{name}.weight"), self._weight(f"{name}.bias"), attributes={"transB": 1}
+        )
+
+    def _normalised(self, states: str, name: str) -> str:
+        scale, bias = self._weight(f"{name}.weight"), self._weight(f"{name}.bias")
+        small = {"epsilon": self._config["layer_norm_eps"]}
+        return self._node("LayerNormalization", states, scale, bias, attributes=small)
+
+    def _node(self, operator: str, *inputs: str, domain: str = "", attributes: dict[str, Any] | None = None) -> str:
+        output = f"{operator}_{len(self._nodes)}"
+        self._nodes.append(
+            helper.make_node(operator, inputs, [output], name=output, domain=domain, **(attributes or {}))
+        )
+        return output
+
+    def _constant(self, name: str, values: list[int]) -> str:
+        self._initializers[name] = helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
+        return name
+
+    def _weight(self, name: str) -> str:
+        entry = self._tensors[name]
+        if entry["dtype"] != "F32":
+            raise ValueError(f"the weights {name} are {entry['dtype']}, not float32")
+        begin, end = entry["data_offsets"]
+        tensor = TensorProto(
+            name=name, data_type=TensorProto.FLOAT, dims=entry["shape"], data_location=TensorProto.EXTERNAL
+        )
+        for key, value in (("location", WEIGHTS), ("offset", self._start + begin), ("length", end - begin)):
+            tensor.external_data.add(key=key, value=str(value))
+        self._initializers[name] = tensor
+        return name
+
+
+def _read_header(file: Path) -> tuple[int, dict[str, Any]]:
+    """(where the numbers begin, the tensors by name with type, shape and offsets)."""
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        return 8 + length, json.loads(stream.read(length))
