@@ -74,8 +74,8 @@ def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[i
     return Citation(
         mark=mark,
         status=CitationStatus.VERIFIED,
-        method=ProofMethod.COMPUTED,
-        formula=cells.formula,
+        method=ProofMethod.COMPUTED if cells.formula else ProofMethod.QUOTE,
+        formula=cells.formula or None,
         sentence_start=sentence[0],
         sentence_end=sentence[1],
         support=1.0,

@@ -29,9 +29,11 @@ from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.computed_answer import COMPUTED_CONFIDENCE, check_computed, choose_passages
 from rag_service.answering.decision import NO_CONFIDENCE, decide, estimate_confidence, is_refusal, read_fit
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
+from rag_service.answering.file_overview import describe_files
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
+from rag_service.answering.guards.injection import neutralise_metadata
 from rag_service.answering.judged import is_undecided, judge_citations
-from rag_service.answering.prompt.packing import Prompted, warn_of_absent, write_prompt
+from rag_service.answering.prompt.packing import Prompted, mentioning, tell_files, warn_of_absent, write_prompt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import Answer, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
@@ -117,6 +119,8 @@ class CitedSynthesizer(BaseSynthesizer):
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
         sources = query.hits(nodes)
+        if (files := query.found.files) is not None and files.missing and not files.found:
+            sources = mentioning(files.missing[0], sources)
         if (computed := await self._compute(query, sources)) is not None:
             answer = await self._answer_computed(query, sources, computed)
         else:
@@ -128,7 +132,13 @@ class CitedSynthesizer(BaseSynthesizer):
     async def _nothing_found(self, query: RagQuery) -> Answer:
         """Say why there is no answer, without calling the model."""
         retrieval, language = query.found, query.found.plan.language
-        if not retrieval.scope.chunk_count:
+        files = retrieval.files
+        if files is not None and files.missing:
+            text = tell_files(retrieval, (), self._prompts)[1]
+        elif files is not None and files.place is not None and not retrieval.hits:
+            names = ", ".join(f"“{neutralise_metadata(file.name)}”" for file in files.found)
+            text = self._prompts.message("no_such_place", language).replace("{names}", names)
+        elif not retrieval.scope.chunk_count:
             text = self._prompts.message("no_documents", language)
         elif not retrieval.scope.reachable:
             text = self._prompts.message("nothing_selected", language)
@@ -156,6 +166,9 @@ class CitedSynthesizer(BaseSynthesizer):
     async def _compute(self, query: RagQuery, sources: Sequence[Hit]) -> ComputedAnswer | None:
         """The answer computed from the tables of what was found, below the default threshold, too."""
         found = query.found
+        if found.files is not None and found.files.outlines:
+            _, warning = tell_files(found, found.hits, self._prompts)
+            return describe_files(found.files, found.hits, found.plan.language, warning) if found.hits else None
         if self._tables is None or found.absent:
             return None
         hits = (*sources, *found.hits) if query.threshold is None else sources
@@ -185,7 +198,7 @@ class CitedSynthesizer(BaseSynthesizer):
             shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
-            harmless=[prompted.refusal, prompted.warning],
+            harmless=[prompted.refusal, prompted.preface],
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
@@ -195,7 +208,7 @@ class CitedSynthesizer(BaseSynthesizer):
         deltas = query.model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
         verifying = 0.0  # seconds
         async with aclosing(deltas):
-            async for delta in _warned(deltas, prompted) if prompted.warning else deltas:
+            async for delta in _introduced(deltas, prompted) if prompted.preface else deltas:
                 last = delta
                 began = time.perf_counter()
                 events = checker.feed(delta.text)
@@ -233,7 +246,7 @@ class CitedSynthesizer(BaseSynthesizer):
         refuted = checked.refuted
         confidence = estimate_confidence(self._fit, query.found, sources, text, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
-        said = text.removeprefix(prompted.warning)
+        said = text.removeprefix(prompted.preface)
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         guardrails: tuple[GuardrailCheck, ...] = ()
@@ -286,8 +299,8 @@ class CitedSynthesizer(BaseSynthesizer):
         return
 
 
-async def _warned(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
-    """The pieces of an answer after its warning, which a refusal does without."""
+async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
+    """The pieces of an answer after its preface, which a refusal does without."""
     held, waiting, last = "", True, None
     async for delta in deltas:
         last = delta
@@ -295,7 +308,7 @@ async def _warned(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> Asyn
             held += delta.text
             if prompted.refusal.startswith(held.strip()):
                 continue
-            waiting, last = False, replace(delta, text=f"{prompted.warning}\n\n{held}")
+            waiting, last = False, replace(delta, text=f"{prompted.preface}\n\n{held}")
         yield last
     if waiting and last is not None:
         yield replace(last, text=held)

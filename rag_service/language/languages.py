@@ -103,6 +103,16 @@ class Questions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileWords:
+    """How a question speaks of a file, and how the service describes one."""
+
+    words: Words  # "file"
+    overview: Words  # "contain", "summary": a question with no other words asks what is in a file
+    places: Mapping[str, Words]  # page, slide, sheet, row, cell: words before its number or name
+    labels: Mapping[str, str]  # title, pages, slides, sheet, rows, columns, headings, begins
+
+
+@dataclass(frozen=True, kw_only=True)
 class Injection:
     """How a text addresses a language model: regular expressions of folded text. See en.toml for the placeholders."""
 
@@ -174,6 +184,7 @@ class Language:
     sentences: Sentences
     proof: Proof
     questions: Questions
+    files: FileWords
     injection: Injection
     knowledge_base: KnowledgeBase
     tables: TableWords

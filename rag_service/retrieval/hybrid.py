@@ -29,7 +29,15 @@ from rag_service.domain import Filters, Hit, Identity, Scores
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, RelevanceFit
 from rag_service.observability.tracing import span
-from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
+from rag_service.retrieval.named_files import (
+    NamedFiles,
+    asks_overview,
+    find_named_files,
+    read_outlines,
+    read_within,
+    take_turns,
+)
+from rag_service.retrieval.planner import QueryPlan, expand, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
@@ -38,7 +46,6 @@ from rag_service.store.search.scope import (
     SearchScope,
     check_fields,
     check_ids,
-    find_documents_by_name,
     read_rows,
     resolve_scope,
     to_chunks,
@@ -138,6 +145,7 @@ class HybridRetriever(PassageRetriever):
             weights=begun.terms.ranking.weights,
             absent=begun.absent,
             timings_ms=clock.laps,
+            files=begun.files,
         )
 
     async def _embed(self, question: str) -> list[float]:
@@ -157,7 +165,7 @@ class HybridRetriever(PassageRetriever):
 
         Finding those is the longest statement of a search; the postings are summed up meanwhile.
         """
-        index, plan, scope = await self._resolve(connection, query.question, query.filters)
+        index, plan, scope, files = await self._resolve(connection, query.question, query.filters)
         clock.lap("scope")
         rules = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=rules.bm25_k1)
@@ -172,13 +180,17 @@ class HybridRetriever(PassageRetriever):
         lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
+        within = None
+        if files is not None and files.found and (files.place or files.outlines):
+            within = await read_within(connection, files)
         return _Begun(
-            index=index, plan=plan, scope=scope, terms=terms, search=search, lexical=lexical, absent=absent, dense=dense
-        )
+            index=index, plan=plan, scope=scope, terms=terms, search=search, lexical=lexical, absent=absent,
+            dense=dense, files=files, within=within,
+        )  # fmt: skip
 
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters
-    ) -> tuple[IndexDefinition, QueryPlan, SearchScope]:
+    ) -> tuple[IndexDefinition, QueryPlan, SearchScope, NamedFiles | None]:
         index = self._indices[self._default_index]
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
@@ -190,13 +202,21 @@ class HybridRetriever(PassageRetriever):
         named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
         if named is not index:
             index, plan = named, analyse(index=named)
+        files = None
         if plan.file_names and not filters.document_ids and filters.file_name is None:
-            documents = await find_documents_by_name(connection, scope, plan.file_names)
-            if documents:
-                plan = replace(plan, filters=replace(plan.filters, document_ids=documents), names=())
+            files = await find_named_files(connection, scope, question, plan.file_names)
+            if files.found:
+                plan = replace(plan, filters=replace(plan.filters, document_ids=files.document_ids), names=())
+                if asks_overview(files, plan.language):
+                    files = await read_outlines(connection, files)
+                else:  # the name of a file is no word that its passages hold
+                    asked = expand(files.rest, language=plan.language, synonyms=index.synonyms)
+                    plan = replace(plan, terms=tuple(asked))
+            elif not files.missing:
+                files = None
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
-        return index, plan, scope
+        return index, plan, scope, files
 
     async def _rank(
         self,
@@ -211,13 +231,16 @@ class HybridRetriever(PassageRetriever):
         """Vector search, both scores for every candidate, and the best with their text; ends the transaction."""
         rules = begun.index.query
         found, cosines = begun.lexical, None
+        within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
         if vector is not None:
             dense = begun.dense
             if dense is None:
                 dense = DenseSearch(begun.scope, vector, nearest=rules.candidates)
                 await dense.read(connection)
-            near = await dense.cosines(connection, found.ids)
+            near = await dense.cosines(connection, found.ids if within is None else within)
             found, cosines = await begun.search.score(connection, near.ids), near.values
+        if within is not None:
+            found, cosines = await self._keep(connection, begun, within, found, cosines)
         fit = rules.fit_for(begun.plan.language)
         share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
         share = share if query.alpha is None else query.alpha
@@ -226,13 +249,38 @@ class HybridRetriever(PassageRetriever):
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ranking.ceiling,
             calibration=fit,
-            limit=query.limit,
+            limit=query.limit if begun.files is None else None,
             absent=bool(begun.absent),
         )
         clock.lap("dense")
         rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
-        return [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
+        hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
+        return hits if begun.files is None else _of_files(hits, begun.files, query.limit)
+
+    @staticmethod
+    async def _keep(
+        connection: Connection,
+        begun: _Begun,
+        within: npt.NDArray[np.int64],
+        found: Rated,
+        cosines: npt.NDArray[np.float64] | None,
+    ) -> tuple[Rated, npt.NDArray[np.float64] | None]:
+        """Of what was found the chunks within; with a vector search all of them were found."""
+        if cosines is None:
+            return await begun.search.score(connection, within), None
+        kept = np.isin(found.ids, within)
+        rated = Rated(ids=found.ids[kept], scores=found.scores[kept], coverage=found.coverage[kept])
+        return rated, cosines[kept]
+
+
+def _of_files(hits: list[Hit], files: NamedFiles, limit: int) -> list[Hit]:
+    """The passages of named files: some of each; those of an overview in their order, all relevant."""
+    if files.outlines:
+        places = {document: place for place, document in enumerate(files.document_ids)}
+        hits.sort(key=lambda hit: (places[hit.chunk.document.id], hit.chunk.index))
+        hits = [replace(hit, scores=replace(hit.scores, relevance=1.0)) for hit in hits]
+    return take_turns(hits, limit) if len(files.found) > 1 else hits[:limit]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,6 +295,8 @@ class _Begun:
     lexical: Rated  # the best of the keyword search
     absent: tuple[str, ...]
     dense: DenseSearch | None  # None: the vector was not there in time
+    files: NamedFiles | None  # that the question names
+    within: list[int] | None  # the only chunks that are asked about; None: all in scope
 
 
 @dataclass

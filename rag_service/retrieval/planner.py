@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -16,6 +17,7 @@ from rag_service.indices import IndexDefinition, Territory
 from rag_service.language.detection import detect_language, guess_language, likely_languages
 from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
 from rag_service.language.words import fold, index_term, terms, word_forms, words
+from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
 from rag_service.store.search.postings import QueryTerm
 
 FOREIGN_STEM_WEIGHT = 0.5  # stems of a word in the other languages, and itself: names match across languages
@@ -25,11 +27,13 @@ _MAX_NAME_WORDS = 4  # a place name, or a file name with blanks
 
 # What comes before an extension is looked at backwards: a pattern for whole names tries every beginning, which takes
 # a second for a text of 10,000 characters.
-_EXTENSION = re.compile(r"\.(?:pdf|xlsx|csv|tsv|docx|md|markdown|txt)\b", re.IGNORECASE)
+_EXTENSION = re.compile(rf"(?:{'|'.join(map(re.escape, (*SUFFIXES, *IMAGE_SUFFIXES)))})(?!\w|\.\w)", re.IGNORECASE)
 _NAME_TAIL = re.compile(r"[\w()\[\]]")
-_NAME_CHARACTER = re.compile(r"[\w()\[\]&+,'’ -]")
+_NAME_CHARACTER = re.compile(r"[\w()\[\]&+,'’ -]|\.(?=\S)")
 _MAX_NAME_CHARACTERS = 200
-_TOKEN = re.compile(r"[\w-]+")
+_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_MAX_STEM_WORDS = 8  # of a file name without its extension
+_PUNCTUATION = ".,;:!?¿¡\"'“”«»()"
 
 # Names, years and codes. A capital letter shows a name, so a question typed in small letters names nothing.
 _NAME_TOKEN = re.compile(r"[^\W_](?:[\w'’.-]*[^\W_])?")
@@ -226,23 +230,45 @@ def find_territory(question: str, territories: Sequence[Territory]) -> str | Non
 def find_file_names(question: str) -> list[str]:
     """Names that may be those of files: "rapport T3.pdf" gives "rapport t3.pdf" and "t3.pdf".
 
-    The caller looks up which of them exist; a question that names none of them is not restricted.
+    Without an extension: words joined by "-", "_" or ".", and words in a row of which one has a figure, or that
+    stand in a question with a word for a file. The caller looks up which of them exist; a question that names none
+    of them is not restricted.
     """
+    question = unicodedata.normalize("NFC", question)
     found: dict[str, None] = {}
-    end = 0  # of the name before
-    for match in _EXTENSION.finditer(question):
-        start = _start_of_name(question, match.start(), end)
-        if start == match.start():
-            continue
-        end = match.end()
+    for start, end in find_extensions(question):
         parts = question[start:end].lower().split()
-        for first in range(max(0, len(parts) - 8), len(parts)):
+        for first in range(max(0, len(parts) - _MAX_STEM_WORDS), len(parts)):
             found[" ".join(parts[first:])] = None
     for token in _TOKEN.findall(question):
         stem = token.strip("-")
-        if "_" in stem[1:-1] or "-" in stem[1:-1]:
+        if not {"_", "-", "."}.isdisjoint(stem[1:-1]):
             found[stem.lower()] = None
+    tokens = [token.strip(_PUNCTUATION).lower() for token in question[:_MAX_NAME_CHARACTERS].split()]
+    says_file = {place for place, token in enumerate(tokens) if fold(token) in _file_words()}
+    figures = {place for place, token in enumerate(tokens) if _FIGURE.search(token)}
+    if says_file or figures:
+        for start in range(len(tokens)):
+            for end in range(start + 1, min(len(tokens), start + _MAX_STEM_WORDS) + 1):
+                beside = start - 1 in says_file or end in says_file
+                if beside or (end - start > 1 and (says_file or not figures.isdisjoint(range(start, end)))):
+                    found[" ".join(tokens[start:end])] = None
     return list(found)
+
+
+def find_extensions(question: str) -> Iterator[tuple[int, int]]:
+    """Where file names with an extension may stand in a question, each with the words before it; to be NFC."""
+    end = 0  # of the name before
+    for match in _EXTENSION.finditer(question):
+        start = _start_of_name(question, match.start(), end)
+        if start < match.start():
+            end = match.end()
+            yield start, end
+
+
+@cache
+def _file_words() -> frozenset[str]:
+    return frozenset(word for code in language_codes() for word in load_language(code).files.words)
 
 
 def _start_of_name(question: str, end: int, earliest: int) -> int:

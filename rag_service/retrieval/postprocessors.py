@@ -20,6 +20,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from rag_service.domain import Hit
 from rag_service.models.reranking.rerankers import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
+from rag_service.retrieval.named_files import take_turns
 from rag_service.retrieval.query import RagQuery
 
 SIMILAR = 0.01  # fused scores that differ by less than this share of the better one count as equal
@@ -111,10 +112,11 @@ class RelevanceThreshold(PassagePostprocessor):
 
 
 class TopK(PassagePostprocessor):
-    """Keeps the first `top_k` of the query."""
+    """Keeps the first `top_k` of the query; of several files that it names, some of each."""
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        return hits[: query.top_k]
+        files = query.found.files
+        return take_turns(hits, query.top_k) if files and len(files.found) > 1 else hits[: query.top_k]
 
 
 def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -18,6 +18,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle
 from rag_service.domain import Filters, Hit, Identity
 from rag_service.errors import PermissionDeniedError
 from rag_service.indices import IndexDefinition
+from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.store.search.scope import SearchScope
 
@@ -38,6 +39,7 @@ class Retrieval:
     weights: Mapping[str, float] = field(default_factory=dict)  # index term → idf in the scope
     absent: tuple[str, ...] = ()  # names in the question that no chunk in scope contains, as written
     timings_ms: Mapping[str, float] = field(default_factory=dict)  # step → milliseconds
+    files: NamedFiles | None = None  # that the question names; None: it names none
 
 
 async def _ignore(event: Any) -> None:

@@ -39,13 +39,13 @@ _PLACES = Decimal("0.01")  # of a mean
 
 @dataclass(frozen=True, kw_only=True)
 class CitedCells:
-    """The cells behind a part of the answer."""
+    """The cells, or the text of a file, behind a part of the answer."""
 
     document_id: UUID
     start: int  # in the document's stored text
     end: int
     location: Location
-    formula: str
+    formula: str  # empty: the answer quotes them
 
 
 Sentence = tuple["str | CitedCells", ...]

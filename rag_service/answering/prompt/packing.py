@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.guards.injection import neutralise_metadata, without_injections
 from rag_service.answering.prompt.templates import (
     Prompts,
     new_boundary,
@@ -22,9 +22,10 @@ from rag_service.answering.prompt.templates import (
 from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
 from rag_service.indices import Tier
-from rag_service.language.words import count_tokens, word_forms
+from rag_service.language.words import count_tokens, fold, word_forms
 from rag_service.models.extractive.extractive import Evidence, GroundedMessage
 from rag_service.models.llm.model import ChatModel
+from rag_service.retrieval.named_files import MissingFile, Place
 from rag_service.retrieval.query import RagQuery, Retrieval
 from rag_service.settings import Settings
 
@@ -37,7 +38,8 @@ class Prompted:
     context: PackedContext
     tokens: int  # our count of the whole prompt
     refusal: str  # the sentence for questions that the passages do not answer
-    warning: str  # shown before the answer; may be empty
+    warning: str  # why the answer is uncertain; may be empty
+    preface: str  # shown before the answer: the warning, and which files were searched; may be empty
     secret: str  # text that the answer must not repeat
 
 
@@ -74,11 +76,16 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
     )
     context, (system, user) = fitted.context, fitted.texts
     warning = warn_of_absent(retrieval, prompts)
+    note = ""
+    if retrieval.files is not None:
+        note, about_files = tell_files(retrieval, sources, prompts)
+        warning = f"{about_files} {warning}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
     shown = context.hits
     if model.provider == "extractive":
-        shown = tuple(_quotable(hit, retrieval.weights) for hit in shown)
+        place = retrieval.files.place if retrieval.files is not None else None
+        shown = tuple(_quotable(hit, retrieval.weights, place) for hit in shown)
     evidence = Evidence(
         question=query.question,
         language=language,
@@ -86,6 +93,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
+        by_document=retrieval.files is not None and len(retrieval.files.found) > 1,
     )
     return Prompted(
         messages=[
@@ -96,17 +104,37 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         tokens=fitted.tokens,
         refusal=refusal,
         warning=warning,
+        preface=f"{note} {warning}".strip(),
         secret=template.render({**values, "refusal": "", "question": ""})[0],
     )
 
 
-def _quotable(hit: Hit, weights: Mapping[str, float]) -> Hit:
-    """What the extractive model may quote: no injections, and nothing of a passage found mainly for their words."""
+def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hit:
+    """What the extractive model may quote: no injections, and nothing of a passage found mainly for their words.
+
+    Of a question about a page or a cell only what stands there.
+    """
+    hit = hit if place is None else _only_at(place, hit)
     cleared = without_injections(hit)
     before, after = hit.chunk.text, cleared.chunk.text
     if before == after or 2 * _weight_held(after, weights) >= _weight_held(before, weights):
         return cleared
     return replace(cleared, chunk=replace(cleared.chunk, text="\n" * len(before)))
+
+
+def _only_at(place: Place, hit: Hit) -> Hit:
+    """The hit with all else blanked out of its text; offsets stay valid. A cell is shown with its row."""
+    chunk = hit.chunk
+    spans = [span for span in chunk.spans if place.holds(span.location)]
+    if place.kind in ("cell", "row"):  # the names of the columns stand between the cells
+        rows = {(span.location.sheet, span.location.row) for span in spans}
+        whole = [span for span in chunk.spans if (span.location.sheet, span.location.row) in rows]
+        spans = [replace(whole[0], end=max(span.end for span in whole))] if len(rows) == 1 else whole
+    kept = ["\n"] * len(chunk.text)
+    for span in spans:
+        start, end = max(0, span.start - chunk.start), max(0, span.end - chunk.start)
+        kept[start:end] = chunk.text[start:end]
+    return replace(hit, chunk=replace(chunk, text="".join(kept)))
 
 
 def _weight_held(text: str, weights: Mapping[str, float]) -> float:
@@ -121,6 +149,34 @@ def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
         return ""
     names = ", ".join(f"“{name}”" for name in retrieval.absent)
     return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)
+
+
+def mentioning(file: MissingFile, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The passages that mention a missing file, such as "robots.txt": only they can answer a question about it."""
+    name = fold(file.name)
+    return tuple(hit for hit in hits if name in fold(hit.chunk.text))
+
+
+def tell_files(retrieval: Retrieval, sources: Sequence[Hit], prompts: Prompts) -> tuple[str, str]:
+    """(which files were searched, which are missing or hold nothing about the question), in sentences or empty."""
+    files, language = retrieval.files, retrieval.plan.language
+    if files is None:
+        return "", ""
+
+    def tell(message: str, names: Sequence[str]) -> str:
+        quoted = ", ".join(f"“{neutralise_metadata(name)}”" for name in dict.fromkeys(names))
+        return prompts.message(message, language).replace("{names}", quoted) if names else ""
+
+    answering = {hit.chunk.document.id for hit in sources}
+    several = len({file.name for file in files.found}) > 1
+    silent = [file.name for file in files.found if file.id not in answering] if several else []
+    missing = [file for file in files.missing if not mentioning(file, sources)]
+    warnings = [tell("no_such_file", [file.name for file in missing])]
+    warnings.append(tell("similar_files", [name for file in missing for name in file.near]))
+    warnings.append(tell("nothing_in_files", silent))
+    return tell("searched_files", [file.name for file in files.found] if several else []), " ".join(
+        filter(None, warnings)
+    )
 
 
 RESERVE = 0.15  # share of the window kept free for other tokenizers' counts

@@ -18,6 +18,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import structlog
@@ -76,6 +77,7 @@ class Evidence:
     weights: Mapping[str, float] = field(default_factory=dict)
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
+    by_document: bool = False  # whether each document is quoted, as for a comparison of files
 
 
 class GroundedMessage(ChatMessage):
@@ -132,8 +134,26 @@ class ExtractiveLLM(CustomLLM):
         last = messages[-1] if messages else None
         if not isinstance(last, GroundedMessage) or last.evidence is None:
             raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
-        sentences = await select_sentences(last.evidence, self._embedding)
+        sentences = [
+            sentence
+            for evidence in (_split(last.evidence) if last.evidence.by_document else [last.evidence])
+            for sentence in await select_sentences(evidence, self._embedding)
+        ]
         return compose(sentences, last.evidence.refusal)
+
+
+def _split(evidence: Evidence) -> list[Evidence]:
+    """The evidence of each document alone; the numbers of the passages stay."""
+
+    def only(document: UUID) -> tuple[Hit, ...]:
+        return tuple(hit if hit.chunk.document.id == document else _blank(hit) for hit in evidence.hits)
+
+    documents = dict.fromkeys(hit.chunk.document.id for hit in evidence.hits)
+    return [replace(evidence, hits=only(document)) for document in documents]
+
+
+def _blank(hit: Hit) -> Hit:
+    return replace(hit, chunk=replace(hit.chunk, text=""))
 
 
 def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:

@@ -151,16 +151,6 @@ def not_searchable(what: Literal["corpus", "document"], ids: Collection[UUID]) -
     return NotFoundError(f"There is no {what} {min(ids)} that can be searched.", field=f"{what}Ids")
 
 
-async def find_documents_by_name(connection: Connection, scope: SearchScope, names: Sequence[str]) -> tuple[UUID, ...]:
-    """Documents in scope whose file is called one of the names (lower case, with or without extension)."""
-    cursor = await connection.execute(
-        "SELECT id FROM documents WHERE corpus_id = ANY(%(corpora)s) AND file_key = ANY(%(names)s)"
-        " UNION SELECT id FROM documents WHERE corpus_id = ANY(%(corpora)s) AND file_stem = ANY(%(names)s)",
-        {"corpora": list(scope.corpus_ids), "names": list(names)},
-    )
-    return tuple(row[0] for row in await cursor.fetchall())
-
-
 def chunk_conditions(
     scope: SearchScope, alias: str, *, with_type: bool, keep_plan: bool = False
 ) -> tuple[str, dict[str, Any]]:

@@ -90,6 +90,15 @@ def test_a_place_becomes_a_filter_unless_the_request_has_one() -> None:
         ("que dice Informe de Ventas 2024.pdf sobre Lyon", "informe de ventas 2024.pdf"),
         ("quel total dans rapport_T3 ?", "rapport_t3"),
         ("stock of plan-transport-2025?", "plan-transport-2025"),
+        ("What is in beneficiary-change.en.md?", "beneficiary-change.en.md"),
+        ("What is in beneficiary-change.en?", "beneficiary-change.en"),
+        ("¿Qué hay en contrato médico.docx?", "contrato médico.docx"),
+        ("¿Qué hay en contrato me\u0301dico.docx?", "contrato médico.docx"),  # decomposed, as macOS writes it
+        ("¿Qué dice Informe anual 2023 sobre Lyon?", "informe anual 2023"),
+        ("De quoi parle le fichier contrat de bail ?", "contrat de bail"),
+        ("What is in the handbook file?", "handbook"),
+        ("Compare a.xlsx, b.csv and plan b.pdf.", "b.csv"),
+        ("Compare a.xlsx, b.csv and plan b.pdf.", "plan b.pdf"),
     ],
 )
 def test_file_names_are_found(question: str, name: str) -> None:
