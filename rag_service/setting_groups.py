@@ -275,6 +275,11 @@ class AuthSettings(_Group):
     mode: Literal["none", "required"] = Field(
         "none", alias="auth", description="`none`: one local administrator, loopback only; `required`: keys or tokens."
     )
+    share_global: bool = Field(
+        True,
+        alias="share_global_corpora",
+        description="Whether every user may read new global corpora; else only through agents. Each can be changed.",
+    )
     cache_seconds: float = Field(
         2.0,
         alias="auth_cache_seconds",

@@ -28,6 +28,7 @@ class Corpus:
     index_name: str  # the definition that rules it
     active: bool  # inactive: kept, but not searched and not written to
     ttl_seconds: int | None  # lifetime of its documents
+    shared: bool  # every user may read it, if it is global
     created_at: datetime
     updated_at: datetime
 
@@ -43,17 +44,22 @@ async def create_corpus(
     kind: CorpusKind,
     index_name: str,
     ttl_seconds: int | None = None,
+    shared: bool | None = None,
 ) -> Corpus:
     """Create a corpus; a personal one belongs to the identity.
+
+    `shared`: whether every user may read a global one; None: as RAG_SHARE_GLOBAL_CORPORA says.
 
     Raises ConflictError if the owner has one of this name, InputError if the lifetime is out of range,
     PermissionDeniedError if a user creates a global corpus.
     """
     check_ttl(ttl_seconds)
     owner = identity.user_id if kind is CorpusKind.PERSONAL else None
-    values = {"name": name, "kind": kind.value, "owner_id": owner, "index_name": index_name}
+    values = {"name": name, "kind": kind.value, "owner_id": owner, "index_name": index_name, "ttl_seconds": ttl_seconds}
+    if shared is not None:
+        values["shared"] = shared
     try:
-        return await _CORPORA.insert(connection, {**values, "ttl_seconds": ttl_seconds})
+        return await _CORPORA.insert(connection, values)
     except psycopg.errors.UniqueViolation as error:
         raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
     except psycopg.errors.InsufficientPrivilege as error:
@@ -109,18 +115,20 @@ async def update_corpus(
     active: bool | None = None,
     ttl_seconds: int | None = None,
     keep_for_ever: bool = False,
+    shared: bool | None = None,
 ) -> Corpus:
-    """Rename, activate or deactivate a corpus, or change the lifetime of documents stored from now on.
+    """Rename, share, activate or deactivate a corpus, or change the lifetime of documents stored from now on.
 
     None keeps a value. `ttl_seconds` applies to new documents; `keep_for_ever` removes it. Raises like `create_corpus`
     and `read_corpus`.
     """
     check_ttl(ttl_seconds)
     await read_corpus(connection, corpus_id)
-    changes = """name = coalesce(%s, name), active = coalesce(%s, active), updated_at = now(),
+    changes = """name = coalesce(%s, name), active = coalesce(%s, active),
+        shared = coalesce(%s, shared), updated_at = now(),
         ttl_seconds = CASE WHEN %s THEN NULL ELSE coalesce(%s, ttl_seconds) END WHERE id = %s"""
     try:
-        return await _CORPORA.update(connection, changes, [name, active, keep_for_ever, ttl_seconds, corpus_id])
+        return await _CORPORA.update(connection, changes, [name, active, shared, keep_for_ever, ttl_seconds, corpus_id])
     except psycopg.errors.UniqueViolation as error:
         raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
     except NotFoundError as error:

@@ -56,6 +56,7 @@ def make_database(
         pool_size=pool_size or settings.database.pool_size,
         timeout=timeout or settings.database.timeout,
         idle_timeout=settings.worker.job_stalled_seconds,
+        share_global=settings.auth.share_global,
     )
 
 

@@ -141,14 +141,18 @@ SETTINGS = {
 class Database:
     """A pool of connections as the unprivileged role."""
 
-    def __init__(self, conninfo: str, *, pool_size: int, timeout: float, idle_timeout: float = 60.0):
+    def __init__(
+        self, conninfo: str, *, pool_size: int, timeout: float, idle_timeout: float = 60.0, share_global: bool = False
+    ):
         """Nothing is opened here; `open()` does it.
 
         `timeout`: seconds to wait for a connection. `idle_timeout`: seconds after which the server ends an idle
-        transaction, so that a frozen process does not keep its locks.
+        transaction, so that a frozen process does not keep its locks. `share_global`: whether global corpora that are
+        created here can be read by every user, unless it is said with them.
         """
         self.conninfo = conninfo
         settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
+        settings["rag.share_global"] = "on" if share_global else "off"
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo,

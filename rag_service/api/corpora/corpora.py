@@ -45,7 +45,13 @@ class CorporaController(Controller):
         if kind is CorpusKind.GLOBAL:
             require_scope(caller.identity, Scope.ADMIN)
         corpus = await caller.run(
-            create_corpus, caller.identity, name=name, kind=kind, index_name=index, ttl_seconds=body.ttl_seconds
+            create_corpus,
+            caller.identity,
+            name=name,
+            kind=kind,
+            index_name=index,
+            ttl_seconds=body.ttl_seconds,
+            shared=body.shared,
         )
         return present_corpus(corpus)
 
@@ -55,7 +61,7 @@ class CorporaController(Controller):
 
     @patch(
         "/{corpus_id:uuid}",
-        summary="Rename, deactivate or activate a corpus",
+        summary="Rename, share, deactivate or activate a corpus",
         operation_class=accepts(CorpusUpdate),
         responses=problems(400, 401, 403, 404, 500),
     )
@@ -71,6 +77,7 @@ class CorporaController(Controller):
                 corpus_id,
                 name=body.name.strip() if isinstance(body.name, str) else None,
                 active=body.active if isinstance(body.active, bool) else None,
+                shared=body.shared if isinstance(body.shared, bool) else None,
                 ttl_seconds=body.ttl_seconds if isinstance(body.ttl_seconds, int) else None,
                 keep_for_ever=body.ttl_seconds is None,
             )

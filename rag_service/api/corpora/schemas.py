@@ -19,6 +19,10 @@ class CorpusCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
     kind: Literal["global", "personal"] = "personal"
     index: Annotated[str | None, Meta(description="Index definition that rules it; RAG_INDEX when missing.")] = None
     ttl_seconds: Seconds | None = None
+    shared: Annotated[
+        bool | None,
+        Meta(description="Whether every user may read a global corpus; RAG_SHARE_GLOBAL_CORPORA when missing."),
+    ] = None
 
 
 class CorpusUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -26,6 +30,7 @@ class CorpusUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
 
     name: Name | UnsetType = UNSET
     active: bool | UnsetType = UNSET
+    shared: Annotated[bool | UnsetType, Meta(description="Whether every user may read a global corpus.")] = UNSET
     ttl_seconds: Annotated[Seconds | UnsetType | None, Meta(description="null: documents are kept for ever.")] = UNSET
 
 
@@ -35,6 +40,7 @@ class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
     kind: str
     index: str
     active: bool
+    shared: Annotated[bool, Meta(description="Every user may read it, if it is global.")]
     ttl_seconds: int | None
     created_at: datetime
     updated_at: datetime

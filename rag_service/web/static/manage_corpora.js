@@ -20,12 +20,13 @@ export function makeList(section, user) {
   const at = (corpus) => `/corpora/${corpus.id}`;
 
   function row(corpus) {
-    const { name, active, index, ttlSeconds, createdAt } = corpus;
+    const { name, active, shared, kind, index, ttlSeconds, createdAt } = corpus;
+    const readers = kind === "global" ? [t(shared ? "corpus_shared" : "corpus_not_shared")] : [];
     return makeRow({
       icon: "files",
       title: name,
       state: active ? null : chip("warn", t("inactive")),
-      about: [kindWords(corpus), t("corpus_kept", { time: lifetime(ttlSeconds) }), t("corpus_index", { index }), t("created_on", { day: day(createdAt) })],
+      about: [kindWords(corpus), ...readers, t("corpus_kept", { time: lifetime(ttlSeconds) }), t("corpus_index", { index }), t("created_on", { day: day(createdAt) })],
       actions: mayChange(corpus)
         ? [
             { icon: "edit", label: t("edit"), onclick: () => edit(corpus) },
@@ -39,6 +40,7 @@ export function makeList(section, user) {
   }
 
   const nameField = (value) => ({ name: "name", label: t("name"), value, required: true, maxLength: 200 });
+  const shareField = (value) => ({ name: "shared", type: "checkbox", label: t("corpus_share"), hint: t("corpus_share_hint"), value });
   const keepField = (present) => lifetimeField(t("corpus_lifetime"), present, t("corpus_lifetime_hint"));
 
   async function create() {
@@ -48,12 +50,13 @@ export function makeList(section, user) {
       fields: [
         nameField(""),
         isAdministrator(user) && { name: "kind", type: "select", label: t("kind"), hint: t("kind_hint"), value: "global", options: kinds },
+        isAdministrator(user) && shareField(true),
         keepField(null),
         isAdministrator(user) && { name: "index", label: t("index"), hint: t("index_hint"), maxLength: 200 },
       ].filter(Boolean),
       action: t("create"),
-      save: ({ name, kind = "personal", ttlSeconds, index = "" }) =>
-        change("POST", "/corpora", { name, kind, ttlSeconds: toSeconds(ttlSeconds), index: index || null }),
+      save: ({ name, kind = "personal", shared = null, ttlSeconds, index = "" }) =>
+        change("POST", "/corpora", { name, kind, shared, ttlSeconds: toSeconds(ttlSeconds), index: index || null }),
     });
     if (saved) await frame.changed(t("saved"));
   }
@@ -61,9 +64,10 @@ export function makeList(section, user) {
   async function edit(corpus) {
     const saved = await formDialog({
       title: t("edit_named", { name: corpus.name }),
-      fields: [nameField(corpus.name), keepField(corpus.ttlSeconds)],
+      fields: [nameField(corpus.name), corpus.kind === "global" && shareField(corpus.shared), keepField(corpus.ttlSeconds)].filter(Boolean),
       action: t("save"),
-      save: ({ name, ttlSeconds }) => change("PATCH", at(corpus), { name, ttlSeconds: toSeconds(ttlSeconds) }),
+      save: ({ name, shared = corpus.shared, ttlSeconds }) =>
+        change("PATCH", at(corpus), { name, shared, ttlSeconds: toSeconds(ttlSeconds) }),
     });
     if (saved) await frame.changed(t("saved"));
   }

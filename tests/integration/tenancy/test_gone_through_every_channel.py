@@ -20,7 +20,7 @@ LISTED = ("GET", "/api/v1/corpora/{corpus_id}/documents")
 
 async def test_every_channel_is_checked() -> None:
     assert len(OPENED) == 4  # description, text, original, chunks
-    assert len(ASKED) == 8  # search, two answers, two of the advisor, OpenAI, MCP, an agent's chat
+    assert len(ASKED) == 9  # search, two answers, two of the advisor, two of OpenAI, MCP, an agent's chat
 
 
 @pytest.mark.parametrize("how", ["expired", "deleted", "deactivated"])

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from rag_service.domain import CorpusKind, Filters, Identity, Role
 from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
+from rag_service.settings import Settings
 from rag_service.store.accounts.agents import (
     AgentSpec,
     assign_corpus,
@@ -27,8 +28,9 @@ from rag_service.store.accounts.answers import Thumbs, give_feedback, list_feedb
 from rag_service.store.accounts.conversations import add_message, create_conversation, create_project, read_conversation
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key, list_keys, revoke_key
 from rag_service.store.accounts.users import update_user
-from rag_service.store.corpora import list_corpora, read_corpus, update_corpus
+from rag_service.store.corpora import create_corpus, list_corpora, read_corpus, require_writable, update_corpus
 from rag_service.store.migrate import QUEUE_SCHEMA
+from rag_service.store.opening import make_database
 from rag_service.store.rows import Slice
 from rag_service.store.search.scope import resolve_scope
 from rag_service.store.session import Database
@@ -132,7 +134,62 @@ async def test_identity_does_not_outlive_its_transaction(house: House) -> None:
         await database.close()
 
 
-async def test_a_global_corpus_is_read_through_an_agent_only(house: House) -> None:
+async def test_a_shared_corpus_is_read_by_every_user_and_written_by_none_of_them(house: House) -> None:
+    ana = await house.user("ana")
+    handbook = await house.corpus(ADMIN, "handbook", CorpusKind.GLOBAL)
+    await house.index(ADMIN, handbook, text_file("a.txt", "Llamas eat grass."))
+
+    async def share(shared: bool | None = None, active: bool | None = None) -> None:
+        async with house.database.transaction(ADMIN) as connection:
+            await update_corpus(connection, handbook.id, shared=shared, active=active)
+
+    assert not await house.ask(ana, "llamas")  # as in databases of earlier releases
+    await share(True)
+    assert await house.ask(ana, "llamas")
+    async with house.database.transaction(ana) as connection:
+        assert (await read_corpus(connection, handbook.id)).shared
+        with pytest.raises(PermissionDeniedError):
+            await require_writable(connection, handbook.id)
+        with pytest.raises(PermissionDeniedError):
+            await update_corpus(connection, handbook.id, shared=False)
+    await share(active=False)
+    assert not await house.ask(ana, "llamas")
+    await share(False, active=True)
+    assert not await house.ask(ana, "llamas")
+    with house.owner() as owner:  # a user who was deactivated reads nothing that is shared
+        owner.execute("UPDATE rag.corpora SET shared = true")
+        owner.execute("UPDATE rag.users SET active = false WHERE id = %s", [ana.user_id])
+    assert not await house.ask(ana, "llamas")
+
+
+async def test_a_personal_corpus_is_never_shared(house: House) -> None:
+    ana, ben = await house.user("ana"), await house.user("ben")
+    notes = await house.corpus(ana, "notes")
+    await house.index(ana, notes, text_file("a.txt", "Llamas eat grass."))
+    async with house.database.transaction(ana) as connection:
+        await update_corpus(connection, notes.id, shared=True)
+    assert await house.ask(ana, "llamas") and not await house.ask(ben, "llamas")
+
+
+@pytest.mark.parametrize("share", [True, False])
+async def test_new_global_corpora_are_shared_as_the_setting_says(house: House, share: bool) -> None:
+    settings = Settings(share_global_corpora=share)
+    database = make_database(settings, house.server.service_conninfo)
+    await database.open()
+    try:
+        async with database.transaction(ADMIN) as connection:
+            made = {
+                said: await create_corpus(
+                    connection, ADMIN, name=f"c{said}", kind=CorpusKind.GLOBAL, index_name="general", shared=said
+                )
+                for said in (None, True, False)
+            }
+        assert {said: corpus.shared for said, corpus in made.items()} == {None: share, True: True, False: False}
+    finally:
+        await database.close()
+
+
+async def test_a_global_corpus_that_is_not_shared_is_read_through_an_agent_only(house: House) -> None:
     ana = await house.user("ana")
     handbook = await house.corpus(ADMIN, "handbook", CorpusKind.GLOBAL)
     await house.index(ADMIN, handbook, text_file("a.txt", "Llamas eat grass."))
