@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 CHAT_PROVIDERS = ("extractive", "ollama", "openai_like")
-EMBEDDING_PROVIDERS = ("local", "ollama", "openai_like")
+EMBEDDING_PROVIDERS = ("local", "huggingface", "ollama", "openai_like")
 RERANK_STRATEGIES = ("none", "heuristic", "sbert", "llm", "cohere")
 JUDGES = ("none", "llm", "cross_encoder")
 CLASS_PATH = re.compile(r"(?P<module>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)[:.](?P<name>[A-Za-z_]\w*)")
@@ -132,15 +132,18 @@ class EmbeddingSettings(_Group, alias_generator="embedding_{}".format):
 
     provider: Annotated[str, _short_name_or_class_path(EMBEDDING_PROVIDERS)] = Field(
         "local",
-        description="Who embeds: `local` (the packaged all-MiniLM-L6-v2), `ollama`, `openai_like`, or the class path"
-        " of a LlamaIndex embedding.",
+        description="Who embeds: `local` (the packaged all-MiniLM-L6-v2), `huggingface`, `ollama`, `openai_like`, or"
+        " the class path of a LlamaIndex embedding.",
     )
     options: SecretStr | None = Field(None, description="Keyword arguments of that embedding class, as JSON.")
-    model: str = Field("all-minilm-l6-v2", description="Embedding model, by its provider's name.")
+    model: str = Field(
+        "all-minilm-l6-v2",
+        description="Embedding model, by its provider's name; for `huggingface` a repository or a folder.",
+    )
     dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
     precision: Literal["float32", "int8"] = Field(
         "float32",
-        description="Arithmetic of the `local` model; `int8` is three times as fast with AVX-512 VNNI.",
+        description="Arithmetic of `local` and `huggingface`; `int8` is three times as fast with AVX-512 VNNI.",
     )
     batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
     cache_ttl: int = Field(

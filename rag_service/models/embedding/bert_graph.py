@@ -1,4 +1,6 @@
-"""The ONNX graph of a BERT model, made from its configuration in milliseconds. The weights stay in `model.safetensors`.
+"""The ONNX graph of a BERT or XLM-RoBERTa model, made from its configuration in milliseconds.
+
+The weights stay in `model.safetensors`.
 
 An ONNX graph may keep its weights in another file, as raw numbers at an offset. That is what a safetensors file is, so
 ONNX Runtime maps it into memory: nothing is exported, copied or cached, and no torch is needed.
@@ -13,16 +15,17 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-WEIGHTS = "model.safetensors"
+from rag_service.models.embedding.model_folder import WEIGHTS
 
+_TYPES = {"F32": TensorProto.FLOAT, "F16": TensorProto.FLOAT16, "BF16": TensorProto.BFLOAT16}
 _OPSET, _IR_VERSION = 20, 9  # the first with Gelu; ONNX Runtime 1.17 and newer read both
 
 
 def make_bert_graph(folder: Path) -> ModelProto:
-    """A graph from `input_ids` and `positions`, (n,) int64 of one text, to `states`, (n, hidden size) float32.
+    """A graph from `input_ids` and `position_ids`, (1, n) int64, to `last_hidden_state`, (1, n, hidden size) float32.
 
     One text at a time needs neither padding nor a mask. Raises OSError, ValueError or KeyError if the folder holds no
-    BERT model in float32.
+    such model.
     """
     return _Graph(folder).model()
 
@@ -32,6 +35,9 @@ class _Graph:
         self._config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._hidden: int = self._config["hidden_size"]
         self._start, self._tensors = _read_header(folder / WEIGHTS)
+        # Models saved with a head have their encoder's name before every tensor.
+        words = "embeddings.word_embeddings.weight"
+        self._prefix = next(name.removesuffix(words) for name in self._tensors if name.endswith(words))
         self._nodes: list[NodeProto] = []
         self._initializers: dict[str, TensorProto] = {}
 
@@ -39,24 +45,32 @@ class _Graph:
         states = self._embeddings()
         for layer in range(self._config["num_hidden_layers"]):
             states = self._layer(states, f"encoder.layer.{layer}")
-        self._nodes[-1].output[0] = "states"
-        inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]) for name in ("input_ids", "positions")]
-        output = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["n", self._hidden])
+        self._node("Reshape", states, self._constant("text", [1, -1, self._hidden]))
+        self._nodes[-1].output[0] = "last_hidden_state"
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.INT64, [1, "n"]) for name in ("input_ids", "position_ids")
+        ]
+        output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [1, "n", self._hidden])
         graph = helper.make_graph(self._nodes, "bert", inputs, [output], list(self._initializers.values()))
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
 
     def _embeddings(self) -> str:
         words = self._node("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
-        places = self._node("Gather", self._weight("embeddings.position_embeddings.weight"), "positions")
+        # XLM-RoBERTa counts from the number after that of the padding token.
+        first = self._config["pad_token_id"] + 1 if self._config["model_type"] == "xlm-roberta" else 0
+        positions = self._node("Add", "position_ids", self._constant("first_position", [first]))
+        places = self._node("Gather", self._weight("embeddings.position_embeddings.weight"), positions)
         first_type = self._constant("first_type", [0])
         types = self._node("Gather", self._weight("embeddings.token_type_embeddings.weight"), first_type)
-        return self._normalised(self._node("Add", self._node("Add", words, places), types), "embeddings.LayerNorm")
+        summed = self._node("Add", self._node("Add", words, places), types)
+        rows = self._node("Reshape", summed, self._constant("rows", [-1, self._hidden]))
+        return self._normalised(rows, "embeddings.LayerNorm")
 
     def _layer(self, states: str, name: str) -> str:
-        batch = self._constant("batch_of_one", [1, -1, self._hidden])
+        text = self._constant("text", [1, -1, self._hidden])
         projected = [
-            self._node("Reshape", self._linear(states, f"{name}.attention.self.{part}"), batch)
+            self._node("Reshape", self._linear(states, f"{name}.attention.self.{part}"), text)
             for part in ("query", "key", "value")
         ]
         heads = self._config["num_attention_heads"]
@@ -91,17 +105,14 @@ class _Graph:
         return name
 
     def _weight(self, name: str) -> str:
-        entry = self._tensors[name]
-        if entry["dtype"] != "F32":
-            raise ValueError(f"the weights {name} are {entry['dtype']}, not float32")
+        entry = self._tensors[self._prefix + name]
         begin, end = entry["data_offsets"]
-        tensor = TensorProto(
-            name=name, data_type=TensorProto.FLOAT, dims=entry["shape"], data_location=TensorProto.EXTERNAL
-        )
+        kind = _TYPES[entry["dtype"]]
+        tensor = TensorProto(name=name, data_type=kind, dims=entry["shape"], data_location=TensorProto.EXTERNAL)
         for key, value in (("location", WEIGHTS), ("offset", self._start + begin), ("length", end - begin)):
             tensor.external_data.add(key=key, value=str(value))
         self._initializers[name] = tensor
-        return name
+        return name if kind == TensorProto.FLOAT else self._node("Cast", name, attributes={"to": TensorProto.FLOAT})
 
 
 def _read_header(file: Path) -> tuple[int, dict[str, Any]]:

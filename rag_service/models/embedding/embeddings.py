@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, warm_up
+from rag_service.models.embedding.model_folder import ModelFolder, read_model_folder
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
@@ -28,6 +32,8 @@ def build_embedding(
     match settings.embedding.provider:
         case "local":
             return GuardedEmbedding(_build_local(settings), settings, in_process=True)
+        case "huggingface":
+            return GuardedEmbedding(_build_huggingface(settings), settings, in_process=True)
         case "ollama":
             from rag_service.models.embedding.ollama import ServiceOllamaEmbedding
 
@@ -50,26 +56,43 @@ def build_embedding(
 
 
 def _build_local(settings: Settings) -> BaseEmbedding:
+    """The packaged model."""
     from rag_service.models.embedding import packaged
-    from rag_service.models.embedding.local import LocalEmbedding
-    from rag_service.models.embedding.onnx_engine import OnnxEngine
 
     if settings.embedding.model.casefold() != packaged.MODEL_NAME:
         raise ConfigurationError(
             f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {packaged.MODEL_NAME}, "
-            "or choose the provider `ollama`.",
+            "or choose the provider `huggingface` or `ollama`.",
             field="RAG_EMBEDDING_MODEL",
         )
-    if settings.embedding.dimension != packaged.DIMENSION:
+    folder = packaged.required_folder()
+    model = read_model_folder(folder, name=packaged.MODEL_NAME)
+    return _in_process(model, settings, window=packaged.WINDOW, check=partial(packaged.check_weights, folder))
+
+
+def _build_huggingface(settings: Settings) -> BaseEmbedding:
+    from rag_service.models.embedding.huggingface import find_model
+
+    name = settings.embedding.model
+    return _in_process(read_model_folder(find_model(name), name=name), settings)
+
+
+def _in_process(
+    model: ModelFolder, settings: Settings, *, window: int | None = None, check: Callable[[], None] = lambda: None
+) -> BaseEmbedding:
+    """A model that this process computes; `check` is called before it is loaded."""
+    from rag_service.models.embedding.encoder import Encoder
+    from rag_service.models.embedding.local import LocalEmbedding
+
+    if settings.embedding.dimension != model.dimension:
         raise ConfigurationError(
-            f"The local embedding model has {packaged.DIMENSION} dimensions: set RAG_EMBEDDING_DIMENSION "
-            f"to {packaged.DIMENSION}.",
+            f"The embedding model {model.name} has {model.dimension} dimensions: set RAG_EMBEDDING_DIMENSION "
+            f"to {model.dimension}.",
             field="RAG_EMBEDDING_DIMENSION",
         )
-    folder = packaged.required_folder()
 
-    def load() -> OnnxEngine:
-        packaged.check_weights(folder / "model.safetensors")
-        return OnnxEngine(folder, precision=settings.embedding.precision)
+    def load() -> Encoder:
+        check()
+        return Encoder(model, precision=settings.embedding.precision, window=window)
 
-    return LocalEmbedding(packaged.MODEL_NAME, load, embed_batch_size=settings.embedding.batch_size)
+    return LocalEmbedding(model, load, embed_batch_size=settings.embedding.batch_size)

@@ -32,6 +32,8 @@ from rag_service.models.servers.failures import (
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
 from rag_service.settings import Settings
 
+IN_PROCESS = ("local", "huggingface")  # providers without a server
+
 Vectors = list[list[float]]
 # Called after each successful call: role, number of texts, seconds.
 ObserveEmbedding = Callable[[Literal["query", "passage"], int, float], None]
@@ -256,7 +258,7 @@ def guard_embedding(embedding: BaseEmbedding, settings: Settings) -> GuardedEmbe
     """The embedding with its limits."""
     if isinstance(embedding, GuardedEmbedding):
         return embedding
-    return GuardedEmbedding(embedding, settings, in_process=settings.embedding.provider == "local")
+    return GuardedEmbedding(embedding, settings, in_process=settings.embedding.provider in IN_PROCESS)
 
 
 def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:

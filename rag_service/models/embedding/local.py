@@ -1,10 +1,7 @@
-"""The packaged all-MiniLM-L6-v2: embeddings without a model server.
+"""Embeddings without a model server: the packaged all-MiniLM-L6-v2, or a model from Hugging Face.
 
-The model reads 256 word pieces and drops the rest of a text in silence. A longer text is therefore
-read in windows, and its vector is the normalised mean of the windows' vectors. `WINDOW` says what
-that gives and costs.
-
-It is an English model: in other languages the keyword search matters more.
+A model reads so many word pieces and drops the rest of a text in silence. A longer text is therefore read in windows,
+and its vector is the normalised mean of the windows' vectors.
 """
 
 from __future__ import annotations
@@ -23,21 +20,8 @@ import numpy.typing as npt
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
+from rag_service.models.embedding.model_folder import ModelFolder
 from rag_service.models.local_runtime import ModelThreads, cores, is_awaited
-
-# Word pieces of a window, and of two neighbours in common. The model could read 254, but it was
-# trained on 128. The choice gives 0.004 in English paragraphs for a lot elsewhere. Measured on XQuAD,
-# 1,190 questions each, MRR of the vectors alone on paragraphs | on passages of four paragraphs (403
-# word pieces in English, 695 in Spanish):
-#   cut at 254 without a word          en 0.928 | 0.783    es 0.594 | 0.471
-#   mean of windows of 250, overlap 32 en 0.929 | 0.879    es 0.603 | 0.626
-#   mean of windows of 128, overlap 16 en 0.924 | 0.880    es 0.625 | 0.655
-#   mean of windows of 64, overlap 8   en 0.915 | 0.884    es 0.646 | 0.667
-# Short windows cost no more: the English paragraphs went through at 29 a second cut and 30 in windows.
-# A text that is longer costs in proportion. (The best window alone would find more, 0.964 | 0.774 on
-# the long passages with windows of 64, but needs a vector for each window in the store.)
-WINDOW = 128
-OVERLAP = 16
 
 FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
@@ -45,6 +29,8 @@ Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins an
 
 class Engine(Protocol):
     """The loaded model, for any number of threads."""
+
+    window: int  # word pieces in which longer texts are read
 
     def offsets(self, text: str) -> Offsets:
         """Where each word piece of a text begins and ends."""
@@ -67,13 +53,16 @@ class LocalEmbedding(BaseEmbedding):
     """
 
     _threads: ModelThreads = PrivateAttr()
+    _query_prefix: str = PrivateAttr()
+    _passage_prefix: str = PrivateAttr()
     _load: Callable[[], Engine] = PrivateAttr()
     _loading: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _engine: Engine | None = PrivateAttr(default=None)  # once loaded
 
-    def __init__(self, model_name: str, load: Callable[[], Engine], *, embed_batch_size: int = 32):
+    def __init__(self, model: ModelFolder, load: Callable[[], Engine], *, embed_batch_size: int = 32):
         """`load` is called once, in one of the model's threads. What it raises reaches every caller."""
-        super().__init__(model_name=model_name, embed_batch_size=embed_batch_size)
+        super().__init__(model_name=model.name, embed_batch_size=embed_batch_size)
+        self._query_prefix, self._passage_prefix = model.query_prefix, model.passage_prefix
         self._load = load
         self._threads = ModelThreads("embedding", count=cores())
 
@@ -91,7 +80,7 @@ class LocalEmbedding(BaseEmbedding):
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         # In one job: each waits for a thread to end what it is at.
-        return (await self._threads.run(partial(self._encode_all, [query]), urgent=True))[0]
+        return (await self._threads.run(partial(self._encode_all, [query], self._query_prefix), urgent=True))[0]
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return (await self._aget_text_embeddings([text]))[0]
@@ -102,8 +91,8 @@ class LocalEmbedding(BaseEmbedding):
             return []
         urgent = is_awaited()
         if urgent and len(texts) == 1:
-            return [await self._aget_query_embedding(texts[0])]
-        cut = await self._threads.run(partial(self._cut, texts), urgent=urgent)
+            return await self._threads.run(partial(self._encode_all, texts, self._passage_prefix), urgent=True)
+        cut = await self._threads.run(partial(self._cut, texts, self._passage_prefix), urgent=urgent)
         rows: list[FloatVector] = []
         queued: deque[asyncio.Future[FloatVector]] = deque()
         try:
@@ -119,17 +108,13 @@ class LocalEmbedding(BaseEmbedding):
         return _join(cut, rows)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return self._embed_now([query], urgent=True)[0]
+        return self._threads.submit(partial(self._encode_all, [query], self._query_prefix), urgent=True).result()[0]
 
     def _get_text_embedding(self, text: str) -> list[float]:
-        return self._embed_now([text])[0]
+        return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._embed_now(texts) if texts else []
-
-    def _embed_now(self, texts: Sequence[str], *, urgent: bool = False) -> list[list[float]]:
-        """For LlamaIndex code that is not async (a notebook)."""
-        return self._threads.submit(partial(self._encode_all, texts), urgent=urgent).result()
+        return self._threads.submit(partial(self._encode_all, texts, self._passage_prefix)).result()
 
     # -- below: in one of the model's threads
 
@@ -139,17 +124,17 @@ class LocalEmbedding(BaseEmbedding):
                 self._engine = self._load()
             return self._engine
 
-    def _cut(self, texts: Sequence[str]) -> list[list[str]]:
-        """The windows of each text."""
-        offsets = self._loaded().offsets
-        return [cut_windows(offsets, text) for text in texts]
+    def _cut(self, texts: Sequence[str], prefix: str) -> list[list[str]]:
+        """The windows of each text, each with the prefix."""
+        engine = self._loaded()
+        return [[prefix + window for window in cut_windows(engine.offsets, text, engine.window)] for text in texts]
 
     def _encode(self, window: str) -> FloatVector:
         return self._loaded().encode(window)
 
-    def _encode_all(self, texts: Sequence[str]) -> list[list[float]]:
+    def _encode_all(self, texts: Sequence[str], prefix: str) -> list[list[float]]:
         """The vectors of texts, computed in this thread."""
-        cut = self._cut(texts)
+        cut = self._cut(texts, prefix)
         return _join(cut, [self._encode(window) for windows in cut for window in windows])
 
 
@@ -163,16 +148,17 @@ def _join(cut: Sequence[Sequence[str]], rows: Sequence[FloatVector]) -> list[lis
     return joined
 
 
-def cut_windows(find_offsets: Callable[[str], Offsets], text: str) -> list[str]:
-    """The text itself if it fits one window, else overlapping windows of nearly equal length.
+def cut_windows(find_offsets: Callable[[str], Offsets], text: str, length: int) -> list[str]:
+    """The text itself if it fits one window of so many word pieces, else windows of nearly equal length.
 
-    Equal lengths make the mean weigh every part of the text alike.
+    Neighbours have an eighth in common. Equal lengths make the mean weigh every part of the text alike.
     """
     offsets = find_offsets(text)
     total = len(offsets)
-    if total <= WINDOW:
+    if total <= length:
         return [text]
-    count = math.ceil((total - OVERLAP) / (WINDOW - OVERLAP))
-    length = math.ceil((total + (count - 1) * OVERLAP) / count)
+    overlap = length // 8
+    count = math.ceil((total - overlap) / (length - overlap))
+    length = math.ceil((total + (count - 1) * overlap) / count)
     starts = [round(i * (total - length) / (count - 1)) for i in range(count)]
     return [text[offsets[start][0] : offsets[start + length - 1][1]] for start in starts]

@@ -104,6 +104,6 @@ def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: Circuit
         elif provider == "openai_like":
             url = f"{settings.servers.openai_url}/models"
             probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error, headers=bearer(settings))
-        elif provider not in ("extractive", "local"):
+        elif provider not in ("extractive", "local", "huggingface"):
             probes[name] = ServerProbe(None, breaker, timeout=timeout, error=error)
     return probes

@@ -9,6 +9,7 @@ import pytest
 
 from rag_service.models.reranking.postprocessor import PostprocessorReranker, cross_encoder
 from rag_service.models.reranking.rerankers import Reranker
+from tests.doubles.tiny_models import SIZES, save_tokenizer
 from tests.unit.models.reranking.hits import make_hit
 
 WORDS = ["the", "contract", "ends", "in", "may", "supplier", "delivers", "parts", "when", "does", "?", "."]
@@ -44,6 +45,31 @@ async def reranker(model_folder: Path) -> AsyncIterator[PostprocessorReranker]:
     built = cross_encoder(str(model_folder), {})
     yield built
     await built.aclose()
+
+
+@pytest.fixture(scope="module")
+def multilingual_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An XLM-RoBERTa with a unigram tokenizer, as the multilingual rerankers are."""
+    import torch
+    from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    folder = tmp_path_factory.mktemp("multilingual")
+    size = save_tokenizer(folder, "unigram")
+    torch.manual_seed(7)
+    config = XLMRobertaConfig(
+        vocab_size=size, max_position_embeddings=66, pad_token_id=1, num_labels=1, initializer_range=2.0, **SIZES
+    )
+    XLMRobertaForSequenceClassification(config).save_pretrained(folder)
+    return folder
+
+
+async def test_a_multilingual_cross_encoder_rates_the_same_texts_alike(multilingual_folder: Path) -> None:
+    reranker = cross_encoder(str(multilingual_folder), {})
+    hits = [make_hit(text) for text in ("o prazo termina em maio", "Le plafond est de 500 euros.")]
+    first, second = [await reranker.rerank("¿Cuándo vence?", hits, language="es") for _ in range(2)]
+    await reranker.aclose()
+    assert [hit.scores.rerank for hit in first] == [hit.scores.rerank for hit in second]
+    assert len({hit.scores.rerank for hit in first}) == 2
 
 
 async def test_all_hits_come_back_rated_and_sorted_and_a_second_call_agrees(

@@ -16,11 +16,11 @@ import pytest
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import TextNode
 
-from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.encoder import Encoder, Precision
 from rag_service.models.embedding.local import LocalEmbedding
-from rag_service.models.embedding.onnx_engine import OnnxEngine, Precision
-from rag_service.models.embedding.packaged import DIMENSION, required_folder
+from rag_service.models.embedding.model_folder import read_model_folder
+from rag_service.models.embedding.packaged import required_folder
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.settings import Settings
 
@@ -41,6 +41,10 @@ def local_embedding(precision: Precision = "float32") -> LocalEmbedding:
     embedding = build_embedding(Settings(embedding_precision=precision)).inner
     assert isinstance(embedding, LocalEmbedding)
     return embedding
+
+
+def packaged_encoder(precision: Precision) -> Encoder:
+    return Encoder(read_model_folder(required_folder(), name="all-minilm-l6-v2"), precision=precision)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,7 @@ async def test_a_question_is_nearer_to_its_answer_than_to_another_text(
 
 async def test_every_vector_has_384_dimensions_and_length_one(minilm: LocalEmbedding) -> None:
     vectors = await minilm.aget_text_embedding_batch(["", "a", "ñ🙂", FILLER * 3, FILLER * 60])
-    assert np.asarray(vectors).shape == (5, DIMENSION)
+    assert np.asarray(vectors).shape == (5, 384)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
 
 
@@ -118,28 +122,18 @@ async def test_eight_bits_give_nearly_the_same_vectors(minilm: LocalEmbedding) -
 
 def test_the_model_in_eight_bits_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = OnnxEngine(required_folder(), precision="int8").encode("a text")
+    first = packaged_encoder("int8").encode("a text")
     (kept,) = (tmp_path / "rag_service").iterdir()
     made = kept.stat().st_mtime_ns
-    assert np.array_equal(OnnxEngine(required_folder(), precision="int8").encode("a text"), first)
+    assert np.array_equal(packaged_encoder("int8").encode("a text"), first)
     assert kept.stat().st_mtime_ns == made
-
-
-def test_a_folder_without_the_tensors_of_bert_cannot_be_quantized(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "config.json").write_text('{"hidden_size": 384, "num_hidden_layers": 1}', encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="cannot be quantized") as caught:
-        OnnxEngine(tmp_path, precision="int8")
-    assert caught.value.field == "RAG_EMBEDDING_PRECISION"
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_word_pieces_beyond_the_model_s_limit_are_left_out(precision: Precision) -> None:
     """A window of 128 word pieces, cut out and read anew, may have more; the model has places for 512."""
-    engine = OnnxEngine(required_folder(), precision=precision)
-    short, long, longer = (engine.encode(" ".join(["word"] * count)) for count in (254, 300, 900))
+    encoder = packaged_encoder(precision)
+    short, long, longer = (encoder.encode(" ".join(["word"] * count)) for count in (254, 300, 900))
     assert np.allclose(long, short, atol=1e-6)
     assert np.allclose(longer, short, atol=1e-6)
 
@@ -176,9 +170,9 @@ async def test_what_a_person_waits_for_overtakes_passages_that_wait(
     begun: list[str] = []
     cut = LocalEmbedding._cut
 
-    def record(self: LocalEmbedding, texts: Sequence[str]) -> Any:
+    def record(self: LocalEmbedding, texts: Sequence[str], prefix: str) -> Any:
         begun.append(texts[0])
-        return cut(self, texts)
+        return cut(self, texts, prefix)
 
     monkeypatch.setattr(LocalEmbedding, "_cut", record)
     busy = [threads.submit(gate.wait) for gate in gates]

@@ -11,7 +11,8 @@ import pytest
 from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models.embedding import packaged
 from rag_service.models.embedding.embeddings import build_embedding
-from rag_service.models.embedding.local import OVERLAP, WINDOW, LocalEmbedding, cut_windows
+from rag_service.models.embedding.local import LocalEmbedding, cut_windows
+from rag_service.models.embedding.packaged import WINDOW
 from rag_service.settings import Settings
 
 
@@ -42,10 +43,10 @@ def test_settings_that_do_not_fit_the_local_model_are_named(overrides: dict[str,
 def test_other_weights_than_the_known_ones_are_refused(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        packaged.check_weights(weights)
+        packaged.check_weights(tmp_path)
     weights.write_bytes(b"something else")
     with pytest.raises(ConfigurationError, match="not those of all-minilm-l6-v2"):
-        packaged.check_weights(weights)
+        packaged.check_weights(tmp_path)
 
 
 async def test_a_model_that_fails_is_an_embedding_error_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +73,10 @@ def split_at_spaces(text: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("count", [1, WINDOW, WINDOW + 1, 200, 800, 5001])
 def test_windows_cover_the_text_in_nearly_equal_parts_that_overlap(count: int) -> None:
     words = [f"w{i}" for i in range(count)]
-    windows = [window.split(" ") for window in cut_windows(split_at_spaces, " ".join(words))]
+    windows = [window.split(" ") for window in cut_windows(split_at_spaces, " ".join(words), WINDOW)]
     assert windows[0][0] == words[0]
     assert windows[-1][-1] == words[-1]
     assert len({len(window) for window in windows}) == 1
     assert all(len(window) <= WINDOW for window in windows)
     for left, right in pairwise(windows):
-        assert len(set(left) & set(right)) >= OVERLAP - 1
+        assert len(set(left) & set(right)) >= WINDOW // 8 - 1

@@ -1,0 +1,68 @@
+"""Tiny models with random weights and real tokenizers, in the files that Hugging Face serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+TEXTS = ["¿Cuándo vence el plazo?", "Le plafond est de 500 euros.", "o prazo termina em maio", "a", "ñ🙂"]
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+def save_tokenizer(folder: Path, kind: str) -> int:
+    """A tokenizer of word pieces as BERT's, or `unigram` as XLM-RoBERTa's, trained on the texts; returns its size."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    first, last, unknown, padding = (
+        ("<s>", "</s>", "<unk>", "<pad>") if kind == "unigram" else ("[CLS]", "[SEP]", "[UNK]", "[PAD]")
+    )
+    special = [first, padding, last, unknown] if kind == "unigram" else [padding, unknown, first, last]
+    trainer: Any
+    if kind == "unigram":
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer(
+            vocab_size=120, special_tokens=special, unk_token=unknown, show_progress=False
+        )
+    else:
+        tokenizer = Tokenizer(models.WordPiece(unk_token=unknown))
+        tokenizer.normalizer = normalizers.BertNormalizer()
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer = trainers.WordPieceTrainer(vocab_size=120, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(TEXTS * 3 + ["query: passage:"], trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (first, last)],
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, cls_token=first, sep_token=last, pad_token=padding, unk_token=unknown
+    ).save_pretrained(folder)
+    return tokenizer.get_vocab_size()
+
+
+def make_model(folder: Path, kind: str, *, pooling: str = "mean", dtype: str = "float32") -> Path:
+    """In the layout of sentence-transformers: `bert`, `xlm-roberta`, or `distilbert`, for which we have no graph."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoModel, BertConfig, DistilBertConfig, XLMRobertaConfig
+
+    torch.manual_seed(7)
+    base = folder / "base"
+    size = save_tokenizer(base, "unigram" if kind == "xlm-roberta" else "pieces")
+    config: Any
+    if kind == "xlm-roberta":
+        config = XLMRobertaConfig(
+            vocab_size=size, max_position_embeddings=66, pad_token_id=1, initializer_range=0.5, **SIZES
+        )
+    elif kind == "bert":
+        config = BertConfig(vocab_size=size, max_position_embeddings=64, initializer_range=0.5, **SIZES)
+    else:
+        config = DistilBertConfig(
+            vocab_size=size, max_position_embeddings=64, dim=16, n_layers=2, n_heads=2, hidden_dim=32
+        )
+    AutoModel.from_config(config).to(getattr(torch, dtype)).save_pretrained(base)
+    modules = [Transformer(str(base), max_seq_length=64), Pooling(16, pooling_mode=pooling)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+    return folder / "model"
