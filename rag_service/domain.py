@@ -217,6 +217,14 @@ class Filters:
     must_exist: bool = False  # whether an id that the searcher cannot see, or an undeclared field, is an error
 
 
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One message of a conversation."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
 class CitationStatus(StrEnum):
     VERIFIED = "verified"  # shown by the method: the passage that the mark names says what the sentence says
     UNCHECKED = "unchecked"  # the passage has nearby words and nothing in them differs, but nobody judged the wording

@@ -18,15 +18,22 @@ from uuid import uuid4
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
+from rag_service.answering.conversation import (
+    HISTORY_SHARE,
+    HISTORY_TOKENS,
+    cut_history,
+    make_standalone,
+    render_history,
+    reply_to_small_talk,
+)
 from rag_service.answering.decision import NO_CONFIDENCE
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.prompt.templates import Prompts, new_boundary
-from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount
-from rag_service.errors import EmbeddingError, ModelError, StoreError
+from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount, Turn
+from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import guess_language
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
 from rag_service.language.words import count_tokens
@@ -35,10 +42,6 @@ from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import Agent, AgentScope
 
 log = structlog.get_logger(__name__)
-
-_HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
-_REWRITE_TOKENS = 120
-_REWRITE_CHARS = 600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +97,14 @@ class AgentChat:
 
     async def _events(self, query: ChatQuery, identity: Identity, outcome: ChatOutcome) -> AsyncGenerator[AnswerEvent]:
         chat = self.model_for(query.agent)
-        limit = min(self.history_tokens, int(chat.context_window * _HISTORY_SHARE))
+        if reply_to_small_talk(query.question) is not None:
+            outcome.context = ContextUse.NO_CONTEXT
+            request = RagQuery(query.question, identity=identity, model=chat, agent_id=query.agent.id)
+            async with aclosing(self.engine.stream(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        limit = min(self.history_tokens, int(chat.context_window * HISTORY_SHARE))
         history = render_history(cut_history(query.history, max_tokens=limit))
         try:
             scope = await self.resolve(query.agent, identity)
@@ -103,7 +113,7 @@ class AgentChat:
             outcome.context = ContextUse.STORE_UNAVAILABLE
             scope = AgentScope()
         if scope.global_ids or scope.personal_ids:
-            outcome.question = await self._standalone(query, history, chat)
+            outcome.question = await make_standalone(query.question, query.history, chat, self.prompts)
         request = RagQuery(
             outcome.question,
             identity=identity,
@@ -165,27 +175,6 @@ class AgentChat:
                     raise
                 log.warning("chat_without_search", exc_info=error)
                 outcome.context = ContextUse.STORE_UNAVAILABLE
-
-    async def _standalone(self, query: ChatQuery, history: str, chat: ChatModel) -> str:
-        """The question rewritten to be understood without the conversation; if the model fails, with simple rules."""
-        if not query.history:
-            return query.question
-        language = guess_language(query.question) or FALLBACK_LANGUAGE
-        if chat.provider == "extractive":  # it quotes, it does not write
-            return lean_on_history(query.question, query.history, language)
-        boundary = new_boundary()
-        template = self.prompts.template("rewrite", language)
-        values = {"boundary": boundary, "context": history, "question": neutralise(query.question)}
-        try:
-            deltas = chat.stream(_messages(*template.render(values)), max_tokens=_REWRITE_TOKENS)
-            async with aclosing(deltas):
-                text = "".join([delta.text async for delta in deltas])
-        except ModelError as error:
-            log.warning("question_not_rewritten", exc_info=error)
-            return lean_on_history(query.question, query.history, language)
-        lines = [line.strip(" \t\"'«»“”") for line in text.splitlines()]
-        rewritten = next((line for line in lines if line), "")
-        return rewritten if 0 < len(rewritten) <= _REWRITE_CHARS else query.question
 
     async def _plain(
         self, request: RagQuery, outcome: ChatOutcome, question: str, agent: Agent

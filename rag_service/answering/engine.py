@@ -24,6 +24,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from rag_service.answering.conversation import reply_to_small_talk
 from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
@@ -159,9 +160,15 @@ class CitedQueryEngine(RetrieverQueryEngine):
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
         query.model = query.model or self._synthesizer.chat
         with query.model.admit():
-            response = cast("CitedResponse", await super()._aquery(query))
+            if (reply := reply_to_small_talk(query.question)) is not None:
+                response = await self._synthesizer.reply(query, reply.text, language=reply.language)
+            else:
+                if query.turns:
+                    await self._synthesizer.condense(query)
+                response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
-        answer, timings = replace(response.answer, id=answer_id, latency_ms=latency), query.found.timings_ms
+        answer = replace(response.answer, id=answer_id, latency_ms=latency)
+        timings = {} if query.retrieval is None else query.retrieval.timings_ms
         if self._record is not None and query.recorded:
             await self._record(query, answer)
         log.info(

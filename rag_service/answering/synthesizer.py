@@ -27,6 +27,13 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.computed_answer import COMPUTED_CONFIDENCE, check_computed, choose_passages
+from rag_service.answering.conversation import (
+    HISTORY_SHARE,
+    HISTORY_TOKENS,
+    cut_history,
+    make_standalone,
+    render_history,
+)
 from rag_service.answering.decision import NO_CONFIDENCE, decide, estimate_confidence, is_refusal, read_fit
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
@@ -47,6 +54,8 @@ from rag_service.tables.answers import ComputedAnswer, TableAnswers
 
 # What the documents shown forbid to say, checked against the text of an answer.
 CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
+
+NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -145,7 +154,23 @@ class CitedSynthesizer(BaseSynthesizer):
         else:
             said = self._prompts.message("nothing_found", language)
             text = f"{warn_of_absent(retrieval, self._prompts)} {said}".strip()
-        await query.emit(SourcesFound(sources=(), shown=(), timings_ms=retrieval.timings_ms))
+        return await self._say(query, text, language)
+
+    async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
+        """A reply to a message that asks for nothing: no retrieval, no model."""
+        return CitedResponse(replace(await self._say(query, text, language), model=NO_MODEL), [])
+
+    async def condense(self, query: RagQuery) -> None:
+        """Make the question standalone; what was said before stays for the prompt."""
+        limit = min(HISTORY_TOKENS, int(query.model.context_window * HISTORY_SHARE))
+        query.history = render_history(cut_history(query.turns, max_tokens=limit))
+        query.query_str = await make_standalone(query.question, query.turns, query.model, self._prompts)
+
+    async def _say(self, query: RagQuery, text: str, language: str) -> Answer:
+        """An answer that the service itself gives."""
+        retrieval = query.retrieval
+        timings = {} if retrieval is None else retrieval.timings_ms
+        await query.emit(SourcesFound(sources=(), shown=(), timings_ms=timings))
         await query.emit(AnswerDelta(text=text))
         return Answer(
             id=uuid4(),
@@ -160,7 +185,7 @@ class CitedSynthesizer(BaseSynthesizer):
             tokens=TokenCount(prompt=0, completion=0, estimated=False),
             latency_ms=0.0,
             model=query.model.model_name,
-            related=find_related(retrieval.hits),
+            related=() if retrieval is None else find_related(retrieval.hits),
         )
 
     async def _compute(self, query: RagQuery, sources: Sequence[Hit]) -> ComputedAnswer | None:

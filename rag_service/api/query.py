@@ -10,11 +10,12 @@ from litestar.enums import MediaType
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import wire_events
-from rag_service.api.http.presenters import present_search, read_query
+from rag_service.api.http.presenters import find_nul, present_search, read_query
+from rag_service.api.http.problems import InvalidRequestError
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone
-from rag_service.domain import Identity
+from rag_service.domain import Identity, Turn
 
 _STREAM = (
     "Events: `sources`, many `delta`, `citation` as each is checked, one `final` with the complete answer, `done`; "
@@ -77,6 +78,10 @@ async def _reply(
     body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity, *, stream: bool
 ) -> Response[Any]:
     query = read_query(body, services.settings, identity)
+    if body.messages:
+        if wrong := list(find_nul({"messages": [message.content for message in body.messages]})):
+            raise InvalidRequestError(wrong)
+        query.turns = tuple(Turn(role=message.role, content=message.content) for message in body.messages)
     return await reply_with_answer(
         wire_events(services.answer(query, "answer")), request, services.settings, stream=stream
     )

@@ -96,6 +96,7 @@ class Questions:
     question_words: Words  # that begin a complete question
     follow_ups: tuple[str, ...]  # "what about": beginnings of a question that goes on from the one before
     references: Words  # "it", "that": words for what was named before
+    conjunctions: Words  # "and": as first word they go on from the question before
     examples: tuple[str, ...]  # "for example": how a sentence begins that illustrates the one before
     asks_price: str  # regular expression of folded questions
     asks_number: str  # likewise
@@ -110,6 +111,15 @@ class FileWords:
     overview: Words  # "contain", "summary": a question with no other words asks what is in a file
     places: Mapping[str, Words]  # page, slide, sheet, row, cell: words before its number or name
     labels: Mapping[str, str]  # title, pages, slides, sheet, rows, columns, headings, begins
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallTalk:
+    """Messages that ask for nothing, and what the service says to them."""
+
+    fillers: Words  # may stand between the phrases
+    phrases: Mapping[str, tuple[str, ...]]  # greeting, wellbeing, thanks, farewell, assent
+    replies: Mapping[str, str]  # likewise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +195,7 @@ class Language:
     proof: Proof
     questions: Questions
     files: FileWords
+    small_talk: SmallTalk
     injection: Injection
     knowledge_base: KnowledgeBase
     tables: TableWords

@@ -15,7 +15,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from rag_service.domain import Filters, Hit, Identity
+from rag_service.domain import Filters, Hit, Identity, Turn
 from rag_service.errors import PermissionDeniedError
 from rag_service.indices import IndexDefinition
 from rag_service.retrieval.named_files import NamedFiles
@@ -62,6 +62,7 @@ class RagQuery(QueryBundle):
     alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template
+    turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     history: str = ""  # of the conversation, neutralised
     personal_corpora: frozenset[UUID] = frozenset()  # their passages are shown in a block of their own
     agent_id: UUID | None = None  # the agent that answers, for the record

@@ -12,16 +12,17 @@ import structlog
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.agents.schemas import ChatBody, ChatRequest, MessageRequest
+from rag_service.api.agents.schemas import ChatBody, ChatRequest
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
 from rag_service.api.http.presenters import find_nul, find_range_errors, is_blank, present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
-from rag_service.api.http.schemas import AnswerBody
+from rag_service.api.http.schemas import AnswerBody, MessageRequest
 from rag_service.api.http.services import READING
 from rag_service.api.http.streaming import reply_with_answer
+from rag_service.domain import Turn
 from rag_service.errors import NotFoundError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.agents import Agent, read_agent
@@ -87,7 +88,6 @@ def _check(body: ChatRequest, settings: Settings) -> None:
 async def _prepare(caller: Caller, agent_id: UUID, body: ChatRequest) -> ChatQuery:
     """Agent, history and question; objects that are not the caller's are not found."""
     from rag_service.agents.chat import ChatQuery
-    from rag_service.agents.history import Turn
 
     said: Sequence[MessageRequest | Message] = body.messages[:-1]
     memory = caller.tenancy.agents

@@ -9,9 +9,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from rag_service.api.http.schemas import AnswerBody, Name
-
-LongText = Annotated[str, Meta(max_length=20_000)]
+from rag_service.api.http.schemas import AnswerBody, LongText, MessageRequest, Name
 
 
 class AgentRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -46,11 +44,6 @@ class AgentBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class AgentList(Struct, kw_only=True, frozen=True):
     items: Sequence[AgentBody]
     total: int
-
-
-class MessageRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    role: Literal["user", "assistant"]
-    content: LongText
 
 
 class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

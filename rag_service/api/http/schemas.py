@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from msgspec import Meta, Struct
@@ -12,6 +12,7 @@ MAX_TAGS = 50
 MAX_CHARS = 1000  # of a filter value, a tag or a title
 
 Text = Annotated[str, Meta(max_length=MAX_CHARS)]
+LongText = Annotated[str, Meta(max_length=20_000)]
 Name = Annotated[str, Meta(max_length=200)]
 Tags = Annotated[list[Text], Meta(max_length=MAX_TAGS)]
 Ids = Annotated[list[UUID], Meta(max_length=MAX_IDS)]
@@ -55,9 +56,21 @@ class SearchRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_un
     ] = None
 
 
+class MessageRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    role: Literal["user", "assistant"]
+    content: LongText
+
+
 class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A question to answer."""
 
+    messages: Annotated[
+        list[MessageRequest],
+        Meta(
+            max_length=200,
+            description="What was said before, oldest first: a question that goes on from it is made standalone.",
+        ),
+    ] = []
     stream: Annotated[bool, Meta(description="Answer with a stream of events.")] = False
 
 

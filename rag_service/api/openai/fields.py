@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rag_service.agents.history import HISTORY_TOKENS, Turn, cut_history, lean_on_history, render_history
 from rag_service.answering.guards.injection import neutralise
 from rag_service.api.http.presenters import read_query
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage
-from rag_service.domain import Identity
-from rag_service.language.detection import guess_language
-from rag_service.language.languages import FALLBACK_LANGUAGE
+from rag_service.domain import Identity, Turn
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # loads LlamaIndex
@@ -53,18 +50,11 @@ class Conversation:
     ignored: tuple[str, ...] = ()  # fields without effect
 
     def as_one_question(self) -> RagQuery:
-        """The query for an engine that answers single questions: a short question leans on the one before it."""
+        """The query for the engine, which makes the question standalone."""
         query = self.query
         if self.instructions:
             query = replace(query, instructions=self.instructions, prompt="chat")
-        if not self.history:
-            return query
-        language = guess_language(self.query.question) or FALLBACK_LANGUAGE
-        return replace(
-            query,
-            query_str=lean_on_history(self.query.question, self.history, language),
-            history=render_history(cut_history(self.history, max_tokens=HISTORY_TOKENS)),
-        )
+        return replace(query, turns=self.history) if self.history else query
 
 
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:

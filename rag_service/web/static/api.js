@@ -79,7 +79,7 @@ export async function tryCredential(candidate) {
 export const whoAmI = () => userOf(() => read("/users/me"));
 
 /** The events of an answer from all documents; as `answerEvents`. */
-export const ask = (query, signal) => answerEvents("/query/answer/stream", { query }, signal);
+export const ask = (query, messages, signal) => answerEvents("/query/answer/stream", { query, messages }, signal);
 
 /** The events of an agent's answer; as `answerEvents`. @param conversation {messages, conversationId} */
 export const chat = (agentId, conversation, signal) =>

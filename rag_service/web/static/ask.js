@@ -8,7 +8,7 @@ import { Turn } from "./turn.js";
 
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
-const FOLLOWED = 5; // questions of before, with their answers, that an agent is told
+const FOLLOWED = 5; // questions of before, with their answers, that go with a question
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
 /** @param openSource called with what a badge stands for @param onAsk called when there is something to answer */
@@ -35,10 +35,9 @@ export function startAsking({ openSource, onAsk }) {
     byId("new-conversation").hidden = !turns.length;
   }
 
-  /** What an agent is told of the conversation; null for the answer API, which takes each question by itself. */
+  /** What was said before to the same agent, or to all documents. */
   function conversationWith(agent) {
-    if (!agent) return null;
-    const before = turns.filter((turn) => turn.final && turn.agent?.id === agent.id).slice(-FOLLOWED);
+    const before = turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
     return {
       messages: before.flatMap(({ question, final }) => [
         { role: "user", content: question },

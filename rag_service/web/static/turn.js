@@ -13,6 +13,7 @@ import { summarize } from "./proof.js";
 import { makeDecision, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
+const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
 
 let count = 0;
 
@@ -23,9 +24,9 @@ export class Turn {
    * @param askAgain called with the question
    * @param onChange called when what is worth keeping has changed
    * @param agent {id, name} who answers; null: all documents
-   * @param conversation {messages, conversationId} of before, for an agent
+   * @param conversation {messages, conversationId} of before; the id is an agent's
    */
-  constructor(question, { openSource, askAgain, onChange, agent = null, conversation = null }) {
+  constructor(question, { openSource, askAgain, onChange, agent = null, conversation = { messages: [], conversationId: null } }) {
     this.question = question;
     this.agent = agent;
     this.feedback = null; // {thumbs, comment} that the visitor has given
@@ -78,8 +79,8 @@ export class Turn {
   }
 
   _events() {
-    if (!this.agent) return ask(this.question, this._stop.signal);
     const { messages, conversationId } = this._conversation;
+    if (!this.agent) return ask(this.question, messages, this._stop.signal);
     const body = { messages: [...messages, { role: "user", content: this.question }], conversationId };
     return chat(this.agent.id, body, this._stop.signal);
   }
@@ -113,8 +114,8 @@ export class Turn {
       ...[
         makeLegend(kinds, final.citations),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
-        final.ragUsed === false ? notice("warn", el("p", {}, t(`rag_${final.contextUse}`))) : null,
-        final.sources.length ? null : this._nothingFound(),
+        final.ragUsed === false && final.model !== SMALL_TALK ? notice("warn", el("p", {}, t(`rag_${final.contextUse}`))) : null,
+        final.sources.length || final.model === SMALL_TALK ? null : this._nothingFound(),
         el(
           "div",
           { className: "answer-foot" },

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from rag_service.agents.chat import ChatQuery
-from rag_service.agents.history import Turn
 from rag_service.answering.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.record import read_query
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, CitationStatus, Condition, ConditionGroup, Decision, Filters, Operator
+from rag_service.domain import Answer, CitationStatus, Condition, ConditionGroup, Decision, Filters, Operator, Turn
 from rag_service.ingest.ingestor import DocumentInput
 from rag_service.retrieval.postprocessors import RELATED_RELEVANCE
 from rag_service.retrieval.query import RagQuery

@@ -20,7 +20,7 @@ from openai import AsyncOpenAI, OpenAI
 from rag_service.answering.events import AnswerDelta, AnswerEvent
 from rag_service.api.openai.fields import Conversation
 from rag_service.api.openai.routes import KnowledgeModel, openai_routes
-from rag_service.domain import Identity, Role
+from rag_service.domain import Identity, Role, Turn
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
 from rag_service.settings import Settings
 from tests.serving import served
@@ -182,8 +182,8 @@ def test_a_follow_up_is_understood_from_the_conversation(serve: Serve) -> None:
         ]
     )
     query = served.script.queries[0]
-    assert query.question == f"{QUESTION} ¿Y en\nLyon?"  # too short to stand alone: it leans on the one before
-    assert query.history.startswith(f"User: {QUESTION}\nAssistant: Hay 4200 unidades")
+    assert query.question == "¿Y en\nLyon?"  # the engine makes it standalone
+    assert query.turns == (Turn(role="user", content=QUESTION), Turn(role="assistant", content=ANSWER.text))
 
 
 def test_a_question_that_stands_alone_is_asked_as_it_is(serve: Serve) -> None:
@@ -289,7 +289,8 @@ def test_a_response_knows_conversation_and_instructions(serve: Serve) -> None:
     ]
     served.client.responses.create(model="rag-service", instructions="Be brief.", input=said)
     (query,) = served.script.queries
-    assert (query.question, query.instructions) == (f"{QUESTION} ¿Y en Lyon?", "Be brief.")
+    assert (query.question, query.instructions) == ("¿Y en Lyon?", "Be brief.")
+    assert query.turns == (Turn(role="user", content=QUESTION), Turn(role="assistant", content=ANSWER.text))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import MockLLM
 
 from rag_service.agents.chat import AgentChat
-from rag_service.agents.history import Turn, cut_history, lean_on_history, render_history
 from rag_service.agents.models import AgentModels
+from rag_service.answering.conversation import cut_history, lean_on_history, render_history
 from rag_service.answering.engine import build_engine
 from rag_service.answering.prompt.templates import load_prompts
-from rag_service.domain import CorpusKind, Identity
+from rag_service.domain import CorpusKind, Identity, Turn
 from rag_service.errors import ModelError, StoreError
 from rag_service.indices import load_index
 from rag_service.models.llm.model import ChatDelta, ChatModel

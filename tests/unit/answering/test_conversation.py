@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.agents.history import Turn, lean_on_history
+from rag_service.answering.conversation import lean_on_history
+from rag_service.domain import Turn
 
 CEILING = "What is the hotel ceiling in Spain?"
 

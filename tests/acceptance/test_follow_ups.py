@@ -1,0 +1,161 @@
+"""Follow-up questions and small talk, without an agent: REST, OpenAI, with and without a chat model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from rag_service.answering.conversation import lean_on_history, reply_to_small_talk
+from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.domain import CorpusKind, Filters, Turn
+from rag_service.ingest.ingestor import DocumentInput
+from rag_service.language.detection import guess_language
+from rag_service.language.languages import language_codes, load_language
+from rag_service.retrieval.query import RagQuery
+from rag_service.store.corpora import create_corpus
+from tests.acceptance.test_file_questions import serve
+from tests.documents import ROOT
+from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
+from tests.integration.answers.conftest import OpenService, open_service, service
+
+__all__ = ["ollama", "open_service", "service"]  # fixtures
+
+HOTELS = """# Business travel
+
+The ceiling for a hotel night is 95 euros in ordinary towns. In Paris the ceiling is 160 euros a night.
+
+# Lease
+
+The annual rent of the premises is 84000 euros. The landlord is Les Trois Ecluses.
+"""
+SPOKEN = {
+    "en": ["Hello!", "hi there", "Thanks a lot!", "thank you so much!", "Good morning", "How are you", "ok, bye"],
+    "es": ["¡Hola!", "Buenos días", "muchas gracias", "¿Qué tal?", "hola, ¿cómo estás?", "vale, gracias", "adiós"],
+    "fr": ["Bonjour !", "ça va ?", "Salut, ça va ?", "merci beaucoup", "d'accord, merci", "au revoir", "bonne journée"],
+    "pt": ["Olá!", "bom dia", "muito obrigado", "Tudo bem?", "oi, tudo bem?", "está bem, obrigada", "até logo"],
+}  # fmt: skip
+SETS = json.loads((ROOT / "evals" / "follow_ups.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+async def client(open_service: OpenService) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_service(similarity_threshold=0.2, chat_provider="extractive") as opened:
+        await opened.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
+        async with serve(opened) as connected:
+            yield connected
+
+
+def said(*questions: str) -> list[dict[str, str]]:
+    return [
+        message
+        for question in questions
+        for message in ({"role": "user", "content": question}, {"role": "assistant", "content": "95 euros. [C1]"})
+    ]
+
+
+async def test_a_follow_up_through_rest(client: httpx.AsyncClient) -> None:
+    body = {"query": "And in Paris?", "messages": said("What is the ceiling for a hotel night in ordinary towns?")}
+    answer = (await client.post("/api/v1/query/answer", json=body)).json()
+    assert "160 euros" in answer["answer"]
+    stored = (await client.get(f"/api/v1/answers/{answer['answerId']}")).json()
+    assert stored["question"] == "What is the ceiling for a hotel night in ordinary towns? And in Paris?"
+
+
+async def test_a_change_of_topic_is_searched_by_itself(client: httpx.AsyncClient) -> None:
+    body = {"query": "Who is the landlord of the premises?", "messages": said("What is the ceiling for a hotel night?")}
+    streamed = await client.post("/api/v1/query/answer/stream", json=body, headers={"Accept": "application/x-ndjson"})
+    final = next(line["data"] for line in map(json.loads, streamed.text.splitlines()) if line["event"] == "final")
+    assert "Les Trois Ecluses" in final["answer"]
+
+
+async def test_a_follow_up_through_openai(client: httpx.AsyncClient) -> None:
+    messages = [*said("What is the ceiling for a hotel night?"), {"role": "user", "content": "And in Paris?"}]
+    reply = await client.post("/v1/chat/completions", json={"model": "rag-service", "messages": messages})
+    assert "160 euros" in reply.json()["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [[{"role": "robot", "content": "x"}], [{"role": "user", "content": "a\0"}], "hello"],
+)
+async def test_wrong_messages_are_named(client: httpx.AsyncClient, messages: Any) -> None:
+    reply = await client.post("/api/v1/query/answer", json={"query": "And in Paris?", "messages": messages})
+    assert reply.status_code == 400
+    assert reply.json()["errors"][0]["field"].startswith("messages")
+
+
+async def test_the_chat_model_makes_it_standalone_in_one_call(open_service: OpenService, ollama: OllamaDouble) -> None:
+    settings = {"chat_provider": "ollama", "model_name": "llama3.2", "ollama_url": ollama.url, "judge": "none"}
+    async with open_service(similarity_threshold=0.2, **settings) as opened:
+        await opened.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
+        standalone = "What is the ceiling for a hotel night in Paris?"
+        answer = "In Paris the ceiling is 160 euros a night. [C1]"
+        ollama.script("/api/chat", chat(Say(standalone), Done()), chat(Say(answer), Done()))
+        turns = (Turn(role="user", content="What may a hotel cost?"), Turn(role="assistant", content="95 euros."))
+        found = await opened.engine.answer(RagQuery("And over there?", identity=LOCAL_ADMIN, turns=turns))
+    assert found.question == standalone
+    assert found.text == answer
+
+
+@pytest.mark.parametrize(("language", "message"), [(code, text) for code, texts in SPOKEN.items() for text in texts])
+def test_small_talk_gets_a_reply_in_its_language(language: str, message: str) -> None:
+    reply = reply_to_small_talk(message)
+    assert reply is not None
+    assert (reply.language, reply.text in load_language(language).small_talk.replies.values()) == (language, True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Thanks, and in Paris?", "Hola, ¿cuánto cuesta?", "good", "", "?", "👋", "Bonjour, quel est le loyer ?", "Oi",
+     "Thank you letter template", "How are you paid?", "Is it OK to smoke?", "obrigado e o prazo?"],
+)  # fmt: skip
+def test_a_message_that_asks_is_no_small_talk(message: str) -> None:
+    reply = reply_to_small_talk(message)
+    assert (reply is not None) is (message in ("good", "Oi"))
+
+
+async def test_small_talk_is_answered_without_a_search(client: httpx.AsyncClient) -> None:
+    for code in language_codes():
+        answer = (await client.post("/api/v1/query/answer", json={"query": SPOKEN[code][0]})).json()
+        assert answer["answer"] == load_language(code).small_talk.replies["greeting"]
+        assert (answer["sources"], answer["citations"], answer["related"]) == ([], [], [])
+        assert (answer["decision"], answer["model"], answer["language"]) == ("out_of_scope", "small-talk", code)
+
+
+async def test_conversations_that_go_on_and_that_change_the_topic(service: Components) -> None:
+    """Right passage first, with the embedding of the tests."""
+    right: dict[tuple[str, str], list[bool]] = {}
+    corpora = {code: await _corpus(service, code) for code in ("en", "es", "fr", "pt")}
+    for number, (code, kind, before, question, (article, paragraph)) in enumerate(SETS["conversations"]):
+        turns = [Turn(role="user", content=text) for text in before]
+        standalone = lean_on_history(question, turns, guess_language(question) or "en")
+        filters = Filters(corpus_ids=(corpora[code],))
+        found = await service.engine.search(RagQuery(standalone, identity=LOCAL_ADMIN, threshold=0.0, filters=filters))
+        first = found[0].chunk.document.file_name if found else None
+        right.setdefault((kind, ("developed", "held out")[number % 2]), []).append(first == f"{article}-{paragraph}.md")
+    shares = {key: (sum(values), len(values)) for key, values in right.items()}
+    assert len(SETS["conversations"]) >= 48
+    assert all(count == 13 for _, count in shares.values())
+    assert shares["topic", "developed"][0] >= 11
+    assert shares["topic", "held out"][0] >= 10
+    assert shares["carry", "developed"][0] >= 11
+    assert shares["carry", "held out"][0] >= 10
+
+
+async def _corpus(service: Components, code: str) -> Any:
+    articles = SETS["pt"]
+    if code != "pt":
+        data = json.loads((ROOT / "evals" / f"cooperative.{code}.json").read_text(encoding="utf-8"))["data"]
+        articles = [(article["title"], [part["context"] for part in article["paragraphs"]]) for article in data[:12]]
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        corpus = await create_corpus(connection, LOCAL_ADMIN, name=code, kind=CorpusKind.PERSONAL, index_name="general")
+    for number, (title, parts) in enumerate(articles):
+        for place, text in enumerate(parts):
+            document = DocumentInput(data=f"# {title}\n\n{text}".encode(), file_name=f"{number}-{place}.md")
+            index = service.indices["general"]
+            await service.ingestor.ingest(document, corpus=corpus, index=index, identity=LOCAL_ADMIN)
+    return corpus.id
