@@ -79,6 +79,8 @@ def ask(question: str) -> None:
     """Ask a question and print the answer with its citations."""
     from rag_service.cli.quickstart import ask_once
 
+    if not question.strip():
+        raise click.UsageError("The question is empty.")
     run_command(ask_once(read_quiet_settings(), question))
 
 

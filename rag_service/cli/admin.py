@@ -53,7 +53,7 @@ def keys() -> None:
 
 
 @keys.command("create")
-@click.option("--user", "user_name", default="local", show_default=True, help="Owner of the key.")
+@click.option("--user", "user_name", default="local", show_default=True, help="Owner of the key: name or id.")
 @click.option("--name", required=True, help="What it is for.")
 @click.option(
     "--scope", "scopes", multiple=True, type=click.Choice([scope.value for scope in Scope]),
@@ -79,7 +79,7 @@ def create_key_command(user_name: str, name: str, scopes: tuple[str, ...], days:
 
 
 @keys.command("list")
-@click.option("--user", "user_name", help="Only keys of this user.")
+@click.option("--user", "user_name", help="Only keys of this user: name or id.")
 def list_keys_command(user_name: str | None) -> None:
     """List keys, newest first."""
 

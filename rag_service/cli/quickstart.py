@@ -36,9 +36,9 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
     await pull_models(settings)
     started = time.perf_counter()
     console.print("Starting the database …", style="dim")
-    async with open_components(settings) as components, asyncio.TaskGroup() as group:
-        # While the model is loaded, documents are read and the API is up.
-        warming = group.create_task(warm_up(components.embedding))
+    async with open_components(settings) as components:
+        # While the model is loaded, documents are read and the API is up. If that fails, the question tells.
+        warming = asyncio.create_task(warm_up(components.embedding))
 
         async def first_steps() -> None:
             folder = documents or components.indices[settings.indices.default].documents_path
@@ -46,11 +46,14 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
             print_answer(await _ask(components, question or SAMPLE_QUESTION), console)
             console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
 
-        if serve:
-            await _serve_meanwhile(components, first_steps(), console)
-        else:
-            await first_steps()
-        warming.cancel()
+        try:
+            if serve:
+                await _serve_meanwhile(components, first_steps(), console)
+            else:
+                await first_steps()
+        finally:
+            warming.cancel()
+            await asyncio.gather(warming, return_exceptions=True)
 
 
 async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, None], console: Console) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from rag_service.errors import RagError
+from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
 from rag_service.store.embedded import leave_embedded_servers
 
@@ -31,7 +31,8 @@ class Failure(click.ClickException):
     """Prints an error of the service: what is wrong, then how to fix it."""
 
     def __init__(self, error: RagError):
-        super().__init__(f"{error.message}\n{error.help}")
+        hint = "" if type(error).help == InputError.help else f"\n{error.help}"  # that one is for senders of requests
+        super().__init__(error.message + hint)
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.metrics import Measured, by_category
 from rag_service.evaluation.run import RunOptions, SetResult
-from rag_service.indices import shipped_folder
 from rag_service.settings import Settings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
@@ -48,8 +47,8 @@ class SavedRun(Struct, kw_only=True, frozen=True):
 
 
 def runs_folder() -> Path:
-    """Where runs are saved: evals/runs in the checkout, or inside the installed package."""
-    return shipped_folder("evals") / "runs"
+    """Where runs are saved: evals/runs in the working folder."""
+    return Path("evals") / "runs"
 
 
 def describe_run(

@@ -51,9 +51,9 @@ async def read_user(connection: Connection, user_id: UUID) -> User:
     return await _USERS.read(connection, user_id)
 
 
-async def find_user(connection: Connection, name: str) -> User:
-    """A user by name. Raises like `read_user`."""
-    return await _USERS.get(connection, "WHERE name = %s", [name])
+async def find_user(connection: Connection, name_or_id: str) -> User:
+    """A user by name, or by the id as text. Raises like `read_user`."""
+    return await _USERS.get(connection, "WHERE %s IN (name, id::text) ORDER BY name = %s", [name_or_id, name_or_id])
 
 
 async def update_user(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
 
 from rag_service.auth.authenticator import Authenticator, Principal
+from rag_service.cli import main
 from rag_service.cli.admin import keys, users
 from rag_service.errors import AuthenticationError
 from rag_service.settings import Settings
@@ -43,7 +45,7 @@ def authenticate(server: EmbeddedServer, secret: str) -> Principal:
 
 def test_a_key_is_created_listed_and_revoked(run, database_server: EmbeddedServer) -> None:
     user_id = UUID(run(users, "create", "ana", "--subject", "ana|1").output.strip())
-    created = run(keys, "create", "--user", "ana", "--name", "laptop", "--scope", "read", "--days", "7")
+    created = run(keys, "create", "--user", str(user_id), "--name", "laptop", "--scope", "read", "--days", "7")
     assert created.exit_code == 0, created.output
     secret = created.stdout.strip()
     principal = authenticate(database_server, secret)
@@ -56,6 +58,18 @@ def test_a_key_is_created_listed_and_revoked(run, database_server: EmbeddedServe
     assert "revoked" in run(keys, "list").output
     with pytest.raises(AuthenticationError):
         authenticate(database_server, secret)
+
+
+def test_quickstart_over_a_folder_without_documents_is_one_sentence(run, tmp_path: Path) -> None:
+    outcome = run(main, "quickstart", "--once", "--documents", str(tmp_path))
+    assert outcome.exit_code == 1
+    assert f"Error: No document found in {tmp_path}." in outcome.output
+    assert "Traceback" not in outcome.output and "request" not in outcome.output
+
+
+def test_an_empty_question_is_refused(run) -> None:
+    outcome = run(main, "ask", " ")
+    assert (outcome.exit_code, "The question is empty." in outcome.output) == (2, True)
 
 
 def test_users_are_created_listed_and_deactivated(run) -> None:
