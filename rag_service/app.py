@@ -192,6 +192,7 @@ async def _background_tasks(settings: Settings, parts: Components) -> AsyncGener
     tasks = [
         asyncio.create_task(warm_up(parts.embedding)),
         asyncio.create_task(_warm_up_judge(parts.judge)),
+        asyncio.create_task(parts.fitter.run()),
         asyncio.create_task(warn_of_stale(Reingestion(parts.database, parts.fingerprints))),
     ]
     if settings.worker.embedded:  # else `rag-service worker` processes do it
@@ -239,6 +240,7 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
         search=metered_search(parts.engine.search, parts.metrics),
         ingest=ingest,
         probes=_probes(settings, parts),
+        relevance=parts.fitter.report,
         authenticate=choose_authentication(settings, parts.database),
     )
 

@@ -25,12 +25,14 @@ from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
+from rag_service.fitting.background import RelevanceFitter
 from rag_service.indices import IndexDefinition, load_index, load_indices
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.queue import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.guarded import guard_embedding
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
@@ -50,6 +52,7 @@ from rag_service.store.corpora import Corpus, default_corpus
 from rag_service.store.documents.originals import Originals
 from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
+from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import Replica
 from rag_service.store.session import Database
 from rag_service.tables.answers import TableAnswers
@@ -95,6 +98,7 @@ class Components:
     chat: ChatModel
     judge: WatchedJudge | None  # None: nobody judges reworded sentences
     indices: Mapping[str, IndexDefinition]
+    fitter: RelevanceFitter  # of the embedding model; whoever serves runs it in a task
     retriever: PassageRetriever
     engine: CitedQueryEngine
     recorder: AnswerRecorder
@@ -174,10 +178,15 @@ async def open_components(
         )
         stack.push_async_callback(close_embedding, embedding)
         questions = embedding.inner  # without the cache of passages
-        extractive = ExtractiveLLM(questions)
+        relevance = ModelRelevance(settings.embedding.model, watched=settings.retrieval.fit_relevance)
+        fitter = RelevanceFitter(
+            relevance, database, guard_embedding(questions, settings), indices[settings.indices.default]
+        )
+        await fitter.load()
+        extractive = ExtractiveLLM(questions, relevance)
         chat = _open_chat(stack, settings, extractive, plugins, metrics)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
-        search = open_search(settings, database, questions, indices, metrics)
+        search = open_search(settings, database, questions, indices, metrics, relevance)
         retriever, replica = await stack.enter_async_context(search)
         recorder = AnswerRecorder(database, prompts, settings)
         engine = _build_engine(
@@ -205,6 +214,7 @@ async def open_components(
             chat=chat,
             judge=judge,
             indices=indices,
+            fitter=fitter,
             retriever=retriever,
             engine=engine,
             recorder=recorder,

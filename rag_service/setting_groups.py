@@ -216,6 +216,11 @@ class RetrievalSettings(_Group):
     lexical_fallback: bool = Field(
         True, description="Use BM25 alone while the embedding model is down; false: `embedding_unavailable`."
     )
+    fit_relevance: bool = Field(
+        True,
+        description="At the first start with an embedding model, embed the shipped question sets in the background and"
+        " fit the relevance to them.",
+    )
 
     @model_validator(mode="after")
     def _default_is_allowed(self) -> RetrievalSettings:

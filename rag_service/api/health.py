@@ -31,9 +31,24 @@ class DependencyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     detail: Annotated[str | None, Meta(description="How far it lags, if it does.")] = None
 
 
+class RelevanceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    model: Annotated[str, Meta(description="The embedding model.")]
+    state: Annotated[
+        str,
+        Meta(
+            description="packaged (calibrated in the index definitions), fitted, scaled (the fit is on its way),"
+            " unknown (not measured yet) or off."
+        ),
+    ]
+    detail: str
+
+
 class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     status: Annotated[str, Meta(description="ready, degraded or unavailable.")]
     dependencies: dict[str, DependencyBody]
+    relevance: Annotated[
+        RelevanceBody | None, Meta(description="What is known of the embedding model's cosines; never a failure.")
+    ] = None
 
 
 class HealthController(Controller):
@@ -60,7 +75,11 @@ class HealthController(Controller):
         ]
         usable = not any(dependency.required for dependency in down)
         status = "unavailable" if not usable else "degraded" if down else "ready"
-        body = ReadyBody(status=status, dependencies=dependencies)
+        relevance = None
+        if services.relevance is not None:
+            known = services.relevance()
+            relevance = RelevanceBody(model=known.model, state=known.state, detail=known.detail)
+        body = ReadyBody(status=status, dependencies=dependencies, relevance=relevance)
         return Response(body, status_code=200 if usable else 503, headers={"Cache-Control": "no-store"})
 
 

@@ -126,15 +126,20 @@ def migrate() -> None:
 
 
 def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
+    from rag_service.store.relevance_fits import PACKAGED_MODEL
+
     calibration = index.query.calibration
+    model = settings.embedding.model
+    if calibration is not None and calibration.model in (None, model):
+        return ""
+    if settings.retrieval.fit_relevance and model.casefold() != PACKAGED_MODEL:
+        return f", its relevance for {model} is fitted in the background at the first start"
     if calibration is None:
         return ", relevance not calibrated: run `rag-service eval calibrate`"
-    if calibration.model not in (None, settings.embedding.model):
-        return (
-            f", but its relevance is calibrated for {calibration.model} and not for {settings.embedding.model}:"
-            " run `rag-service eval calibrate`"
-        )
-    return ""
+    return (
+        f", but its relevance is calibrated for {calibration.model} and not for {model}: turn RAG_FIT_RELEVANCE on,"
+        " or run `rag-service eval calibrate`"
+    )
 
 
 @main.command()

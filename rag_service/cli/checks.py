@@ -16,6 +16,7 @@ from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.cli.model_servers import check_server
 from rag_service.errors import ConfigurationError, RagError
+from rag_service.fitting.background import DETAILS
 from rag_service.indices import load_indices
 from rag_service.ingest.reingest import Reingestion, describe_stale
 from rag_service.ingest.wiring import current_fingerprints
@@ -28,7 +29,9 @@ from rag_service.models.llm.model import build_chat
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
+from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import make_database, open_database
+from rag_service.store.relevance_fits import ModelRelevance, read_model_fit
 from rag_service.store.replication.replica import Replica, replica_conninfo
 
 PATIENCE = 60.0  # seconds per probe: a server may have to load its model first
@@ -42,7 +45,7 @@ Probe = Callable[[Settings], Awaitable[str]]  # describes what was found; raises
 class CheckResult:
     """One line of the report."""
 
-    name: str  # database, documents, replica, embedding, chat, reranker or judge
+    name: str  # database, documents, replica, embedding, relevance, chat, reranker or judge
     ok: bool
     detail: str  # what was found, or what is wrong and how to fix it
     latency_ms: float
@@ -59,6 +62,7 @@ async def check_live(settings: Settings) -> list[CheckResult]:
         stores["replica"] = check_replica
     models: dict[str, Probe] = {
         "embedding": check_embedding,
+        "relevance": check_relevance,
         "chat": check_chat,
         "reranker": check_reranker,
         "judge": check_judge,
@@ -150,6 +154,19 @@ async def check_embedding(settings: Settings) -> str:
     finally:
         await close_embedding(embedding)
     return f"{settings.embedding.provider} {settings.embedding.model}, {settings.embedding.dimension} dimensions"
+
+
+async def check_relevance(settings: Settings) -> str:
+    """What is known of the embedding model's cosines. The background fit may still be on its way: no failure."""
+    if not settings.retrieval.enabled:
+        return "not used (RAG_ENABLED is false)"
+    relevance = ModelRelevance(settings.embedding.model, watched=settings.retrieval.fit_relevance)
+    if relevance.watched and settings.database.url is None:
+        return "looked at when the service starts"
+    if relevance.watched:
+        async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
+            relevance.known = await read_model_fit(connection, relevance.model)
+    return DETAILS[relevance.state]
 
 
 async def check_chat(settings: Settings) -> str:

@@ -52,8 +52,13 @@ class EmbeddedBackend:
         try:
             async with open_components(self.settings, plugins=self.plugins) as components:
                 self._components = components
-                opened.set_result(None)
-                await self._closing.wait()
+                fitting = asyncio.create_task(components.fitter.run())
+                try:
+                    opened.set_result(None)
+                    await self._closing.wait()
+                finally:
+                    fitting.cancel()
+                    await asyncio.gather(fitting, return_exceptions=True)
         except Exception as error:
             if opened.done():
                 raise

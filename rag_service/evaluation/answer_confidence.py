@@ -20,11 +20,11 @@ from rich.table import Table
 
 from rag_service.answering.decision import SIGNALS, ConfidenceFit, read_signals
 from rag_service.errors import ConfigurationError, InputError
-from rag_service.evaluation.calibrate import fit_logistic
 from rag_service.evaluation.eval_set import EvalSet
 from rag_service.evaluation.metrics import holds_answer, is_refusal
 from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load_corpus
 from rag_service.evaluation.workspace import Workspace
+from rag_service.fitting.logistic import fit_logistic
 from rag_service.indices import IndexDefinition
 
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers

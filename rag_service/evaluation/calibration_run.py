@@ -14,21 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_service.errors import DefinitionError
-from rag_service.evaluation.calibrate import (
-    PRIOR,
-    Point,
-    Sample,
-    as_relevance_fit,
-    best_relevance,
-    collect_samples,
-    cross_validate,
-    curve,
-    fit_samples,
-    split_articles,
-    to_prior,
-)
+from rag_service.evaluation.calibrate import Point, collect_samples, cross_validate, curve, split_articles
 from rag_service.evaluation.run import RunOptions, Steps, find_set
 from rag_service.evaluation.workspace import Workspace
+from rag_service.fitting.logistic import PRIOR, Sample, as_relevance_fit, best_relevance, fit_samples, to_prior
 from rag_service.indices import Calibration, Language, RelevanceFit, load_index
 
 

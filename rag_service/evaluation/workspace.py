@@ -195,6 +195,7 @@ async def open_workspace(settings: Settings) -> AsyncIterator[Workspace]:
         ingestor = build_ingestor(components.settings, components.database, components.embedding, components.indices)
         workspace = Workspace(components=components, ingestor=ingestor)
         try:
+            await components.fitter.complete()
             yield workspace
         finally:
             if settings.database.url is not None:

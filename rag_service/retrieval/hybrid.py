@@ -5,9 +5,9 @@ the other, and only the best of the fused ranking are read with their text. No c
 is awaited; one that is there in time (of a cached question) spares the second transaction.
 
 Fusion is a weighted sum; `alpha` is the weight of the vector search. So that a weak search does not drown a strong one,
-as with rank fusion and min-max scaling, the cosine keeps its own scale, and BM25 is divided by the geometric mean of
-the best score found and the maximum that the question's words could give: a poor keyword match stays small
-(docs/decisions/006-fusion.md).
+as with rank fusion and min-max scaling, cosines keep their own scale (the packaged model's), and BM25 is divided by the
+geometric mean of the best score found and the maximum that the question's words could give: a poor keyword match stays
+small (docs/decisions/006-fusion.md).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, expand, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
+from rag_service.store.relevance_fits import AS_IT_IS, PACKAGED_MODEL, CosineScale, ModelRelevance
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
@@ -78,6 +79,7 @@ class HybridRetriever(PassageRetriever):
         turns: Turns | None = None,
         mode: Mode = "hybrid",
         lexical_fallback: bool = False,
+        relevance: ModelRelevance | None = None,
         identity: Identity | None = None,
     ):
         """
@@ -89,6 +91,7 @@ class HybridRetriever(PassageRetriever):
             turns: limits how many search at a time; None: no limit.
             mode: of queries that name none.
             lexical_fallback: whether hybrid searches go on by keywords alone while the embedding model is down.
+            relevance: what is known of the model's cosines; None: they are as the packaged model's.
             identity: as in `PassageRetriever`.
         """
         super().__init__(identity=identity)
@@ -99,6 +102,7 @@ class HybridRetriever(PassageRetriever):
         self._turn = nullcontext if turns is None else turns.take
         self._mode = mode
         self._lexical_fallback = lexical_fallback
+        self._relevance = relevance or ModelRelevance(PACKAGED_MODEL)
 
     async def search(self, query: RagQuery) -> Retrieval:
         """As `PassageRetriever.search`. What was left out because the embedding model is down shows in the timings as
@@ -241,7 +245,7 @@ class HybridRetriever(PassageRetriever):
             found, cosines = await begun.search.score(connection, near.ids), near.values
         if within is not None:
             found, cosines = await self._keep(connection, begun, within, found, cosines)
-        fit = rules.fit_for(begun.plan.language)
+        fit = self._relevance.fit_for(rules, begun.plan.language)
         share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
         share = share if query.alpha is None else query.alpha
         candidates = fuse(
@@ -249,6 +253,7 @@ class HybridRetriever(PassageRetriever):
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ranking.ceiling,
             calibration=fit,
+            scale=self._relevance.scale(begun.plan.language),
             limit=query.limit if begun.files is None else None,
             absent=bool(begun.absent),
         )
@@ -317,7 +322,6 @@ UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none
 # unanswerable questions and 0.04 and 0.03 of the others.
 BY_WORDS = RelevanceFit(intercept=-5.27, cosine=0.0, coverage=24.57, run="xquad-odd-articles, coverage alone")
 
-
 # Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
 # fitted with them on one half of XQuAD's articles or the other it is −1.1 and −1.9 (en), −0.8 and −3.3 (es); on our
 # freely asked sets −0.7 to −1.9. Four in ten unanswerable questions of XQuAD and one in a hundred others name such.
@@ -340,6 +344,7 @@ def fuse(
     alpha: float,
     ceiling: float,
     calibration: RelevanceFit | None,
+    scale: CosineScale = AS_IT_IS,
     limit: int | None = None,
     absent: bool = False,
 ) -> list[tuple[int, Scores]]:
@@ -351,6 +356,7 @@ def fuse(
         ceiling: maximum BM25 that the question's words could give; 0 without a keyword search.
         calibration: logistic from cosine and coverage to relevance; None: a rough default. Without a vector search,
             `BY_WORDS` takes its place.
+        scale: maps the cosines onto the packaged model's.
         limit: number of chunks returned; None: all.
         absent: whether the question names something that no chunk in scope contains.
     """
@@ -360,9 +366,9 @@ def fuse(
         alpha, calibration, cosines = 0.0, BY_WORDS, np.zeros(len(found.ids))
     elif best_bm25 <= 0:
         alpha = 1.0
-    scale = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
-    lexical_share = (1 - alpha) / scale if scale else 0.0
-    fused = alpha * cosines + lexical_share * found.bm25
+    largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
+    lexical_share = (1 - alpha) / largest if largest else 0.0
+    fused = alpha * scale(cosines) + lexical_share * found.bm25
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     relevances = relevance(cosines, coverage, calibration, log_odds=ABSENT_NAME if absent else 0.0)

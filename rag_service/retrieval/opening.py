@@ -16,6 +16,7 @@ from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
 from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import make_database
+from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
 from rag_service.store.session import Database, Turns
 
@@ -27,6 +28,7 @@ async def open_search(
     embedding: BaseEmbedding,
     indices: Mapping[str, IndexDefinition],
     metrics: Metrics,
+    relevance: ModelRelevance,
 ) -> AsyncIterator[tuple[PassageRetriever, Replica | None]]:
     """(what searches, its read replica or None). The database is open; the replica is closed at the end."""
     own = LOCAL_ADMIN if settings.auth.mode == "none" else None  # whose permissions a query without an identity has
@@ -44,6 +46,7 @@ async def open_search(
             turns=turns,
             mode="hybrid" if settings.retrieval.hybrid else "dense",
             lexical_fallback=settings.retrieval.lexical_fallback,
+            relevance=relevance,
             identity=own,
         )
 

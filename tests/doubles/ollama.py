@@ -177,6 +177,7 @@ class OllamaDouble:
     def __init__(self, *, dimension: int = 384):
         self.requests: list[Request] = []
         self.dimension = dimension
+        self.vector_of: Callable[[str, int], Sequence[float]] = vector
         self.answer: str | Callable[[dict[str, Any]], str] = "The answer stands in the first source [C1]."
         # What the judge of citations is told; by default it gets no verdicts. Its requests take no scripted reply.
         self.verdicts: Reply | Callable[[dict[str, Any]], str] = lambda body: '{"verdicts": []}'
@@ -282,7 +283,7 @@ class OllamaDouble:
 
     def _embed(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
-        vectors = [vector(text, reply.dimension or self.dimension) for text in texts]
+        vectors = [list(self.vector_of(text, reply.dimension or self.dimension)) for text in texts]
         if reply.count is not None:
             vectors = (vectors * (reply.count + 1))[: reply.count]
         count = sum(_tokens(text) for text in texts) if reply.tokens is None else reply.tokens

@@ -105,6 +105,7 @@ async def _measure(
         "database_url": database.primary,
         "embedding_provider": "ollama",
         "embedding_model": "nomic-embed-text",
+        "fit_relevance": False,
         "ollama_url": url,
         "worker_embedded": False,
         "log_level": "WARNING",

@@ -106,6 +106,7 @@ async def _worker(server: EmbeddedServer, url: str) -> AsyncIterator[Process]:
         "RAG_DATABASE_URL": server.service_conninfo,
         "RAG_EMBEDDING_PROVIDER": "ollama",
         "RAG_EMBEDDING_MODEL": "nomic-embed-text",
+        "RAG_FIT_RELEVANCE": "false",
         "RAG_OLLAMA_URL": url,
         "RAG_LOG_LEVEL": "ERROR",
     }

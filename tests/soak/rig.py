@@ -91,6 +91,7 @@ async def running_rig(folder: Path, *, words: int, pace: float, **settings: obje
             "chat_provider": "ollama",
             "embedding_provider": "ollama",
             "embedding_model": "nomic-embed-text",
+            "fit_relevance": False,
             "ollama_url": url,
             "similarity_threshold": 0.05,
         }

@@ -40,6 +40,7 @@ readers
 ingest
 ingest.bulk
 retrieval
+fitting
 answering.proof
 answering.guards
 answering.prompt

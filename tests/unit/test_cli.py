@@ -12,7 +12,7 @@ from rag_service.cli import main
 
 
 def invoke(*arguments: str, **variables: str) -> tuple[int, str]:
-    outcome = CliRunner().invoke(main, arguments, env=dict(variables))
+    outcome = CliRunner().invoke(main, arguments, env={"RAG_FIT_RELEVANCE": None, **variables})
     return outcome.exit_code, outcome.output
 
 
@@ -28,7 +28,15 @@ def test_check_says_when_the_relevance_was_calibrated_for_another_embedding_mode
         "check", RAG_EMBEDDING_PROVIDER="ollama", RAG_EMBEDDING_MODEL="bge-m3", RAG_EMBEDDING_DIMENSION="1024"
     )
     assert code == 0
-    assert "index general: ok, but its relevance is calibrated for all-minilm-l6-v2 and not for bge-m3" in said
+    assert "index general: ok, its relevance for bge-m3 is fitted in the background at the first start" in said
+    _, said = invoke(
+        "check",
+        RAG_EMBEDDING_PROVIDER="ollama",
+        RAG_EMBEDDING_MODEL="bge-m3",
+        RAG_EMBEDDING_DIMENSION="1024",
+        RAG_FIT_RELEVANCE="false",
+    )
+    assert "its relevance is calibrated for all-minilm-l6-v2 and not for bge-m3" in said
     assert "rag-service eval calibrate" in said
 
 

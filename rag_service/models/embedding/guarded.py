@@ -199,17 +199,25 @@ class GuardedEmbedding(WrappedEmbedding):
             self._cached.popitem(last=False)
         return list(vector)
 
+    async def embed_unhurried_query(self, query: str) -> list[float]:
+        """The vector of a question that nobody waits for: it queues with the documents and is not kept."""
+        return (await self._call("query", [query], awaited=False))[0]
+
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return (await self._call("passage", [text]))[0]
 
-    async def _call(self, role: Literal["query", "passage"], texts: list[str]) -> Vectors:
+    async def _call(
+        self, role: Literal["query", "passage"], texts: list[str], *, awaited: bool | None = None
+    ) -> Vectors:
         started = time.perf_counter()
+        if awaited is None:
+            awaited = role == "query" or is_awaited()
         with self._breaker.guard():
-            async with self._slots[role == "query" or is_awaited()]:
+            async with self._slots[awaited]:
                 try:
                     async for attempt in self._retries.tries(SERVER_STATUSES):
                         with attempt:
-                            async with asyncio.timeout(self._seconds[role == "query"]):
+                            async with asyncio.timeout(self._seconds[role == "query" and awaited]):
                                 vectors = await isolated(self._ask(role, texts))
                 except RagError:
                     raise

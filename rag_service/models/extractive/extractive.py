@@ -42,6 +42,7 @@ from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import fold, word_forms
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.local_runtime import somebody_waits
+from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance
 
 log = structlog.get_logger(__name__)
 
@@ -90,12 +91,16 @@ class ExtractiveLLM(CustomLLM):
     """Answers by quotation; needs no model server."""
 
     _embedding: BaseEmbedding | None = PrivateAttr(default=None)
+    _relevance: ModelRelevance | None = PrivateAttr(default=None)
     _metadata: LLMMetadata = PrivateAttr()
 
-    def __init__(self, embedding: BaseEmbedding | None = None):
-        """`embedding` compares sentences with the question; None scores by words alone."""
+    def __init__(self, embedding: BaseEmbedding | None = None, relevance: ModelRelevance | None = None):
+        """`embedding` compares sentences with the question; None scores by words alone. `relevance` knows the scale of
+        its cosines; None: that of the packaged model.
+        """
         super().__init__()
         self._embedding = embedding
+        self._relevance = relevance
         self._metadata = LLMMetadata(context_window=32_000, num_output=1000, model_name=MODEL_NAME, is_chat_model=True)
 
     @classmethod
@@ -134,10 +139,11 @@ class ExtractiveLLM(CustomLLM):
         last = messages[-1] if messages else None
         if not isinstance(last, GroundedMessage) or last.evidence is None:
             raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+        scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences = [
             sentence
             for evidence in (_split(last.evidence) if last.evidence.by_document else [last.evidence])
-            for sentence in await select_sentences(evidence, self._embedding)
+            for sentence in await select_sentences(evidence, self._embedding, scale=scale)
         ]
         return compose(sentences, last.evidence.refusal)
 
@@ -173,10 +179,13 @@ def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
     return pieces
 
 
-async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) -> list[Sentence]:
+async def select_sentences(
+    evidence: Evidence, embedding: BaseEmbedding | None, *, scale: CosineScale = AS_IT_IS
+) -> list[Sentence]:
     """The sentences of the shown passages that answer best, at most `MAX_SENTENCES`, best first; empty without any.
 
-    Further ones are added until it is probable enough that the answer is among them.
+    Further ones are added until it is probable enough that the answer is among them. `scale` maps cosines onto those
+    of the packaged model, for which the weights were learnt.
     """
     candidates, features = rate_by_words(evidence)
     if not candidates:
@@ -189,7 +198,7 @@ async def select_sentences(evidence: Evidence, embedding: BaseEmbedding | None) 
         scores = scores[kept]
         try:
             similar = await rate_by_vectors(evidence.question, candidates, embedding)
-            scores = np.hstack([features[kept], similar]) @ weights.vectors
+            scores = np.hstack([features[kept], scale(similar)]) @ weights.vectors
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())

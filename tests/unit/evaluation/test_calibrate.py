@@ -12,17 +12,9 @@ import pytest
 import yaml
 
 from rag_service.errors import DefinitionError, InputError
-from rag_service.evaluation.calibrate import (
-    Sample,
-    as_relevance_fit,
-    best_relevance,
-    cross_validate,
-    curve,
-    fit_samples,
-    split_articles,
-    to_prior,
-)
+from rag_service.evaluation.calibrate import cross_validate, curve, split_articles
 from rag_service.evaluation.calibration_run import put_calibration, write_calibration
+from rag_service.fitting.logistic import Sample, as_relevance_fit, best_relevance, fit_samples, to_prior
 from rag_service.indices import Calibration, RelevanceFit, load_index
 
 TRUE = (-8.0, 9.0, 15.0)
