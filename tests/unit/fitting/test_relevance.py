@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rag_service.models.embedding.minilm_weights import MODEL_NAME
 
 from rag_service.fitting.question_sets import LANGUAGES, load_shipped
 from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales, measure_pairs
 from rag_service.indices import Calibration, IndexDefinition, QueryDefinition, RelevanceFit, load_index
+from rag_service.models.embedding.packaged import MODEL_NAME
 from rag_service.retrieval.hybrid import Candidates, fuse, relevance
 from rag_service.store.relevance_fits import PACKAGED_MODEL, CosineScale, ModelFit, ModelRelevance
 from tests.fitting import VectorOf, load_part, plain, projected, shifted
