@@ -55,9 +55,11 @@ from rag_service.store.opening import open_database
 from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import Replica
 from rag_service.store.session import Database
-from rag_service.tables.answers import TableAnswers
+from rag_service.tables.asking.answers import TableAnswers
 
 __all__ = ["LOCAL_ADMIN", "Components", "Plugins", "open_components", "open_keyword_engine"]
+
+REPORTS = "reports"  # the index whose synonyms tell which figure of a report a question means, in every index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +200,7 @@ async def open_components(
             plugins,
             judge=judge,
             record=recorder.record,
-            tables=TableAnswers(database),
+            tables=TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ()),
         )
         agent_models = AgentModels(settings, chat, lambda adapted: build_chat(adapted, extractive=extractive))
         stack.push_async_callback(agent_models.aclose)

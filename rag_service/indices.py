@@ -114,7 +114,7 @@ class QueryDefinition(_Strict):
     candidates: int = Field(100, ge=10, le=1000)  # fetched by each search before fusion
     threshold: float | None = Field(None, ge=0, le=1)  # overrides RAG_SIMILARITY_THRESHOLD
     calibration: Calibration | None = None
-    synonyms: str | None = None  # file beside index.yaml
+    synonyms: str | tuple[str, ...] | None = None  # file beside index.yaml, or one for each language
     territories: str | None = None  # file beside index.yaml
     prompt: str = "grounded"
     tiers: dict[Tier, tuple[str, ...]] = Field(default_factory=dict)  # tier → chunk types
@@ -208,7 +208,9 @@ def load_index(name: str, *, indices_path: Path | None = None) -> IndexDefinitio
     synonyms: tuple[tuple[str, ...], ...] = ()
     territories: tuple[Territory, ...] = ()
     if loaded.query.synonyms:
-        synonyms = _load_synonyms(file.parent / loaded.query.synonyms)
+        named = loaded.query.synonyms
+        for one in (named,) if isinstance(named, str) else named:
+            synonyms += _load_synonyms(file.parent / one)
     if loaded.query.territories:
         territories = _validate(_TerritoryFile, file.parent / loaded.query.territories).communities
     return IndexDefinition(**dict(loaded), folder=file.parent, synonyms=synonyms, territories=territories)

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
-from rag_service.tables.answers import ComputedAnswer
-from rag_service.tables.wording import CitedCells
+from rag_service.tables.asking.answers import ComputedAnswer
+from rag_service.tables.sentences import CitedCells
 
 # Share of certain computed answers that are right; 1.0 on the questions of tests/integration/tables, of which there are
 # too few to claim more.

@@ -39,7 +39,7 @@ from rag_service.observability.tracing import span
 from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold, Rerank, TopK
 from rag_service.retrieval.query import PassageRetriever, RagQuery
 from rag_service.settings import Settings
-from rag_service.tables.answers import TableAnswers
+from rag_service.tables.asking.answers import TableAnswers
 
 log = structlog.get_logger(__name__)
 

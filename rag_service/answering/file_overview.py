@@ -15,9 +15,9 @@ from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, lo
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import fold, words
 from rag_service.retrieval.named_files import Heading, NamedFiles, Outline, Place
-from rag_service.tables.answers import ComputedAnswer
+from rag_service.tables.asking.answers import ComputedAnswer
 from rag_service.tables.model import StoredTable
-from rag_service.tables.wording import CitedCells, Computed, Sentence
+from rag_service.tables.sentences import CitedCells, Computed, Sentence
 
 _HEADINGS = 8  # shown of a file
 _FIRST_SENTENCES = 2

@@ -50,7 +50,7 @@ from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
-from rag_service.tables.answers import ComputedAnswer, TableAnswers
+from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
 
 # What the documents shown forbid to say, checked against the text of an answer.
 CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]

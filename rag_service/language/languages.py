@@ -147,6 +147,27 @@ class KnowledgeBase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FigureWords:
+    """How a question asks for a figure of a report: net income, and whether it grew."""
+
+    loss: tuple[str, ...]  # "lose money": whether the net income is negative
+    profit: tuple[str, ...]
+    rise: Words
+    fall: Words
+    change: Words
+    never: Words  # questions with these ask for no figure: "who", "which"
+    asks_whether: Words  # that begin a question for yes or no
+    filler: Words  # that say nothing about which figure: "spend", "report"
+    light: Words  # of labels: "total"
+    half_light: Words  # likewise, but a label without them is nearer: "net"
+    qualifiers: Words  # stop words that make another figure of a label: "other", "before"
+    loses: Words  # that make a label one of losses
+    gains: Words
+    durations: tuple[Words, ...]  # of columns and questions: a quarter, half a year, nine months, a year
+    statements: tuple[str, ...]  # titles of the primary statements
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableWords:
     """How a question asks for something that is computed from a table, and how the answer says it."""
 
@@ -168,6 +189,7 @@ class TableWords:
     no: Words
     decimal: str  # separators of numbers
     thousands: str
+    figures: FigureWords
     answers: Mapping[str, str]  # sentences with {placeholders}
 
 

@@ -16,7 +16,7 @@ FOOTNOTES = re.compile(r"(?:\s*\(\w\)|[*†‡])+$")
 def period_year(text: str) -> int | None:
     """The year of a column's name such as "2022", "June 30, 2023" or "Q2 2023"; None if it is no period."""
     years = _YEAR.findall(text)
-    if len(years) != 1 or len(text) > 40:
+    if len(years) != 1 or len(text) > 80:
         return None
     rest = [word for word in words(FOOTNOTES.sub("", text)) if word != years[0]]
     known = _period_words()

@@ -27,7 +27,8 @@ settings indices
 store
 store.search
 tables
-tables.reading
+tables.reading tables.figures
+tables.asking
 store.documents store.accounts store.replication
 observability models
 models.servers

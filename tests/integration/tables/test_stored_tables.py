@@ -16,8 +16,8 @@ from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import delete_document, read_text
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.tables.answers import TableAnswers
-from rag_service.tables.execute import STATEMENT_MS
+from rag_service.tables.asking.answers import TableAnswers
+from rag_service.tables.asking.execute import STATEMENT_MS
 from rag_service.tables.storage import find_tables, find_values
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.integration.tables.sheets import TENTS, workbook

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.matching import Filter, Match, Mention, Values
+from rag_service.tables.asking.matching import Filter, Match, Mention, Values
+from rag_service.tables.asking.question import Comparison, Question
 from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.question import Comparison, Question, column_word
+from rag_service.tables.vocabulary import column_word
 
 MAX_READINGS = 3  # of one question; with more it is not computed
 

@@ -11,11 +11,15 @@ import structlog
 
 from rag_service.domain import Hit, Identity
 from rag_service.store.session import Connection, Database
-from rag_service.tables.execute import STATEMENT_MS, execute, limit_statements, read_quotes
-from rag_service.tables.planning import make_plans, may_concern
-from rag_service.tables.question import Question, read_question
+from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
+from rag_service.tables.asking.planning import make_plans, may_concern
+from rag_service.tables.asking.question import Question, read_question
+from rag_service.tables.asking.wording import write_answer
+from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
+from rag_service.tables.figures.search import find_figures
+from rag_service.tables.figures.wording import write_figures
+from rag_service.tables.sentences import CitedCells, Computed
 from rag_service.tables.storage import find_tables, find_values
-from rag_service.tables.wording import CitedCells, Computed, write_answer
 
 log = structlog.get_logger(__name__)
 
@@ -33,8 +37,14 @@ class ComputedAnswer:
 class TableAnswers:
     """Answers questions from the tables of the documents that a search found."""
 
-    def __init__(self, database: Database):
+    def __init__(self, database: Database, *, synonyms: Synonyms = ()):
+        """Prepare the answers.
+
+        Args:
+            synonyms: groups of expressions for the same figure of a report, as people and as reports say it.
+        """
         self._database = database
+        self._synonyms = synonyms
 
     async def compute(
         self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
@@ -47,19 +57,22 @@ class TableAnswers:
             StoreError: the database fails.
         """
         documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_cells(hit)))[:MAX_DOCUMENTS]
-        question = read_question(text, language) if documents else None
-        if question is None:
+        if not documents:
+            return None
+        question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
+        if question is None and figure is None:
             return None
         async with self._database.transaction(identity) as connection:
             try:
-                return await _compute(connection, question, documents)
+                await limit_statements(connection)
+                found = None if question is None else await _compute(connection, question, documents)
+                return found or (None if figure is None else await _find(connection, figure, documents))
             except psycopg.errors.QueryCanceled:
                 log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
                 return None
 
 
 async def _compute(connection: Connection, question: Question, documents: Sequence[UUID]) -> ComputedAnswer | None:
-    await limit_statements(connection)
     tables = [table for table in await find_tables(connection, documents) if may_concern(question, table)]
     if not tables:
         return None
@@ -70,9 +83,22 @@ async def _compute(connection: Connection, question: Question, documents: Sequen
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None
+    log.info("table_computed", operations=[plan.operation.value for plan in plans])
+    return await _with_quotes(connection, computed)
+
+
+async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:
+    """The figures of reports that a question asks for."""
+    found = await find_figures(connection, question, documents)
+    if found is None:
+        return None
+    log.info("figures_found", readings=len(found.figures), certain=found.is_certain)
+    return await _with_quotes(connection, write_figures(found))
+
+
+async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAnswer:
     cited = [part for sentence in computed.sentences for part in sentence if isinstance(part, CitedCells)]
     quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in cited])
-    log.info("table_computed", operations=[plan.operation.value for plan in plans], cells=len(cited))
     return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
 
 

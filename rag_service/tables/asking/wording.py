@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
-from decimal import ROUND_HALF_UP, Decimal
-from uuid import UUID
+from decimal import Decimal
 
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords, load_language
-from rag_service.tables.execute import MAX_GROUPS, MAX_ROWS, Group, Result, UsedRow
-from rag_service.tables.matching import Filter
+from rag_service.tables.asking.execute import MAX_GROUPS, MAX_ROWS, Group, Result, UsedRow
+from rag_service.tables.asking.matching import Filter
+from rag_service.tables.asking.planning import Operation
+from rag_service.tables.asking.question import Comparison
 from rag_service.tables.model import Column, Kind, write_cells
-from rag_service.tables.planning import Operation
-from rag_service.tables.question import Comparison
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_number
 
 _FORMULAS = {
     Operation.SUM: "SUM",
@@ -34,29 +33,6 @@ _SIGNS = {
 _MAX_QUOTE = 1_000  # characters; the place names all cells all the same
 _MAX_FORMULA = 300
 _MAX_CELLS = 120
-_PLACES = Decimal("0.01")  # of a mean
-
-
-@dataclass(frozen=True, kw_only=True)
-class CitedCells:
-    """The cells, or the text of a file, behind a part of the answer."""
-
-    document_id: UUID
-    start: int  # in the document's stored text
-    end: int
-    location: Location
-    formula: str  # empty: the answer quotes them
-
-
-Sentence = tuple["str | CitedCells", ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Computed:
-    """A computed answer, sentence by sentence; marks stand where its cells do."""
-
-    sentences: tuple[Sentence, ...]
-    warning: str = ""  # why it is not certain: several readings, mixed currencies, rows that may not be rows
 
 
 def write_answer(results: Sequence[Result], language: str) -> Computed | None:
@@ -174,7 +150,7 @@ class _Writer:
                 groups, values = groups[::-1], values[::-1]
             value, sign = values[0] - values[1], "−"
         elif values[1]:
-            value, sign = _rounded(values[0] / values[1]), "÷"
+            value, sign = rounded(values[0] / values[1]), "÷"
         else:
             return None
         shown = self._value(value) if sign == "−" else self._number(value)
@@ -204,10 +180,10 @@ class _Writer:
         if operation is Operation.SHARE:
             if not self._result.whole:
                 return None
-            shown = self._number(_rounded(100 * value / self._result.whole)) + " %"
+            shown = self._number(rounded(100 * value / self._result.whole)) + " %"
             formula = f"{self._number(value)} ÷ {self._number(self._result.whole)} = {shown}"
         else:
-            shown = self._value(_rounded(value) if operation in (Operation.MEAN, Operation.MEDIAN) else value)
+            shown = self._value(rounded(value) if operation in (Operation.MEAN, Operation.MEDIAN) else value)
             formula = self._formula(self._plan.column or 0)
         sentence = self._text[operation.value].format(column=self._column().name, where=self._where(), value=shown)
         several = operation is not Operation.SHARE and len(self._result.used) > 1
@@ -226,7 +202,7 @@ class _Writer:
         group = self._table.columns[self._plan.group or 0].name
         is_count = operation is Operation.COUNT
         listed = "; ".join(
-            f"{one.name}: {self._number(one.value) if is_count else self._value(_rounded(one.value))}"
+            f"{one.name}: {self._number(one.value) if is_count else self._value(rounded(one.value))}"
             for one in groups
             if one.value is not None
         )
@@ -235,7 +211,7 @@ class _Writer:
         name = _FORMULAS.get(operation, "SUM")
         column = self._plan.key if is_count else self._plan.column or 0
         formula = "; ".join(f"{one.name}: {name}({self._cells(column, one.rows)})" for one in groups)
-        return (sentence[:1].upper() + sentence[1:], self._cite_all(_short(formula, _MAX_FORMULA)))
+        return (sentence[:1].upper() + sentence[1:], self._cite_all(shortened(formula, _MAX_FORMULA)))
 
     # -- parts
 
@@ -274,14 +250,14 @@ class _Writer:
         if self._plan.operation is Operation.COUNT:
             value = Decimal(self._result.count)
         elif value is not None and self._plan.operation in (Operation.MEAN, Operation.MEDIAN):
-            value = _rounded(value)
+            value = rounded(value)
         kind = self._table.columns[column].kind
         is_date = kind is Kind.DATE and self._plan.operation in (Operation.MAXIMUM, Operation.MINIMUM)
         shown = "" if value is None else self._day(value) if is_date else self._number(value)
-        return f"{_FORMULAS[self._plan.operation]}({_short(cells, _MAX_FORMULA)}) = {shown}"
+        return f"{_FORMULAS[self._plan.operation]}({shortened(cells, _MAX_FORMULA)}) = {shown}"
 
     def _cells(self, column: int | None, rows: Sequence[int]) -> str:
-        return _short(write_cells(self._table.columns[column or 0].letter, rows), _MAX_CELLS)
+        return shortened(write_cells(self._table.columns[column or 0].letter, rows), _MAX_CELLS)
 
     def _where(self) -> str:
         if not self._plan.filters:
@@ -319,13 +295,7 @@ class _Writer:
         return date.fromordinal(int(value)).isoformat()
 
     def _number(self, value: Decimal) -> str:
-        """A number as the language writes it; four digits stay together."""
-        whole, _, rest = f"{value:f}".partition(".")
-        rest = rest.rstrip("0")
-        sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
-        if len(digits) > 4 or self._data.thousands == ",":
-            digits = f"{int(digits):,}".replace(",", self._data.thousands)
-        return sign + digits + (f"{self._data.decimal}{rest}" if rest else "")
+        return write_number(value, self._data)
 
     # -- proof
 
@@ -363,14 +333,3 @@ class _Writer:
     def _place(self, cells: str, row: int, page: int | None) -> Location:
         """Where cells stand; those of a page have no names there."""
         return Location(sheet=self._table.sheet, cell=cells, row=row) if page is None else Location(page=page)
-
-
-def _rounded(value: Decimal) -> Decimal:
-    """Two decimals, or four significant digits of small figures."""
-    if value and abs(value) < 1:
-        return value.quantize(Decimal("0.0001"), rounding=ROUND_HALF_UP)
-    return value.quantize(_PLACES, rounding=ROUND_HALF_UP)
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from rag_service.store.session import Connection
-from rag_service.tables.planning import Operation, Plan, key_column
-from rag_service.tables.question import Comparison
+from rag_service.tables.asking.planning import Operation, Plan, key_column
+from rag_service.tables.asking.question import Comparison
 
 STATEMENT_MS = 2_000  # time limit of a statement
 MAX_ROWS = 10  # rows named in an answer

@@ -10,8 +10,9 @@ from itertools import product
 
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import is_stop_word, words
+from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
 from rag_service.tables.model import Column, Kind, StoredTable, currency_of
-from rag_service.tables.question import Bound, Comparison, Question, Word, column_word, year_of
+from rag_service.tables.vocabulary import Word, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1

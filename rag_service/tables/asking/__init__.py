@@ -1,0 +1,1 @@
+"""From a question to operations over tables and their results in words."""

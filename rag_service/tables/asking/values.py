@@ -1,0 +1,97 @@
+"""Numbers and dates in the words of a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal, InvalidOperation
+
+from rag_service.language.languages import load_language
+from rag_service.tables.vocabulary import Word
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A number or a date of a question."""
+
+    number: Decimal  # or the ordinal of a day
+    last: Decimal | None = None  # ordinal of the last day of a month
+    end: int  # word after it
+    is_date: bool = False
+    is_year: bool = False  # a number that may be a year
+
+
+def read_value(words: Sequence[Word], place: int, language: str) -> Value | None:
+    """The number or date that begins at a word, words without meaning left out."""
+    if not 0 <= place < len(words):
+        return None
+    place = _skip(words, place)
+    if (found := read_date(words, place, language)) is not None:
+        first, last, end = found
+        return Value(number=first, last=last, end=end, is_date=True)
+    text = words[place].text
+    if not _NUMBER.fullmatch(text):
+        written = load_language(language).proof.numbers
+        spelt = next((number for number, names in written.items() if text in names), None)
+        return None if spelt is None else Value(number=Decimal(spelt), end=place + 1)
+    number = _decimal(text, language)
+    year = _YEAR.fullmatch(text) is not None
+    return None if number is None else Value(number=number, end=place + 1, is_year=year)
+
+
+def _skip(words: Sequence[Word], place: int) -> int:
+    while place < len(words) - 1 and not words[place].is_content:
+        place += 1  # "de", "the"
+    return place
+
+
+def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal, Decimal, int] | None:
+    """(first day, last day, end) of a date, or of a month with its year: "2026-03-14", "14 de marzo de 2026"."""
+    texts = [*(word.text for word in words), "", "", ""]
+    months = load_language(language).proof.months
+
+    def month_of(position: int) -> int | None:
+        return next((number for number, names in enumerate(months, start=1) if texts[position] in names), None)
+
+    try:
+        year, month, day = texts[place : place + 3]
+        if _YEAR.fullmatch(year) and month.isdigit() and day.isdigit() and len(month) == len(day) == 2:
+            ordinal = Decimal(date(int(year), int(month), int(day)).toordinal())
+            return ordinal, ordinal, place + 3
+        number, position = None, place
+        if texts[place].isdigit() and len(texts[place]) <= 2 and place + 1 < len(words):
+            number, position = int(texts[place]), _skip(words, place + 1)
+        found = month_of(position)
+        if found is None or position + 1 >= len(words):
+            return None
+        position = _skip(words, position + 1)
+        if not _YEAR.fullmatch(texts[position]):
+            return None
+        first = date(int(texts[position]), found, number or 1)
+        last = first if number else (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        return Decimal(first.toordinal()), Decimal(last.toordinal()), position + 1
+    except ValueError:
+        return None
+
+
+def _decimal(text: str, language: str) -> Decimal | None:
+    """A number as the question's language writes it; a single separator before other than three digits is decimal."""
+    data = load_language(language).tables
+    marks = [character for character in text if character in ".,"]
+    if marks and (len(marks) > 1 or marks[0] != data.decimal):
+        head, *groups = text.replace(",", ".").split(".")
+        if len(set(marks)) == 1 and all(len(group) == 3 for group in groups):
+            text = head + "".join(groups)
+    mark = next((one for one in reversed(text) if one in ".,"), None)
+    if mark is not None:
+        whole, _, rest = text.rpartition(mark)
+        text = whole.replace(",", "").replace(".", "") + "." + rest
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None

@@ -1,0 +1,1 @@
+"""Figures of reports: which row and year of a statement a question asks for."""

@@ -1,0 +1,210 @@
+"""What a question asks of the statements of a report: a figure, a change between two years, profit or loss.
+
+No table and no database is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from rag_service.language.languages import FigureWords, language_codes, load_language
+from rag_service.language.words import words
+from rag_service.tables.figures.periods import YEARLY, read_dates, read_duration
+from rag_service.tables.vocabulary import MAX_WORDS, Word, column_word, read_words
+
+_YEAR = re.compile(r"(?:fy)?((?:19|20)\d\d)")
+_QUARTER = re.compile(r"q[1-4]|[1-4]t|t[1-4]")
+_NAME = re.compile(r"(?<=[\s(/&])[A-Z][\w&.-]*")
+_SHORT_YEAR = re.compile(r"fy(\d\d)")
+
+_OTHER_OPERATIONS = (
+    "mean", "median", "maximum", "minimum", "ratio", "share", "more", "at_least", "less", "at_most",
+)  # fmt: skip
+
+Synonyms = tuple[tuple[str, ...], ...]
+Keys = tuple[str, ...]  # folded words of an expression, those without meaning left out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """What one or several words of the question stand for."""
+
+    places: tuple[int, ...]  # of the question's words
+    expressions: tuple[Keys, ...]  # any of these may stand in a row's name
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureQuestion:
+    language: str
+    words: tuple[Word, ...]
+    years: tuple[int, ...]  # in the order of the question
+    named: tuple[Named, ...]  # expressions that have synonyms
+    wanted: frozenset[int]  # places of the words that a row, its table or its document has to account for
+    moves: frozenset[int]  # places of "increase", "fell", "change": an operation, unless they stand in the row's name
+    whether: str = ""  # "loss", "profit", "rise", "fall": a question for yes or no
+    duration: int | None = None  # place in `durations`
+    months: frozenset[int] = frozenset()  # at whose end a period ends
+    days: frozenset[int] = frozenset()
+    counts: bool = False  # "how many": another figure is not near
+    proper: frozenset[str] = frozenset()  # words written as names
+
+    @property
+    def keys(self) -> list[str]:
+        """Folded words that the names of rows may hold."""
+        found = {self.words[place].key for place in self.wanted}
+        for one in self.named:
+            found.update(key for expression in one.expressions for key in expression)
+        return sorted(found)
+
+
+def read_figure_question(text: str, language: str, synonyms: Synonyms) -> FigureQuestion | None:
+    """What a question asks of statements; None if its words name no figure.
+
+    Args:
+        synonyms: groups of expressions for the same.
+    """
+    if language not in language_codes():
+        return None
+    found = words(text)
+    data = load_language(language)
+    if not 1 < len(found) <= MAX_WORDS:
+        return None
+    figures = data.tables.figures
+    if any(_places(found, words(phrase)) for phrase in data.tables.phrases["other"]) or figures.never & set(found):
+        return None
+    named = tuple(_named(found, language, synonyms))
+    covered = {place for one in named for place in one.places}
+    years: dict[int, int] = {}
+    other: set[int] = set()
+    months = {name for names in data.proof.months for name in names}
+    for place, word in enumerate(found):
+        match = _YEAR.fullmatch(word) or _SHORT_YEAR.fullmatch(word)
+        if match is not None:
+            years[place] = int(match[1]) + (2000 if len(match[1]) == 2 else 0)
+        elif word in figures.filler or word.isdigit() or word in months or _QUARTER.fullmatch(word):
+            other.add(place)
+    read = read_words(found, language)
+    # "in the year 2023" names no duration: it may be told of quarters that ended in it. "Full year" does.
+    duration = (
+        0
+        if any(map(_QUARTER.fullmatch, found))
+        else read_duration(found, besides=figures.filler & figures.durations[YEARLY])
+    )
+    month_numbers, days = read_dates(found)
+    durations = {place for place, word in enumerate(found) if any(word in names for names in figures.durations)}
+    moving = figures.rise | figures.fall | figures.change
+    moves = {place for place, word in enumerate(found) if word in moving}
+    wanted = (
+        {
+            place
+            for place, word in enumerate(read)
+            if (word.is_content or word.text in figures.qualifiers) and place not in years and place not in moves
+        }
+        - (other - covered)
+        - (durations - covered)
+    )
+    for name in _OTHER_OPERATIONS:  # to be found in the row's name: "weighted average"
+        for phrase in data.tables.phrases[name]:
+            wanted.update(_places(found, words(phrase)))
+    whether = _whether(found, figures)
+    if not named and not wanted:
+        return None
+    return FigureQuestion(
+        language=language,
+        words=read,
+        years=tuple(dict.fromkeys(years.values())),
+        named=named,
+        wanted=frozenset(wanted | covered),
+        moves=frozenset(moves),
+        whether=whether,
+        duration=duration,
+        months=month_numbers,
+        days=days,
+        counts=any(_places(found, words(phrase)) for phrase in data.tables.phrases["count"]),
+        proper=frozenset(word for name in _NAME.findall(text) for word in words(name)),
+    )
+
+
+def _whether(found: Sequence[str], figures: FigureWords) -> str:
+    for name, phrases in (("loss", figures.loss), ("profit", figures.profit)):
+        if any(_places(found, words(phrase)) for phrase in phrases):
+            return name
+    if found[0] in figures.asks_whether:
+        if any(word in figures.rise for word in found):
+            return "rise"
+        if any(word in figures.fall for word in found):
+            return "fall"
+    return ""
+
+
+def _named(found: Sequence[str], language: str, synonyms: Synonyms) -> Iterator[Named]:
+    """The longest expressions of the synonyms that stand in the question."""
+    taken: set[int] = set()
+    data = load_language(language).tables.figures
+    read = read_words(found, language)
+    hits = [
+        (places, group)
+        for group in _groups(synonyms)
+        for expression in group
+        if (places := _places_of_forms(read, expression))
+    ]
+    income = _group_of_income(synonyms) or ()
+    phrases = (_places(found, words(phrase)) for phrase in (*data.loss, *data.profit))
+    hits += [(places, income) for places in phrases if places and income]
+    for places, group in sorted(hits, key=lambda one: -len(one[0])):
+        if not taken & set(places):
+            taken.update(places)
+            yield Named(places=places, expressions=tuple(keys for expression in group if (keys := _keys(expression))))
+
+
+@lru_cache(maxsize=8)
+def _groups(synonyms: Synonyms) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    return tuple(tuple(tuple(words(expression)) for expression in group) for group in synonyms)
+
+
+def _group_of_income(synonyms: Synonyms) -> tuple[tuple[str, ...], ...] | None:
+    """The group of the net income: the one that holds a phrase for losses."""
+    phrases = {tuple(words(phrase)) for code in language_codes() for phrase in load_language(code).tables.figures.loss}
+    found = [expression for group in _groups(synonyms) if phrases & set(group) for expression in group]
+    return tuple(found) or None
+
+
+@lru_cache(maxsize=5_000)
+def _keys(expression: tuple[str, ...]) -> Keys:
+    return tuple(column_word(word).key for word in expression if word not in _small_words())
+
+
+@cache
+def _small_words() -> frozenset[str]:
+    """Words between those of an expression, in every language: "and", "of"."""
+    qualifiers: set[str] = set()
+    for code in language_codes():
+        qualifiers |= load_language(code).tables.figures.qualifiers
+    return frozenset().union(*(load_language(code).stop_words for code in language_codes())) - qualifiers
+
+
+def label_words(text: str) -> tuple[Word, ...]:
+    """The words of a row's name that carry its meaning."""
+    small = _small_words()
+    return tuple(column_word(word) for word in words(text) if word not in small)
+
+
+def _places(found: Sequence[str], expression: Sequence[str]) -> tuple[int, ...]:
+    size = len(expression)
+    for start in range(len(found) - size + 1):
+        if tuple(found[start : start + size]) == tuple(expression):
+            return tuple(range(start, start + size))
+    return ()
+
+
+def _places_of_forms(read: Sequence[Word], expression: Sequence[str]) -> tuple[int, ...]:
+    """Where an expression stands, its words in other forms included."""
+    wanted = [column_word(word) for word in expression]
+    for start in range(len(read) - len(wanted) + 1):
+        here = read[start : start + len(wanted)]
+        if all(one.text == other.text or one.key == other.key for one, other in zip(here, wanted, strict=True)):
+            return tuple(range(start, start + len(wanted)))
+    return ()

@@ -1,0 +1,56 @@
+"""What a computed answer consists of: sentences with the cells behind them, and numbers as a language writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from uuid import UUID
+
+from rag_service.domain import Location
+from rag_service.language.languages import TableWords
+
+_PLACES = Decimal("0.01")  # of a mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitedCells:
+    """The cells, or the text of a file, behind a part of the answer."""
+
+    document_id: UUID
+    start: int  # in the document's stored text
+    end: int
+    location: Location
+    formula: str  # empty: the answer quotes them
+
+
+Sentence = tuple["str | CitedCells", ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """A computed answer, sentence by sentence; marks stand where its cells do."""
+
+    sentences: tuple[Sentence, ...]
+    warning: str = ""  # why it is not certain: several readings, mixed currencies, rows that may not be rows
+
+
+def write_number(value: Decimal, data: TableWords) -> str:
+    """A number as the language writes it; four digits stay together."""
+    whole, _, rest = f"{value:f}".partition(".")
+    rest = rest.rstrip("0")
+    sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
+    if len(digits) > 4 or data.thousands == ",":
+        digits = f"{int(digits):,}".replace(",", data.thousands)
+    return sign + digits + (f"{data.decimal}{rest}" if rest else "")
+
+
+def rounded(value: Decimal) -> Decimal:
+    """Two decimals, or four significant digits of small figures."""
+    if value and abs(value) < 1:
+        return value.quantize(Decimal("0.0001"), rounding=ROUND_HALF_UP)
+    return value.quantize(_PLACES, rounding=ROUND_HALF_UP)
+
+
+def shortened(text: str, length: int) -> str:
+    """A text cut to a length, with an ellipsis."""
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,59 @@
+"""Words of questions, and of columns and rows, whose language nobody knows, in the forms that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import index_term, is_stop_word
+from rag_service.tables.model import fold_word
+
+MAX_WORDS = 40  # longer questions say more than an operation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    text: str  # folded
+    key: str  # as values are compared
+    forms: frozenset[str]  # key and stems in every language, as column names are compared
+    concepts: frozenset[str]
+    is_content: bool
+
+
+@lru_cache(maxsize=20_000)
+def _word(word: str, language: str) -> Word:
+    stems = {stem for code in language_codes() if (stem := index_term(word, code))}
+    return Word(
+        text=word,
+        key=fold_word(word),
+        forms=frozenset({fold_word(word), *stems}),
+        concepts=concepts_of(word),
+        is_content=not is_stop_word(word, language),
+    )
+
+
+def read_words(found: Sequence[str], language: str) -> tuple[Word, ...]:
+    """The words of a question with their forms."""
+    return tuple(_word(word, language) for word in found)
+
+
+def column_word(word: str) -> Word:
+    """A word of a column's name, whose language nobody knows."""
+    return _word(word, "")
+
+
+@cache
+def _concepts() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for code in language_codes():
+        for concept, names in load_language(code).tables.concepts.items():
+            for name in names:
+                found.setdefault(name, set()).add(concept)
+    return {name: frozenset(concepts) for name, concepts in found.items()}
+
+
+def concepts_of(word: str) -> frozenset[str]:
+    """What a folded word may stand for, in any language: price, weight, warehouse."""
+    return _concepts().get(word, frozenset())
