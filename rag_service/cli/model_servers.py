@@ -29,7 +29,7 @@ async def check_server(settings: Settings, provider: str, model: str, setting: s
     names = [entry.get(key, "") for entry in entries if isinstance(entry, dict)]
     if model not in names and f"{model}:latest" not in names and (names or ollama):
         shown = ", ".join(sorted(names)[:8]) or "none is installed"
-        pull = f"run `ollama pull {model}`, or " if ollama else ""
+        pull = "run `rag-service models pull`, or " if ollama else ""
         raise ConfigurationError(
             f"{setting}: {url} has no model {model!r}; {pull}choose one of: {shown}{', …' if len(names) > 8 else ''}.",
             field=setting,

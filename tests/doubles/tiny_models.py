@@ -41,28 +41,31 @@ def save_tokenizer(folder: Path, kind: str) -> int:
     return tokenizer.get_vocab_size()
 
 
-def make_model(folder: Path, kind: str, *, pooling: str = "mean", dtype: str = "float32") -> Path:
+def make_model(
+    folder: Path, kind: str, *, pooling: str = "mean", dtype: str = "float32", hidden_size: int = 16
+) -> Path:
     """In the layout of sentence-transformers: `bert`, `xlm-roberta`, or `distilbert`, for which we have no graph."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
     from transformers import AutoModel, BertConfig, DistilBertConfig, XLMRobertaConfig
 
+    sizes = SIZES | {"hidden_size": hidden_size}
     torch.manual_seed(7)
     base = folder / "base"
     size = save_tokenizer(base, "unigram" if kind == "xlm-roberta" else "pieces")
     config: Any
     if kind == "xlm-roberta":
         config = XLMRobertaConfig(
-            vocab_size=size, max_position_embeddings=66, pad_token_id=1, initializer_range=0.5, **SIZES
+            vocab_size=size, max_position_embeddings=66, pad_token_id=1, initializer_range=0.5, **sizes
         )
     elif kind == "bert":
-        config = BertConfig(vocab_size=size, max_position_embeddings=64, initializer_range=0.5, **SIZES)
+        config = BertConfig(vocab_size=size, max_position_embeddings=64, initializer_range=0.5, **sizes)
     else:
         config = DistilBertConfig(
             vocab_size=size, max_position_embeddings=64, dim=16, n_layers=2, n_heads=2, hidden_dim=32
         )
     AutoModel.from_config(config).to(getattr(torch, dtype)).save_pretrained(base)
-    modules = [Transformer(str(base), max_seq_length=64), Pooling(16, pooling_mode=pooling)]
+    modules = [Transformer(str(base), max_seq_length=64), Pooling(hidden_size, pooling_mode=pooling)]
     SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
     return folder / "model"

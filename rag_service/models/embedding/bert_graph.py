@@ -34,7 +34,9 @@ class _Graph:
     def __init__(self, folder: Path):
         self._config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._hidden: int = self._config["hidden_size"]
-        self._start, self._tensors = _read_header(folder / WEIGHTS)
+        # In Hugging Face's cache the file is a link, which ONNX Runtime does not follow out of its folder.
+        self._file = (folder / WEIGHTS).resolve()
+        self._start, self._tensors = _read_header(self._file)
         # Models saved with a head have their encoder's name before every tensor.
         words = "embeddings.word_embeddings.weight"
         self._prefix = next(name.removesuffix(words) for name in self._tensors if name.endswith(words))
@@ -109,7 +111,7 @@ class _Graph:
         begin, end = entry["data_offsets"]
         kind = _TYPES[entry["dtype"]]
         tensor = TensorProto(name=name, data_type=kind, dims=entry["shape"], data_location=TensorProto.EXTERNAL)
-        for key, value in (("location", WEIGHTS), ("offset", self._start + begin), ("length", end - begin)):
+        for key, value in (("location", self._file.name), ("offset", self._start + begin), ("length", end - begin)):
             tensor.external_data.add(key=key, value=str(value))
         self._initializers[name] = tensor
         return name if kind == TensorProto.FLOAT else self._node("Cast", name, attributes={"to": TensorProto.FLOAT})

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.model_folder import TOKENIZER, ModelFolder
+from rag_service.models.embedding.model_folder import TOKENIZER, WEIGHTS, ModelFolder
 from rag_service.models.local_runtime import import_torch
 
 Precision = Literal["float32", "int8"]  # as RAG_EMBEDDING_PRECISION
@@ -79,7 +79,7 @@ def _load(model: ModelFolder, precision: Precision) -> Callable[[Ids], States]:
             from rag_service.models.embedding.quantized import quantized_graph
 
             made = make_bert_graph(model.path).SerializeToString() if precision == "float32" else None
-            return _on_onnx_runtime(made or quantized_graph(model.path), folder=model.path)
+            return _on_onnx_runtime(made or quantized_graph(model.path), folder=(model.path / WEIGHTS).resolve().parent)
         if precision == "int8":
             raise ConfigurationError(
                 f"RAG_EMBEDDING_PRECISION=int8 needs the safetensors weights of a BERT model, and {model.name} is "

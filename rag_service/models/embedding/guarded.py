@@ -287,7 +287,9 @@ def _embedding_error(error: Exception) -> EmbeddingError:
             "The embedding service is busy.", retry_after=5 if wait is None else max(1, math.ceil(wait))
         )
     if status == 404:
-        return EmbeddingError("The embedding model is not available on its server.")
+        return EmbeddingError(
+            "The embedding model is not available on its server; with Ollama, `rag-service models pull` fetches it."
+        )
     if is_connection_error(error):
         return EmbeddingError("The embedding service cannot be reached.", retry_after=5)
     if is_timeout(error):

@@ -79,7 +79,7 @@ def read_model_folder(path: Path, *, name: str) -> ModelFolder:
     return ModelFolder(
         name=name,
         path=path,
-        is_bert=_is_bert(config) and (path / WEIGHTS).is_file(),
+        is_bert=has_bert_graph(config) and (path / WEIGHTS).is_file(),
         dimension=dimension,
         max_tokens=_max_tokens(path, config),
         pooling=_pooling(path, name),
@@ -88,7 +88,8 @@ def read_model_folder(path: Path, *, name: str) -> ModelFolder:
     )
 
 
-def _is_bert(config: dict[str, Any]) -> bool:
+def has_bert_graph(config: dict[str, Any]) -> bool:
+    """Whether `bert_graph` knows the kind of model that a config.json describes."""
     return (
         config.get("model_type") in ("bert", "xlm-roberta")
         and config.get("hidden_act") == "gelu"

@@ -55,7 +55,7 @@ def _quantize(folder: Path, target: Path) -> None:
     from rag_service.models.embedding.bert_graph import make_bert_graph
 
     model = make_bert_graph(folder)
-    load_external_data_for_model(model, str(folder))
+    load_external_data_for_model(model, str((folder / WEIGHTS).resolve().parent))
     add_pre_process_metadata(model)  # there is nothing to prepare, and without the note a warning is printed
     quantize_dynamic(
         model, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True,

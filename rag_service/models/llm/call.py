@@ -295,7 +295,9 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
     if is_timeout(error):
         return ModelError("The language model did not answer in time.")
     if status == 404:
-        return ModelError("The language model is not available on its server.")
+        return ModelError(
+            "The language model is not available on its server; with Ollama, `rag-service models pull` fetches it."
+        )
     if status is not None:
         return ModelError("The language model refused the request.")
     return ModelError("The language model broke off its answer.")

@@ -63,8 +63,8 @@ async def test_what_works_is_said_with_its_figures(server: Ollama, database_serv
 @pytest.mark.parametrize(
     ("overrides", "name", "said"),
     [
-        ({"model_name": "lama3"}, "chat", ("RAG_MODEL_NAME", "ollama pull lama3", "llama3.2:latest")),
-        ({"embedding_model": "nomic"}, "embedding", ("RAG_EMBEDDING_MODEL", "ollama pull nomic")),
+        ({"model_name": "lama3"}, "chat", ("RAG_MODEL_NAME", "rag-service models pull", "llama3.2:latest")),
+        ({"embedding_model": "nomic"}, "embedding", ("RAG_EMBEDDING_MODEL", "rag-service models pull")),
         ({"embedding_dimension": 768}, "embedding", ("RAG_EMBEDDING_DIMENSION is 768", "set it to 384")),
         ({"embedding_dimension": 768}, "database", ("RAG_EMBEDDING_DIMENSION is 768", "vectors of 384")),
         ({"ollama_url": "http://127.0.0.1:1"}, "chat", ("RAG_OLLAMA_URL", "nothing answers", "correct the URL")),
