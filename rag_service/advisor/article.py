@@ -11,12 +11,15 @@ from rag_service.advisor.required_data import REQUIRED_DATA_TYPE
 from rag_service.advisor.schema import Inquiry
 from rag_service.answering.decision import rate_confidence
 from rag_service.answering.engine import CitedQueryEngine
-from rag_service.domain import Confidence, Filters, Hit, Identity
+from rag_service.domain import Condition, ConditionGroup, Confidence, Filters, Hit, Identity, Operator
 from rag_service.errors import InputError, NotFoundError
 from rag_service.indices import IndexDefinition
+from rag_service.language.words import fold
 from rag_service.retrieval.query import RagQuery, Retrieval
 from rag_service.settings import Settings
 from rag_service.store.corpora import select_corpora
+from rag_service.store.documents.catalogue import read_field_values
+from rag_service.store.search.scope import WILDCARD
 from rag_service.store.session import Database
 
 ARTICLE_ID = "article_id"  # filter field that names the article
@@ -57,11 +60,13 @@ class ArticleFinder:
         article 19 times, the three types of required data alone 17 times.
 
         Raises:
-            InputError: a filter field is not declared, or several indices are in reach and none is named.
+            InputError: a filter field is not declared, no document has the value that is asked for, or several indices
+                are in reach and none is named.
             NotFoundError: there is no such corpus, or none whose index declares required data.
             EmbeddingError, StoreError: as a search.
         """
-        filters = Filters(corpus_ids=await self._resolve_corpora(inquiry, identity), fields=inquiry.fields)
+        corpus_ids = await self._resolve_corpora(inquiry, identity)
+        filters = await self._restrict(inquiry, corpus_ids, identity)
         retrieval, hits = await self._search(inquiry, identity, filters, limit=_CANDIDATES)
         threshold = retrieval.index.query.threshold
         minimum = self.settings.retrieval.threshold if threshold is None else threshold
@@ -116,6 +121,30 @@ class ArticleFinder:
         self._check_fields(inquiry, names[0])
         return tuple(corpus.id for corpus in chosen)
 
+    async def _restrict(self, inquiry: Inquiry, corpus_ids: tuple[UUID, ...], identity: Identity) -> Filters:
+        """Filters for the inquiry's fields, in the spellings of the documents: "401(k)" finds "401k".
+
+        A value that no document has is refused. Documents that name no value, or any, fit every inquiry: only they
+        would be left, and an article about another case would answer.
+        """
+        fields: dict[str, str] = {}
+        spelled_differently: list[Condition | ConditionGroup] = []
+        async with self.database.transaction(identity) as connection:
+            known = {name: await read_field_values(connection, corpus_ids, name) for name in inquiry.fields}
+        for name, wanted in inquiry.fields.items():
+            spellings = [value for value in known[name] if _key(value) == _key(wanted)]
+            others = [value for value in known[name] if value != WILDCARD]
+            if not spellings and others and _key(wanted) != WILDCARD:
+                raise InputError(f"No article has {wanted!r}; known values: {', '.join(others)}.", field=name)
+            if len(spellings) < 2:
+                fields[name] = spellings[0] if spellings else wanted
+                continue
+            alike = Condition(field=name, operator=Operator.IN, value=(*spellings, WILDCARD))
+            missing = Condition(field=name, operator=Operator.IS_EMPTY)
+            spelled_differently.append(ConditionGroup(combine="or", parts=(alike, missing)))
+        where = ConditionGroup(combine="and", parts=tuple(spelled_differently)) if spelled_differently else None
+        return Filters(corpus_ids=corpus_ids, fields=fields, where=where)
+
     def _advises(self, index_name: str) -> bool:
         index = self.indices.get(index_name)
         return index is not None and REQUIRED_DATA_TYPE in index.ingest.chunk_types.values()
@@ -126,6 +155,11 @@ class ArticleFinder:
             if name not in declared:
                 known = ", ".join(declared) or "none"
                 raise InputError(f"The index {index_name!r} has no filter field {name!r}; it has {known}.", field=name)
+
+
+def _key(value: str) -> str:
+    """A value without what people write differently: case, accents, blanks and punctuation."""
+    return "".join(filter(str.isalnum, fold(value))) or value
 
 
 def _rating(hit: Hit) -> float:

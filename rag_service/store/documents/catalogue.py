@@ -125,3 +125,13 @@ async def set_expiry(connection: Connection, document_id: UUID, expires_at: date
         "UPDATE uploads SET expires_at = %s WHERE document_id = %s AND status NOT IN ('indexed', 'failed')",
         [expires_at, document_id],
     )
+
+
+async def read_field_values(connection: Connection, corpus_ids: Sequence[UUID], name: str) -> list[str]:
+    """The values of a filter field in the documents of some corpora that the identity may read, sorted."""
+    cursor = await connection.execute(
+        f"SELECT DISTINCT d.fields ->> %s AS value FROM documents d WHERE d.corpus_id = ANY(%s) AND {LIVE}"  # noqa: S608 - fixed text
+        " AND d.fields ->> %s IS NOT NULL ORDER BY value",
+        [name, list(corpus_ids), name],
+    )
+    return [value for (value,) in await cursor.fetchall()]

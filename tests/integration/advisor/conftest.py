@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,7 +58,7 @@ OpenAdvisor = Callable[..., Awaitable[Opened]]
 
 @pytest.fixture
 async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checkout: Path) -> AsyncIterator[OpenAdvisor]:
-    """Opens an advisor over three articles; keywords are settings."""
+    """Opens an advisor over three articles and `more`, by file name; keywords are settings."""
     # The threshold of the shipped definition is set for the real embedding.
     index = load_index("retirement")
     index = index.model_copy(update={"query": index.query.model_copy(update={"threshold": None, "calibration": None})})
@@ -66,7 +66,7 @@ async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checko
     documents = [(file.name, file.read_bytes()) for file in files if file.stem.startswith(ARTICLES)]
     async with AsyncExitStack() as stack:
 
-        async def opened(**changes: Any) -> Opened:
+        async def opened(more: Mapping[str, bytes] | None = None, **changes: Any) -> Opened:
             settings = Settings(**{"similarity_threshold": 0.05, **changes})
             chat = build_chat(settings, extractive=ExtractiveLLM(), retries=RetryPolicy(first_wait=0.01, jitter=0.0))
             stack.push_async_callback(chat.aclose)
@@ -75,7 +75,7 @@ async def open_advisor(database: Database, fake_embedding: FakeEmbedding, checko
                     connection, ADMIN, name="retirement", kind=CorpusKind.GLOBAL, index_name="retirement"
                 )
             ingestor = Ingestor(database, fake_embedding, FileReader(_parse), model="fake", dimension=DIMENSION)
-            for name, data in documents:
+            for name, data in [*documents, *(more or {}).items()]:
                 await ingestor.ingest(
                     DocumentInput(data=data, file_name=name), corpus=corpus, index=index, identity=ADMIN
                 )
