@@ -17,7 +17,7 @@ from rag_service.cli.admin import keys, reingest, users, worker
 from rag_service.cli.eval import eval_group
 from rag_service.cli.mcp import mcp_command
 from rag_service.cli.models import MULTILINGUAL, models_group
-from rag_service.cli.running import read_quiet_settings, read_settings, run_command
+from rag_service.cli.running import owner_and_service, read_quiet_settings, read_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings, setting_fields, setting_name
 
@@ -113,20 +113,12 @@ def replay(answer_id: UUID) -> None:
 @main.command()
 def migrate() -> None:
     """Update the database to the newest schema."""
-    from rag_service.store.embedded import start_embedded_server
     from rag_service.store.migrate import migrate as migrate_database
 
     settings = read_settings()
 
     async def work() -> bool:
-        if settings.database.url is None:
-            server = await start_embedded_server(settings.database.data_dir)
-            owner, service = server.owner_conninfo, server.service_conninfo
-        else:
-            service = settings.database.url.get_secret_value()
-            if settings.database.owner_url is None:
-                raise click.UsageError("Set RAG_DATABASE_OWNER_URL to the URL of the role that owns the database.")
-            owner = settings.database.owner_url.get_secret_value()
+        owner, service = await owner_and_service(settings)
         return await migrate_database(owner, service, dimension=settings.embedding.dimension)
 
     click.echo("The database has been updated." if run_command(work()) else "The database is up to date.")

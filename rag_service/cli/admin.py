@@ -12,7 +12,14 @@ from uuid import UUID
 
 import click
 
-from rag_service.cli.running import Failure, progress, read_quiet_settings, read_settings, run_command
+from rag_service.cli.running import (
+    Failure,
+    owner_and_service,
+    progress,
+    read_quiet_settings,
+    read_settings,
+    run_command,
+)
 from rag_service.domain import Role
 from rag_service.errors import InputError
 from rag_service.settings import Settings
@@ -172,7 +179,8 @@ async def _work(settings: Settings) -> None:
 def reingest(dry_run: bool) -> None:
     """Re-ingest stale documents of all users from their originals.
 
-    The old version can be found until the new one is ready. A running service or worker does the work.
+    The old version can be found until the new one is ready. A running service or worker does the work. After a change
+    to an embedding model of another dimension the database is changed first; stop the services before.
     """
     from rag_service.indices import load_indices
     from rag_service.ingest.reingest import Reingestion, describe_stale
@@ -181,6 +189,8 @@ def reingest(dry_run: bool) -> None:
     settings = read_quiet_settings()
 
     async def work() -> None:
+        if not await _fit_dimension(settings, dry_run=dry_run):
+            return
         indices = load_indices(indices_path=settings.indices.path)
         async with open_database(settings, pool_size=1) as database:
             reingestion = Reingestion(database, current_fingerprints(settings, indices))
@@ -204,6 +214,27 @@ def reingest(dry_run: bool) -> None:
             )
 
     run_command(work())
+
+
+async def _fit_dimension(settings: Settings, *, dry_run: bool) -> bool:
+    """Change the database to the dimension that is set, if it has another; False where it still has."""
+    from rag_service.store.migrate import change_dimension, describe_dimension, stored_dimension
+
+    external, wanted = settings.database.url, settings.embedding.dimension
+    conninfo = external.get_secret_value() if external is not None else (await owner_and_service(settings))[1]
+    stored = await stored_dimension(conninfo)
+    if stored in (None, wanted):
+        return True
+    if dry_run:
+        click.echo(describe_dimension(stored or 0, wanted))
+        return False
+    owner, _ = await owner_and_service(settings)
+    await change_dimension(owner, wanted)
+    click.echo(
+        f"The database holds vectors of {wanted} dimensions now, no longer of {stored}. Documents are found by their"
+        " words until they have been ingested anew."
+    )
+    return True
 
 
 def _moment(at: datetime | None) -> str:

@@ -29,7 +29,7 @@ from rag_service.models.llm.model import build_chat
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
-from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.migrate import LOCAL_ADMIN, describe_dimension
 from rag_service.store.opening import make_database, open_database
 from rag_service.store.relevance_fits import ModelRelevance, read_model_fit
 from rag_service.store.replication.replica import Replica, replica_conninfo
@@ -107,9 +107,7 @@ async def check_database(settings: Settings) -> str:
     version, dimension = row if row is not None else ("?", settings.embedding.dimension)
     if dimension != settings.embedding.dimension:
         raise ConfigurationError(
-            f"RAG_EMBEDDING_DIMENSION is {settings.embedding.dimension}, the database holds vectors of {dimension}: "
-            f"use an embedding model with {dimension} dimensions, or ingest into a new database.",
-            field="RAG_EMBEDDING_DIMENSION",
+            describe_dimension(dimension, settings.embedding.dimension), field="RAG_EMBEDDING_DIMENSION"
         )
     return f"PostgreSQL {version}, {dimension} dimensions"
 

@@ -16,7 +16,7 @@ import click
 
 from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
-from rag_service.store.embedded import leave_embedded_servers
+from rag_service.store.embedded import leave_embedded_servers, start_embedded_server
 
 if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps
@@ -140,6 +140,19 @@ def read_settings(**overrides: object) -> Settings:
 def read_quiet_settings() -> Settings:
     """For commands that print results: log warnings only, as plain lines."""
     return read_settings(log_level="WARNING", log_format="console")
+
+
+async def owner_and_service(settings: Settings) -> tuple[str, str]:
+    """Connection strings of the role that owns the database, and of the service's.
+
+    Raises click.UsageError if the owner of an external database is not set.
+    """
+    if settings.database.url is None:
+        server = await start_embedded_server(settings.database.data_dir)
+        return server.owner_conninfo, server.service_conninfo
+    if settings.database.owner_url is None:
+        raise click.UsageError("Set RAG_DATABASE_OWNER_URL to the URL of the role that owns the database.")
+    return settings.database.owner_url.get_secret_value(), settings.database.url.get_secret_value()
 
 
 @contextmanager

@@ -29,7 +29,7 @@ _LOCK = 0x5241_4753  # any constant: "RAGS"
 async def migrate(owner_conninfo: str, service_conninfo: str, *, dimension: int) -> bool:
     """Bring the database up to date; returns whether anything was changed.
 
-    The service role is created if missing. `dimension` is fixed for the life of the database. Raises ConfigurationError
+    The service role is created if missing. `change_dimension` changes the dimension later. Raises ConfigurationError
     if the stored dimension differs or the owner may not create roles.
     """
     return await asyncio.to_thread(_migrate, owner_conninfo, service_conninfo, dimension)
@@ -104,12 +104,59 @@ def _upgrade(
 
 
 def _check_dimension(connection: psycopg.Connection, dimension: int) -> None:
-    stored = connection.execute(
-        "SELECT atttypmod FROM pg_attribute WHERE attrelid = 'rag.data_chunks'::regclass AND attname = 'embedding'"
+    stored = _stored_dimension(connection)
+    if stored not in (None, dimension):
+        raise ConfigurationError(describe_dimension(stored or 0, dimension), field="RAG_EMBEDDING_DIMENSION")
+
+
+def _stored_dimension(connection: psycopg.Connection) -> int | None:
+    """Length of the vectors in the database; None where there are no tables yet."""
+    found = connection.execute(
+        "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass('rag.data_chunks') AND attname = 'embedding'"
     ).fetchone()
-    if stored is not None and stored[0] != dimension:
-        raise ConfigurationError(
-            f"The database holds vectors of {stored[0]} dimensions, RAG_EMBEDDING_DIMENSION is {dimension}."
-            " Use an embedding model with the stored dimension, or ingest into a new database.",
-            field="RAG_EMBEDDING_DIMENSION",
-        )
+    return None if found is None else int(found[0])
+
+
+def describe_dimension(stored: int, dimension: int) -> str:
+    """What to do about a database with vectors of another length than the one set."""
+    return (
+        f"The database holds vectors of {stored} dimensions, RAG_EMBEDDING_DIMENSION is {dimension}. Stop the services"
+        " and run `rag-service reingest`, which changes the database and queues every document; or go back to the"
+        " embedding model before."
+    )
+
+
+async def stored_dimension(conninfo: str) -> int | None:
+    """Length of the vectors in the database; None where there are no tables yet."""
+
+    def read() -> int | None:
+        with psycopg.connect(conninfo) as connection:
+            return _stored_dimension(connection)
+
+    return await asyncio.to_thread(read)
+
+
+async def change_dimension(owner_conninfo: str, dimension: int) -> None:
+    """Make the column of vectors hold those of another model, as the owner of the database.
+
+    Every chunk gets a vector that says nothing until its document is ingested anew; meanwhile it is found by its words.
+    They differ, because a graph of equal vectors is slow to build.
+    """
+    count, target = int(dimension), min(dimension * 2 + 300, 8160)  # as in migration 0005
+    vector = f"""(array_fill(0::real, ARRAY[(id % {count})::int]) || 1::real
+                  || array_fill(0::real, ARRAY[({count} - 1 - id % {count})::int]))::public.halfvec({count})"""
+
+    def change() -> None:
+        with psycopg.connect(owner_conninfo) as connection:  # one transaction
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            query = "SELECT pg_get_indexdef('rag.data_chunks_embedding'::regclass)"
+            indexes = connection.execute(query).fetchall()
+            connection.execute("DROP INDEX rag.data_chunks_embedding")
+            connection.execute(
+                f"ALTER TABLE rag.data_chunks ALTER COLUMN embedding TYPE public.halfvec({count}) USING {vector},"
+                f" ALTER COLUMN embedding SET STORAGE MAIN, SET (toast_tuple_target = {target})".encode()
+            )
+            for (definition,) in indexes:
+                connection.execute(str(definition).encode())
+
+    await asyncio.to_thread(change)
