@@ -34,7 +34,7 @@ from rag_service.auth.authenticator import choose_authentication, local_administ
 from rag_service.components import LOCAL_ADMIN, Components, Plugins, open_components, open_keyword_engine
 from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError, PermissionDeniedError
-from rag_service.indices import load_index
+from rag_service.indices import load_index, shipped_names
 from rag_service.ingest.ingestor import DocumentInput, Ingested
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
@@ -257,6 +257,7 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
         originals=parts.originals,
         fingerprints=parts.fingerprints,
         chat=chat,
+        shipped=shipped_names(parts.indices.values()),
         count_feedback=parts.metrics.feedback,
     )
 

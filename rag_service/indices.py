@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -174,6 +175,12 @@ class IndexDefinition(IndexFile):
     def documents_path(self) -> Path:
         """Folder of the documents that are shipped with the index."""
         return self.folder / "documents"
+
+
+def shipped_names(indices: Iterable[IndexDefinition]) -> frozenset[str]:
+    """Names of the documents that are shipped with these indices."""
+    folders = [index.documents_path for index in indices]
+    return frozenset(file.name for folder in folders if folder.is_dir() for file in folder.iterdir())
 
 
 class _SynonymFile(_Strict):

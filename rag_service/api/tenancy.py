@@ -12,6 +12,7 @@ from rag_service.api.agents.conversations import ConversationsController
 from rag_service.api.agents.feedback import FeedbackController, read_answer_record
 from rag_service.api.corpora.corpora import CorporaController
 from rag_service.api.corpora.documents import documents_router
+from rag_service.api.corpora.examples import list_examples
 from rag_service.api.corpora.uploads import UploadsController
 from rag_service.api.http.access import make_caller
 from rag_service.settings import Settings
@@ -31,6 +32,7 @@ def tenancy_router(settings: Settings) -> Router:
             UploadsController,
             UsersController,
             documents_router(settings),
+            list_examples,
             read_answer_record,
         ],
         dependencies={"caller": Provide(make_caller, sync_to_thread=False)},

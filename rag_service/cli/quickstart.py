@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rag_service.answering.examples import find_examples
 from rag_service.answering.proof.place import describe_place
 from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.cli.models import pull_models
@@ -19,6 +20,7 @@ from rag_service.client.files import find_files
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
 from rag_service.errors import DocumentError, UnsupportedMediaError
+from rag_service.indices import shipped_names
 from rag_service.ingest.ingestor import DocumentInput, Outcome
 from rag_service.models.embedding.embeddings import warm_up
 from rag_service.retrieval.query import RagQuery
@@ -43,7 +45,9 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
         async def first_steps() -> None:
             folder = documents or components.indices[settings.indices.default].documents_path
             await ingest_files(components, [folder], console)
-            print_answer(await _ask(components, question or SAMPLE_QUESTION), console)
+            asked = question or (await _example(components) if documents else SAMPLE_QUESTION)
+            if asked:
+                print_answer(await _ask(components, asked), console)
             console.print(f"Ready after {time.perf_counter() - started:.1f} s.", style="dim")
 
         try:
@@ -54,6 +58,13 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
         finally:
             warming.cancel()
             await asyncio.gather(warming, return_exceptions=True)
+
+
+async def _example(components: Components) -> str | None:
+    """A question that the documents of this folder answer; None if there are none to be searched."""
+    async with components.database.transaction(LOCAL_ADMIN) as connection:
+        found = await find_examples(connection, shipped_names(components.indices.values()))
+    return found[0].question if found else None
 
 
 async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, None], console: Console) -> None:

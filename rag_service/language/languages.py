@@ -110,7 +110,7 @@ class FileWords:
     words: Words  # "file"
     overview: Words  # "contain", "summary": a question with no other words asks what is in a file
     places: Mapping[str, Words]  # page, slide, sheet, row, cell: words before its number or name
-    labels: Mapping[str, str]  # title, pages, slides, sheet, rows, columns, headings, begins
+    labels: Mapping[str, str]  # title, pages, …, begins; ask_section and ask_file: questions with {name} and {heading}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ from rag_service.retrieval.named_files import (
     read_within,
     take_turns,
 )
-from rag_service.retrieval.planner import QueryPlan, expand, find_absent, make_plan
+from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.store.relevance_fits import AS_IT_IS, PACKAGED_MODEL, CosineScale, ModelRelevance
 from rag_service.store.search.dense import DenseSearch
@@ -210,12 +210,13 @@ class HybridRetriever(PassageRetriever):
         if plan.file_names and not filters.document_ids and filters.file_name is None:
             files = await find_named_files(connection, scope, question, plan.file_names)
             if files.found:
-                plan = replace(plan, filters=replace(plan.filters, document_ids=files.document_ids), names=())
+                # The name of a file is no word that its passages hold, and does not tell the language.
+                plan = make_plan(
+                    files.rest, filters=replace(plan.filters, document_ids=files.document_ids), index=index
+                )
+                plan = replace(plan, question=question, names=())
                 if asks_overview(files, plan.language):
                     files = await read_outlines(connection, files)
-                else:  # the name of a file is no word that its passages hold
-                    asked = expand(files.rest, language=plan.language, synonyms=index.synonyms)
-                    plan = replace(plan, terms=tuple(asked))
             elif not files.missing:
                 files = None
         if plan.filters != filters:

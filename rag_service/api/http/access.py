@@ -65,6 +65,7 @@ class TenancyServices:
     originals: Originals
     fingerprints: Mapping[str, str]  # index name → fingerprint of its current settings
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
+    shipped: frozenset[str] = frozenset()  # names of the documents that come with the service
     agents: AgentMemory = field(default_factory=AgentMemory)
     count_feedback: Callable[[str], None] = lambda thumbs: None  # called with "up" or "down"
 

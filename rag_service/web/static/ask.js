@@ -1,7 +1,8 @@
 // The question box and the questions asked so far.
 
 import { chosenAgent } from "./agents.js";
-import { announce, byId } from "./dom.js";
+import { read, whoAmI } from "./api.js";
+import { announce, byId, el, icon } from "./dom.js";
 import { readDraft, readTurns, saveDraft, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
 import { Turn } from "./turn.js";
@@ -114,12 +115,13 @@ export function startAsking({ openSource, onAsk }) {
     byId("ask-form").requestSubmit();
   });
   stop.addEventListener("click", () => running?.stop());
-  for (const example of document.querySelectorAll(".example")) {
-    example.addEventListener("click", () => {
-      box.focus();
-      askQuestion(example.textContent.trim());
-    });
-  }
+  byId("examples").addEventListener("click", ({ target }) => {
+    const example = target.closest(".example");
+    if (!example) return;
+    box.focus();
+    askQuestion(example.textContent.trim());
+  });
+  showOwnExamples();
 
   byId("new-conversation").addEventListener("click", () => {
     if (running) {
@@ -138,6 +140,16 @@ export function startAsking({ openSource, onAsk }) {
   announce("");
   setQuestion(readDraft());
   if (turns.length) turns.at(-1).element.scrollIntoView({ block: "start" });
+}
+
+/** Questions over the visitor's own documents take the place of those over the documents that come with the service. */
+async function showOwnExamples() {
+  await whoAmI().catch(() => null);
+  const found = await read("/examples").catch(() => null); // the others stay
+  if (!found?.items?.length) return;
+  const button = ({ question }) =>
+    el("button", { type: "button", className: "example" }, el("span", {}, question), icon("chevron"));
+  byId("examples").replaceChildren(...found.items.map((example) => el("li", {}, button(example))));
 }
 
 /** Keep the growing answer in view while its reader is at the end of the page, and only then. */

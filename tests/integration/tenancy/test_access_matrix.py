@@ -101,6 +101,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("POST", "/api/ingest"): write(201, 201, 201, {"text": "x"}),
     ("GET", f"{API}/answers/{{answer_id}}"): read(404, 200, 404),
     ("GET", f"{API}/corpora"): read(200, 200, 200),
+    ("GET", f"{API}/examples"): read(200, 200, 200),
     ("POST", f"{API}/corpora"): write(201, 201, 201, {"name": "new"}),
     ("GET", f"{API}/corpora/{{corpus_id}}"): read(404, 200, 404),
     ("PATCH", f"{API}/corpora/{{corpus_id}}"): write(404, 200, 404, {"active": True}, shows=True),

@@ -1,0 +1,95 @@
+"""Example questions over one's own documents: their FAQ entries, and questions made from their headings.
+
+Only documents that the asker may read are looked at, in a transaction of theirs. Documents that come with the service
+have examples of their own on the page, and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_service.answering.guards.injection import find_injections
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
+from rag_service.language.words import fold, words
+from rag_service.store.search.scope import read_spans
+from rag_service.store.session import Connection
+
+MAX_EXAMPLES = 4
+_DOCUMENTS = 24  # the newest, of which examples are made
+_CHUNKS = 3  # the first of each document
+_HEADING_WORDS = range(1, 9)
+_QUESTION_WORDS = range(4, 21)
+_MARKUP = re.compile(r"^[\s#*_>\-–•\d.)]+|[\s*_]+$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    question: str
+    document_id: UUID
+    file_name: str | None
+
+
+async def find_examples(connection: Connection, shipped: Collection[str]) -> list[Example]:
+    """Up to `MAX_EXAMPLES` questions that the documents answer, of as many documents as possible.
+
+    Args:
+        connection: in a transaction of the asker.
+        shipped: names of files that come with the service.
+    """
+    cursor = await connection.execute(
+        """SELECT d.id, d.file_name, d.title, d.language, c.text, coalesce(c.spans, '[]'::jsonb)
+           FROM (SELECT n.* FROM documents n JOIN corpora k ON k.id = n.corpus_id AND k.active
+                 WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now())
+                   AND NOT coalesce(n.file_name, '') = ANY(%(shipped)s)
+                 ORDER BY n.updated_at DESC, n.id LIMIT %(documents)s) d
+           JOIN data_chunks c ON c.document_id = d.id AND c.chunk_index < %(chunks)s
+           ORDER BY d.updated_at DESC, d.id, c.chunk_index""",
+        {"shipped": list(shipped), "documents": _DOCUMENTS, "chunks": _CHUNKS},
+    )
+    by_document: dict[UUID, list[Example]] = {}
+    for document_id, file_name, title, language, text, spans in await cursor.fetchall():
+        headings = [span.location.headings for span in read_spans(spans)]
+        asked = [*_find_questions(text), *_from_headings(headings, file_name, title, language)]
+        made = [Example(question=one, document_id=document_id, file_name=file_name) for one in asked]
+        by_document.setdefault(document_id, []).extend(made)
+    return _take_turns(list(by_document.values()))
+
+
+def _find_questions(text: str) -> list[str]:
+    """Lines that are a question, as FAQ have them: each is followed by its answer."""
+    lines = (_MARKUP.sub("", line) for line in text.splitlines())
+    return [line for line in lines if line.endswith("?") and len(words(line)) in _QUESTION_WORDS and _is_safe(line)]
+
+
+def _from_headings(
+    headings: Sequence[tuple[str, ...]], file_name: str | None, title: str, language: str | None
+) -> list[str]:
+    """Questions about sections; about the whole file where it has none."""
+    if file_name is None or not _is_safe(file_name):
+        return []
+    labels = load_language(language if language in language_codes() and language else FALLBACK_LANGUAGE).files.labels
+    found = dict.fromkeys(path[-1] for path in headings if len(path) > 1 and fold(path[-1]) != fold(title))
+    sections = [
+        heading
+        for heading in found
+        if len(words(heading)) in _HEADING_WORDS and not heading.endswith("?") and _is_safe(heading)
+    ]
+    asked = [labels["ask_section"].format(name=file_name, heading=heading) for heading in sections]
+    return [*asked, labels["ask_file"].format(name=file_name)]
+
+
+def _is_safe(text: str) -> bool:
+    return text.isprintable() and not find_injections(text)
+
+
+def _take_turns(examples: Sequence[Sequence[Example]]) -> list[Example]:
+    """One of each document, then a second of each."""
+    found: dict[str, Example] = {}
+    for place in range(max(map(len, examples), default=0)):
+        for made in examples:
+            if place < len(made) and len(found) < MAX_EXAMPLES:
+                found.setdefault(made[place].question, made[place])
+    return list(found.values())

@@ -1,0 +1,38 @@
+"""Example questions over the caller's own documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+from litestar import get
+from msgspec import Meta, Struct
+
+from rag_service.answering.examples import find_examples
+from rag_service.api.http.access import CallerDependency
+from rag_service.api.http.documentation import problems
+
+
+class ExampleBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    question: str
+    document_id: Annotated[UUID, Meta(description="The document that answers it.")]
+    file_name: str | None
+
+
+class ExampleList(Struct, kw_only=True, frozen=True):
+    items: Sequence[ExampleBody]
+
+
+@get(
+    "/api/v1/examples",
+    summary="Example questions over one's own documents",
+    tags=["Query"],
+    responses=problems(401, 403, 500),
+)
+async def list_examples(caller: CallerDependency) -> ExampleList:
+    """At most four, from FAQ entries and headings of the newest documents that the caller may read. Documents that come
+    with the service are left out."""
+    found = await caller.run(find_examples, caller.tenancy.shipped)
+    items = [ExampleBody(question=one.question, document_id=one.document_id, file_name=one.file_name) for one in found]
+    return ExampleList(items=items)
