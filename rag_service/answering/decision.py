@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,14 +24,14 @@ from rag_service.domain import Citation, CitationStatus, Confidence, Decision, H
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold, terms
+from rag_service.language.words import fold
 from rag_service.retrieval.query import Retrieval
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-SIGNALS = ("relevance", "others", "agreement", "held")
+SIGNALS = ("relevance", "others", "agreement", "lead", "score")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
-_CERTAIN = 0.01  # relevance is kept this far from 0 and 1, where log-odds end
+_CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
 _RELEVANT = 0.6  # passages from here on compete with the best one
 _MAX_OTHERS = 4
 _TOP = 3
@@ -48,12 +48,14 @@ class ConfidenceFit:
     intercept: float
     weights: Mapping[str, float]  # by the name of the signal
     languages: Mapping[str, float]  # by ISO 639-1 code; others have none
+    typical: Mapping[str, float] = field(default_factory=dict)  # means, for signals that an answer does not have
     least: float  # below it an answer is uncertain, 0..1
 
     def probability(self, signals: Mapping[str, float], language: str) -> float:
         """Probability that an answer is right, 0..1."""
         log_odds = self.intercept + self.languages.get(language, 0.0)
-        log_odds += sum(weight * signals[name] for name, weight in self.weights.items())
+        known = {**self.typical, **signals}
+        log_odds += sum(weight * known[name] for name, weight in self.weights.items())
         return 1 / (1 + math.exp(-max(-60.0, min(60.0, log_odds))))
 
 
@@ -71,45 +73,50 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     return fit
 
 
-def read_signals(retrieval: Retrieval, sources: Sequence[Hit], text: str) -> dict[str, float]:
+def read_signals(
+    retrieval: Retrieval, sources: Sequence[Hit], choice: Mapping[str, float] | None = None
+) -> dict[str, float]:
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `others`: how many more passages are relevant, up to four;
-    `agreement`: share of the two searches, by words and by vectors, that put the first source first; `held`: share of
-    the question, weighted by rarity, that the answer repeats.
+    `agreement`: share of the two searches, by words and by vectors, that put the first source first; `lead`: log-odds
+    that the first quote is the best of all sentences; `score`: of that quote. Answers of a chat model lack the last
+    two.
 
     Args:
         retrieval: everything that was found.
         sources: the passages above the threshold, best first; at least one.
-        text: of the answer.
+        choice: `lead`, as a probability, and `score`, where the answer quotes.
     """
-    best = min(1 - _CERTAIN, max(_CERTAIN, *(hit.scores.relevance for hit in sources)))
     relevant = sum(hit.scores.relevance >= _RELEVANT for hit in retrieval.hits)
     by_vectors = max(retrieval.hits, key=lambda hit: hit.scores.dense or 0.0)
     by_words = max(retrieval.hits, key=lambda hit: hit.scores.bm25 or 0.0)
     first = sources[0].chunk.id
-    said = set(terms(text, retrieval.plan.language))
-    total = sum(retrieval.weights.values())
-    return {
-        "relevance": math.log(best / (1 - best)),
+    chosen = {"lead": _log_odds(choice["lead"]), "score": choice["score"]} if choice else {}
+    return chosen | {
+        "relevance": _log_odds(max(hit.scores.relevance for hit in sources)),
         "others": float(min(_MAX_OTHERS, max(0, relevant - 1))),
         "agreement": ((by_vectors.chunk.id == first) + (by_words.chunk.id == first)) / 2,
-        "held": sum(weight for term, weight in retrieval.weights.items() if term in said) / total if total else 0.0,
     }
 
 
+def _log_odds(probability: float) -> float:
+    kept = min(1 - _CERTAIN, max(_CERTAIN, probability))
+    return math.log(kept / (1 - kept))
+
+
 def estimate_confidence(
-    fit: ConfidenceFit, retrieval: Retrieval, sources: Sequence[Hit], text: str, *, refuted: float
+    fit: ConfidenceFit, signals: Mapping[str, float], sources: Sequence[Hit], language: str, *, refuted: float
 ) -> Confidence:
     """Probability that an answer is right; 0 without sources.
 
     The fit knows answers that quote. A sentence that its source contradicts, or that no passage shows, is wrong however
-    good the passages are: the probability is lowered by the share of such citations, `refuted`.
+    good the passages are: the probability is lowered by the share of such citations, `refuted`. `signals` are those of
+    `read_signals`.
     """
     if not sources:
         return NO_CONFIDENCE
-    probability = fit.probability(read_signals(retrieval, sources, text), retrieval.plan.language)
-    probability *= 1 - refuted
+    probability = fit.probability(signals, language) * (1 - refuted)
     mean_relevance, mean_rerank = _means(sources)
     return Confidence(
         value=round(probability, 2), mean_relevance=mean_relevance, mean_rerank=mean_rerank, critical_boost=False

@@ -34,7 +34,14 @@ from rag_service.answering.conversation import (
     make_standalone,
     render_history,
 )
-from rag_service.answering.decision import NO_CONFIDENCE, decide, estimate_confidence, is_refusal, read_fit
+from rag_service.answering.decision import (
+    NO_CONFIDENCE,
+    decide,
+    estimate_confidence,
+    is_refusal,
+    read_fit,
+    read_signals,
+)
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
@@ -269,7 +276,8 @@ class CitedSynthesizer(BaseSynthesizer):
         text, language = checked.text, query.found.plan.language
         definition = query.found.index.query
         refuted = checked.refuted
-        confidence = estimate_confidence(self._fit, query.found, sources, text, refuted=refuted)
+        query.signals = read_signals(query.found, sources, prompted.choice) if sources else {}
+        confidence = estimate_confidence(self._fit, query.signals, sources, language, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
         said = text.removeprefix(prompted.preface)
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)

@@ -18,7 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rag_service.answering.decision import SIGNALS, ConfidenceFit, read_signals
+from rag_service.answering.decision import SIGNALS, ConfidenceFit
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.evaluation.eval_set import EvalSet
 from rag_service.evaluation.metrics import holds_answer, is_refusal
@@ -98,7 +98,7 @@ async def rate_answers(
                 set=loaded.name,
                 group=question.group,
                 language=query.found.plan.language,
-                signals=read_signals(query.found, answer.sources, answer.text),
+                signals=query.signals,
                 right=question.answerable and holds_answer(answer.text, question.answers),
                 answerable=question.answerable,
             )
@@ -133,8 +133,9 @@ def _fit(rated: Sequence[RatedAnswer], *, run: str, least: float) -> ConfidenceF
     if len({answer.right for answer in rated}) < 2:
         raise InputError("The confidence of answers needs right and wrong answers in both halves; add questions.")
     languages = sorted({answer.language for answer in rated})
+    names = [name for name in SIGNALS if all(name in answer.signals for answer in rated)]  # a chat model has fewer
     rows = [
-        [*(answer.signals[name] for name in SIGNALS), *(float(answer.language == code) for code in languages)]
+        [*(answer.signals[name] for name in names), *(float(answer.language == code) for code in languages)]
         for answer in rated
     ]
     intercept, *values = fit_logistic(
@@ -148,8 +149,9 @@ def _fit(rated: Sequence[RatedAnswer], *, run: str, least: float) -> ConfidenceF
     return ConfidenceFit(
         run=run,
         intercept=round(intercept, 3),
-        weights=dict(zip(SIGNALS, rounded, strict=False)),
-        languages=dict(zip(languages, rounded[len(SIGNALS) :], strict=True)),
+        weights=dict(zip(names, rounded, strict=False)),
+        languages=dict(zip(languages, rounded[len(names) :], strict=True)),
+        typical={name: round(float(np.mean([answer.signals[name] for answer in rated])), 3) for name in names},
         least=least,
     )
 

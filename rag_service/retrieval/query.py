@@ -70,6 +70,7 @@ class RagQuery(QueryBundle):
     model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
     emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
+    signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
     retrieval: Retrieval | None = field(default=None, repr=False)
     passages: dict[str, Hit] = field(default_factory=dict, repr=False)  # node id → passage with its current scores
 

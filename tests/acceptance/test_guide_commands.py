@@ -48,7 +48,7 @@ NOT_RUN = {
     "rag-service quickstart --models": "fetches models; tests/integration/models/test_models_pull.py does it",
 }
 _ELSEWHERE = "…"  # in an address or password that the reader fills in
-_KEEP_RUNNING = ("serve", "worker")
+_KEEP_RUNNING = ("quickstart", "serve", "worker")
 _INLINE = re.compile(r"`((?:rag-service|docker|ray) [^`]+)`")
 
 
@@ -126,7 +126,7 @@ class Reader:
         arguments = shlex.split(self._filled_in(one.line))
         if arguments[0] != "rag-service":
             return "no way to run this is known; give it one here, or a reason in NOT_RUN"
-        if arguments[1] in _KEEP_RUNNING:
+        if arguments[1] in _KEEP_RUNNING and "--once" not in arguments:
             return self._keep_running(arguments[1:], environment)
         if arguments[1] == "mcp":
             return self._until_its_client_leaves(arguments[1:], environment)

@@ -41,6 +41,7 @@ class Prompted:
     warning: str  # why the answer is uncertain; may be empty
     preface: str  # shown before the answer: the warning, and which files were searched; may be empty
     secret: str  # text that the answer must not repeat
+    choice: Mapping[str, float]  # `Evidence.signals`, once it is answered
 
 
 def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings) -> Prompted:
@@ -106,6 +107,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         warning=warning,
         preface=f"{note} {warning}".strip(),
         secret=template.render({**values, "refusal": "", "question": ""})[0],
+        choice=evidence.signals,
     )
 
 

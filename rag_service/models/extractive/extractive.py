@@ -79,6 +79,9 @@ class Evidence:
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
+    # What the choice of the first quote tells of the answer, filled in by the answerer. `lead`: probability that it is
+    # the best of all candidates; `score`: of the linear model.
+    signals: dict[str, float] = field(default_factory=dict)
 
 
 class GroundedMessage(ChatMessage):
@@ -155,7 +158,7 @@ def _split(evidence: Evidence) -> list[Evidence]:
         return tuple(hit if hit.chunk.document.id == document else _blank(hit) for hit in evidence.hits)
 
     documents = dict.fromkeys(hit.chunk.document.id for hit in evidence.hits)
-    return [replace(evidence, hits=only(document)) for document in documents]
+    return [replace(evidence, hits=only(document), signals={}) for document in documents]
 
 
 def _blank(hit: Hit) -> Hit:
@@ -203,6 +206,7 @@ async def select_sentences(
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
+    evidence.signals.update(lead=float(shares.max()), score=float(scores.max()))
     chosen: list[Sentence] = []
     said, covered = "", 0.0
     answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold

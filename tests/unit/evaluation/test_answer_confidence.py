@@ -43,6 +43,31 @@ def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp
     assert read_fit(tmp_path / "fit.json") == fit
 
 
+def test_signals_that_an_answer_does_not_have_count_as_typical_ones() -> None:
+    fit = read_fit()
+    known = dict.fromkeys(SIGNALS, 0.0)
+    quoted = {name: known[name] for name in SIGNALS if name not in ("lead", "score")}
+    typical = known | {name: fit.typical[name] for name in ("lead", "score")}
+    assert fit.probability(quoted, "en") == fit.probability(typical, "en") != fit.probability(known, "en")
+
+
+def test_a_fit_of_a_chat_models_answers_has_no_signals_of_quotes() -> None:
+    draw = random.Random(4)  # noqa: S311
+    names = [name for name in SIGNALS if name not in ("lead", "score")]
+    rated = [
+        RatedAnswer(
+            set="s",
+            group=number,
+            language="en",
+            signals={name: draw.uniform(-2, 2) for name in names},
+            right=number % 4 > 1,
+        )
+        for number in range(200)
+    ]
+    fit, _ = fit_answers(rated, run="test")
+    assert list(fit.weights) == names
+
+
 def test_the_threshold_of_a_judge_keeps_untrue_claims_out() -> None:
     labels = [("free", 0.9), ("light", 0.8), ("false", 0.7), ("free", 0.6)]
     claims = [

@@ -230,3 +230,12 @@ async def test_a_question_in_the_document_is_never_quoted(question: str, text: s
     """It holds the user's words and answers nothing."""
     sentences = await select_sentences(evidence(question, make_hit(text)), None)
     assert [sentence.text for sentence in sentences] == [quoted]
+
+
+async def test_the_choice_tells_how_far_the_first_quote_leads() -> None:
+    clear = evidence("What is the fee for a loan?", make_hit("The fee for a loan is 75 euros. Lunch is at noon here."))
+    unclear = evidence("What is the fee for a loan?", make_hit("A loan has a fee here. The loan and a fee are here."))
+    for asked in (clear, unclear):
+        await select_sentences(asked, None)
+    assert clear.signals["lead"] > 0.9 > unclear.signals["lead"] > 0
+    assert clear.signals["score"] > unclear.signals["score"]
