@@ -116,7 +116,7 @@ class CitedQueryEngine(RetrieverQueryEngine):
         if not isinstance(query_bundle, RagQuery):
             return nodes
         for added in (*self._added.by_index.get(query_bundle.found.index.name, ()), *self._added.always):
-            nodes = await _run(added, nodes, query_bundle)
+            nodes, query_bundle.postprocessed = await _run(added, nodes, query_bundle), True
         return nodes
 
     async def stream(self, query: RagQuery) -> AsyncGenerator[AnswerEvent]:

@@ -190,6 +190,7 @@ class TableWords:
     decimal: str  # separators of numbers
     thousands: str
     figures: FigureWords
+    comparison: Mapping[str, tuple[str, ...]]  # compare, missing, both: what asks to compare two files
     answers: Mapping[str, str]  # sentences with {placeholders}
 
 

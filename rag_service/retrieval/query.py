@@ -71,6 +71,7 @@ class RagQuery(QueryBundle):
     emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
+    postprocessed: bool = False  # by postprocessors that are not ours: what they dropped is used for nothing
     retrieval: Retrieval | None = field(default=None, repr=False)
     passages: dict[str, Hit] = field(default_factory=dict, repr=False)  # node id → passage with its current scores
 

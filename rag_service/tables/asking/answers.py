@@ -10,7 +10,10 @@ import psycopg
 import structlog
 
 from rag_service.domain import Hit, Identity
+from rag_service.language.languages import load_language
 from rag_service.store.session import Connection, Database
+from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison
+from rag_service.tables.asking.comparison_wording import write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
 from rag_service.tables.asking.question import Question, read_question
@@ -18,6 +21,7 @@ from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
 from rag_service.tables.figures.search import find_figures
 from rag_service.tables.figures.wording import write_figures
+from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
 from rag_service.tables.storage import find_tables, find_values
 
@@ -60,20 +64,41 @@ class TableAnswers:
         if not documents:
             return None
         question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        if question is None and figure is None:
+        if question is None and figure is None and len(documents) == 1:
             return None
         async with self._database.transaction(identity) as connection:
             try:
                 await limit_statements(connection)
-                found = None if question is None else await _compute(connection, question, documents)
+                tables = await find_tables(connection, documents)
+                found = await _compare(connection, text, language, question, tables)
+                if found is None and question is not None:
+                    found = await _compute(connection, question, tables)
                 return found or (None if figure is None else await _find(connection, figure, documents))
             except psycopg.errors.QueryCanceled:
                 log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
-                return None
+                if question is None or not question.asks:
+                    return None
+                told = load_language(language).tables.answers["too_slow"]
+                return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
 
 
-async def _compute(connection: Connection, question: Question, documents: Sequence[UUID]) -> ComputedAnswer | None:
-    tables = [table for table in await find_tables(connection, documents) if may_concern(question, table)]
+async def _compare(
+    connection: Connection, text: str, language: str, question: Question | None, tables: Sequence[StoredTable]
+) -> ComputedAnswer | None:
+    """Two files that the question names, or two columns of a table, row by row."""
+    asked = read_comparison(text, language, [table.document for table in tables])
+    if asked is not None:
+        found = await compare_files(connection, asked, tables, language)
+    else:
+        found = None if question is None else await compare_columns(connection, question, tables)
+    if found is None:
+        return None
+    log.info("tables_compared", kind=found.kind, rows=len(found.pairs))
+    return await _with_quotes(connection, write_comparison(found, language))
+
+
+async def _compute(connection: Connection, question: Question, found: Sequence[StoredTable]) -> ComputedAnswer | None:
+    tables = [table for table in found if may_concern(question, table)]
     if not tables:
         return None
     ids = [table.id for table in tables]

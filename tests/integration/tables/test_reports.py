@@ -7,8 +7,10 @@ import pytest
 from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, Decision, Identity, Location, ProofMethod, Role
 from rag_service.indices import load_index
+from rag_service.ingest.ingestor import DocumentInput
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
+from rag_service.tables.asking.answers import TableAnswers
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.reports import BALANCE, INCOME, QUARTERS, report
 
@@ -112,12 +114,24 @@ async def test_a_year_that_is_not_there_is_told(reports: Components) -> None:
     assert "“Total assets” is not told for 2022, only for: December 31, 2024; December 31, 2023" in answer.text
 
 
-async def test_reports_of_others_are_never_used(reports: Components) -> None:
-    async with reports.database.transaction(LOCAL_ADMIN) as connection:
-        user = await create_user(connection, name="stranger", role=Role.USER)
-    answer = await ask(reports, "Did Northwind Ferries lose money in 2024?", Identity(user_id=user.id))
-    assert not is_computed(answer)
-    assert "83" not in answer.text
+async def test_reports_of_others_are_never_used(service: Components) -> None:
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        ana, ben = [await create_user(connection, name=name, role=Role.USER) for name in ("ana", "ben")]
+    data = report(list(INCOME))
+    await service.ingest(DocumentInput(data=data, file_name="northwind.pdf"), Identity(user_id=ana.id))
+    question = "Did Northwind Ferries lose money in 2024?"
+    own = await ask(service, question, Identity(user_id=ana.id))
+    assert is_computed(own)
+    other = await ask(service, question, Identity(user_id=ben.id))
+    assert not is_computed(other)
+    assert "83" not in other.text
+    # Even a passage of another's report in hand gives nothing.
+    tables = TableAnswers(service.database, synonyms=load_index("reports").synonyms)
+    computed = [
+        await tables.compute(question, own.sources, language="en", identity=Identity(user_id=user.id))
+        for user in (ana, ben)
+    ]
+    assert [one is not None for one in computed] == [True, False]
 
 
 @pytest.mark.parametrize(
