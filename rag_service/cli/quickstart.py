@@ -23,8 +23,10 @@ from rag_service.errors import DocumentError, UnsupportedMediaError
 from rag_service.indices import shipped_names
 from rag_service.ingest.ingestor import DocumentInput, Outcome
 from rag_service.models.embedding.embeddings import warm_up
+from rag_service.models.embedding.packaged import describe_poorly_read, poorly_read
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+from rag_service.store.documents.catalogue import read_languages
 
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
@@ -175,6 +177,11 @@ async def ingest_files(
         console.print(f"  not taken: {escape(name)}: {escape(reason)}", style="yellow")
     for remark in remarks:
         console.print(f"  note: {escape(remark)}", style="dim")
+    if any(outcome is not Outcome.UNCHANGED for outcome in outcomes):
+        async with components.database.transaction(LOCAL_ADMIN) as connection:
+            languages = await read_languages(connection, corpus.id)
+        if poor := poorly_read(components.settings.embedding.provider, languages):
+            console.print(f"  note: {describe_poorly_read(poor)}.", style="yellow")
     if found.litter:
         console.print(f"  skipped by name (hidden, lock and temporary files): {len(found.litter)}", style="dim")
     return len(failures)

