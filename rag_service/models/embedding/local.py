@@ -49,7 +49,7 @@ class LocalEmbedding(BaseEmbedding):
 
     There are as many threads as cores, and each computes a window of its own: two threads that share every product of a
     small model wait for each other most of the time. On two cores with other work a question takes 3.0 ms on one thread
-    and 9.4 ms on both; two windows at once go through 1.2 to 1.4 times as fast.
+    and 9.4 ms on both.
     """
 
     _threads: ModelThreads = PrivateAttr()
