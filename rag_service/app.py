@@ -21,6 +21,7 @@ from rag_service.advisor.schema import AdvisorResponse, Inquiry, RequiredData, R
 from rag_service.agents.chat import ChatOutcome, ChatQuery
 from rag_service.answering.engine import CitedQueryEngine
 from rag_service.answering.events import AnswerEvent
+from rag_service.answering.record import Difference
 from rag_service.api.advisor.routes import AdvisorServices, advisor_router
 from rag_service.api.application import create_litestar
 from rag_service.api.http.access import TenancyServices, require_scope
@@ -250,6 +251,10 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
         outcome, events = parts.agent_chat.stream(query, identity)
         return outcome, metered_answer(limiter.limited(events, identity), parts.metrics, channel="chat")
 
+    async def replay(answer_id: UUID, identity: Identity) -> Sequence[Difference]:
+        await limiter.require_answer(identity)
+        return await parts.replay(answer_id, identity)
+
     return TenancyServices(
         settings=settings,
         transaction=parts.database.transaction,
@@ -257,6 +262,7 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
         originals=parts.originals,
         fingerprints=parts.fingerprints,
         chat=chat,
+        replay=replay,
         shipped=shipped_names(parts.indices.values()),
         count_feedback=parts.metrics.feedback,
     )

@@ -93,15 +93,20 @@ def ask(question: str) -> None:
 
 @main.command()
 @click.argument("answer_id", type=click.UUID)
-def replay(answer_id: UUID) -> None:
+@click.option("--user", "user_name", default="local", show_default=True, help="Who asked: name or id.")
+def replay(answer_id: UUID, user_name: str) -> None:
     """Ask a recorded question again and show what changed."""
     from rag_service.app import LOCAL_ADMIN, open_components
+    from rag_service.domain import Identity
+    from rag_service.store.accounts.users import find_user
 
     settings = read_quiet_settings()
 
     async def work() -> int:
         async with open_components(settings) as components:
-            differences = await components.replay(answer_id, LOCAL_ADMIN)
+            async with components.database.transaction(LOCAL_ADMIN) as connection:
+                user = await find_user(connection, user_name)
+            differences = await components.replay(answer_id, Identity(user_id=user.id, role=user.role))
         for difference in differences:
             click.echo(f"{difference.what}: {difference.detail}")
         return len(differences)

@@ -8,15 +8,16 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from litestar import Controller, Response, delete, get, put
+from litestar import Controller, Response, delete, get, post, put
 
-from rag_service.api.agents.schemas import FeedbackBody, FeedbackList, FeedbackRequest
+from rag_service.api.agents.schemas import DifferenceBody, FeedbackBody, FeedbackList, FeedbackRequest, ReplayBody
 from rag_service.api.http.access import ADMINISTRATORS, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import NDJSON
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
+from rag_service.api.http.services import READING
 from rag_service.store.accounts.answers import (
     Feedback,
     Thumbs,
@@ -44,6 +45,21 @@ class ExportFormat(StrEnum):
 )
 async def read_answer_record(answer_id: UUID, caller: CallerDependency) -> dict[str, Any]:
     return await caller.run(read_answer, answer_id)
+
+
+@post(
+    "/api/v1/answers/{answer_id:uuid}/replay",
+    status_code=200,
+    tags=["Query"],
+    summary="Ask a recorded question again",
+    description="With the recorded request, keeping no record. Lists what differs, causes first; nothing "
+    "where the answer is the same.",
+    opt=READING,
+    responses=problems(401, 404, 500, 503),
+)
+async def replay_answer(answer_id: UUID, caller: CallerDependency) -> ReplayBody:
+    found = await caller.tenancy.replay(answer_id, caller.identity)
+    return ReplayBody(differences=[DifferenceBody(what=one.what, detail=one.detail) for one in found])
 
 
 class FeedbackController(Controller):

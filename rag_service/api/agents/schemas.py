@@ -132,3 +132,14 @@ class FeedbackBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class FeedbackList(Struct, kw_only=True, frozen=True):
     items: Sequence[FeedbackBody]
     total: int
+
+
+class DifferenceBody(Struct, kw_only=True, frozen=True):
+    what: Annotated[str, Meta(description="model, prompt, index, settings, agent, chunks, answer or verification.")]
+    detail: str
+
+
+class ReplayBody(Struct, kw_only=True, frozen=True):
+    """What an answer to the same question differs in now."""
+
+    differences: Sequence[DifferenceBody]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -27,6 +27,7 @@ from rag_service.store.session import Connection
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery
+    from rag_service.answering.record import Difference
     from rag_service.ingest.queue import Uploads
 
 _P = ParamSpec("_P")
@@ -65,6 +66,7 @@ class TenancyServices:
     originals: Originals
     fingerprints: Mapping[str, str]  # index name → fingerprint of its current settings
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`
+    replay: Callable[[UUID, Identity], Awaitable[Sequence[Difference]]]  # of an answer's record
     shipped: frozenset[str] = frozenset()  # names of the documents that come with the service
     agents: AgentMemory = field(default_factory=AgentMemory)
     count_feedback: Callable[[str], None] = lambda thumbs: None  # called with "up" or "down"

@@ -100,6 +100,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("POST", f"{API}/generate-response"): advise(),
     ("POST", "/api/ingest"): write(201, 201, 201, {"text": "x"}),
     ("GET", f"{API}/answers/{{answer_id}}"): read(404, 200, 404),
+    ("POST", f"{API}/answers/{{answer_id}}/replay"): Row(stranger=404, owner=200, admin=404),
     ("GET", f"{API}/corpora"): read(200, 200, 200),
     ("GET", f"{API}/examples"): read(200, 200, 200),
     ("POST", f"{API}/corpora"): write(201, 201, 201, {"name": "new"}),

@@ -56,6 +56,7 @@ def build_application(house: House, settings: Settings, *, chat: Any = None) -> 
         originals=house.originals,
         fingerprints=house.fingerprints,
         chat=chat,
+        replay=refuse,
     )
     return application_over(services, more_routes=[tenancy_router(settings)], tenancy=tenancy)
 

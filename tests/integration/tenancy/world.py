@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 import jwt
@@ -39,6 +41,15 @@ article_id: {CANARY}-1
 
 - If llamas sleep at noon, where they do is the {CANARY} barn.
 """
+
+_UNFILTERED: dict[str, Any] = {
+    "corpusIds": [], "documentIds": [], "fileName": None, "source": None, "tags": [], "fields": {}, "chunkTypes": [],
+    "territory": None,
+}  # fmt: skip
+RECORD: dict[str, Any] = {  # of the owner's answer, as far as a replay reads it
+    "question": QUESTION, "answer": TEXT, "request": {"topK": 5, "threshold": None, "filters": _UNFILTERED},
+    "chunks": [], "decision": "can_proceed", "confidence": 0.9, "verification": {},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +127,7 @@ async def _make_objects(house: House, owner: Identity, corpus: Corpus, mark: str
         chat = await create_conversation(connection, owner, agent_id=agent.id, project_id=project.id, title=CANARY)
         await connection.execute(
             "INSERT INTO answers (id, user_id, record) VALUES (%s, %s, %s)",
-            [answer_id, owner.user_id, f'{{"question": "{QUESTION}", "answer": "{TEXT}"}}'],
+            [answer_id, owner.user_id, json.dumps(RECORD)],
         )
         await add_message(connection, owner, chat.id, role="assistant", content=TEXT, answer_id=answer_id)
         await give_feedback(connection, owner, answer_id, thumbs=Thumbs.UP)
