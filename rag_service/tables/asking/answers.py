@@ -12,7 +12,7 @@ import structlog
 from rag_service.domain import Hit, Identity
 from rag_service.language.languages import load_language
 from rag_service.store.session import Connection, Database
-from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison
+from rag_service.tables.asking.comparison import compare_columns, compare_files, may_compare, read_comparison
 from rag_service.tables.asking.comparison_wording import write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
@@ -64,7 +64,7 @@ class TableAnswers:
         if not documents:
             return None
         question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        if question is None and figure is None and len(documents) == 1:
+        if question is None and figure is None and not may_compare(text):
             return None
         async with self._database.transaction(identity) as connection:
             try:
@@ -86,7 +86,7 @@ async def _compare(
     connection: Connection, text: str, language: str, question: Question | None, tables: Sequence[StoredTable]
 ) -> ComputedAnswer | None:
     """Two files that the question names, or two columns of a table, row by row."""
-    asked = read_comparison(text, language, [table.document for table in tables])
+    asked = read_comparison(text, language, [table.document for table in tables]) if may_compare(text) else None
     if asked is not None:
         found = await compare_files(connection, asked, tables, language)
     else:

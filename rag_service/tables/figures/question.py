@@ -110,8 +110,10 @@ def read_figure_question(text: str, language: str, synonyms: Synonyms) -> Figure
         for phrase in data.tables.phrases[name]:
             wanted.update(_places(found, words(phrase)))
     whether = _whether(found, figures)
-    if not named and not wanted:
-        return None
+    counts = any(_places(found, words(phrase)) for phrase in data.tables.phrases["count"])
+    asks = counts or any(_places(found, words(phrase)) for phrase in data.tables.phrases["amount"])
+    if not (named or (wanted and (years or asks))):
+        return None  # plain questions pay no statement
     return FigureQuestion(
         language=language,
         words=read,
@@ -123,7 +125,7 @@ def read_figure_question(text: str, language: str, synonyms: Synonyms) -> Figure
         duration=duration,
         months=month_numbers,
         days=days,
-        counts=any(_places(found, words(phrase)) for phrase in data.tables.phrases["count"]),
+        counts=counts,
         proper=frozenset(word for name in _NAME.findall(text) for word in words(name)),
     )
 

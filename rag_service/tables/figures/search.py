@@ -321,7 +321,7 @@ def _period(one: Figure) -> Period:
 
 
 def _value(one: Figure) -> tuple[Any, ...]:
-    """What makes two figures the same: document and amount, whatever their sign."""
+    """What makes two figures the same: the amount, whatever its sign; reports of two years state the same figure."""
     earlier = None if one.earlier is None else one.row.number_in(one.earlier)
     number = one.row.number_in(one.column)
-    return one.row.document_id, abs(number or 0), None if earlier is None else abs(earlier)
+    return abs(number or 0), None if earlier is None else abs(earlier)

@@ -114,6 +114,13 @@ async def test_a_year_that_is_not_there_is_told(reports: Components) -> None:
     assert "“Total assets” is not told for 2022, only for: December 31, 2024; December 31, 2023" in answer.text
 
 
+async def test_a_figure_that_two_reports_state_is_one(reports: Components, ingest: Ingest) -> None:
+    await ingest(report([*INCOME, "Printed again in spring."]), "northwind-ferries-2024-reprint.pdf")
+    answer = await ask(reports, "Did Northwind Ferries lose money in 2024?")
+    assert answer.text.startswith("Yes: ")
+    assert answer.decision is Decision.CAN_PROCEED
+
+
 async def test_reports_of_others_are_never_used(service: Components) -> None:
     async with service.database.transaction(LOCAL_ADMIN) as connection:
         ana, ben = [await create_user(connection, name=name, role=Role.USER) for name in ("ana", "ben")]
