@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 @click.version_option(__version__, prog_name="rag-service")
 def main() -> None:
     """Answers questions from your own documents and proves every answer."""
+    if sys.platform == "win32":
+        raise click.ClickException("Windows is not supported: run rag-service in WSL 2 or in its container image.")
 
 
 @main.command()

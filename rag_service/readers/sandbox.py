@@ -15,9 +15,11 @@ import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from rag_service.domain import ParsedDocument, Span
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
@@ -25,6 +27,8 @@ from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.common.ocr import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, Reply, Request, Success, frame
+
+log = structlog.get_logger(__name__)
 
 # -I: no PYTHON* variables, no user site. -S: no .pth files, which run code and cost 10 ms. -B: writes nothing.
 _FLAGS = ("-I", "-S", "-B", "-X", "utf8")
@@ -111,7 +115,15 @@ async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocu
     return await _interpret(output, process.returncode, complaint, name)
 
 
+@cache
+def warn_without_memory_limit() -> None:
+    """Log once that the operating system does not limit the memory of parsers."""
+    if sys.platform == "darwin":
+        log.warning("sandbox_without_memory_limit", platform=sys.platform)
+
+
 async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
+    warn_without_memory_limit()
     numbers = (limits.memory_bytes, limits.cpu_seconds, limits.open_files, os.getpid())
     return await asyncio.create_subprocess_exec(
         sys.executable,

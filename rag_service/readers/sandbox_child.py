@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import resource
 import signal
 import sys
 from dataclasses import replace
@@ -112,6 +111,8 @@ def _origin(cause: BaseException | None) -> str:
 
 def _set_limits(memory: int, cpu_seconds: int, open_files: int, parent: int) -> None:
     """Set hard limits before a byte of the document is read."""
+    import resource  # POSIX only; the service imports this module, too
+
     wanted = {
         resource.RLIMIT_AS: (memory, memory),
         # At the soft limit SIGXCPU ends the process; a second later nothing can stop SIGKILL.
@@ -131,9 +132,16 @@ def _set_limits(memory: int, cpu_seconds: int, open_files: int, parent: int) -> 
 
 def _limit(kind: int, pair: tuple[int, int]) -> None:
     """A limit may already be tighter from outside; it is never widened."""
+    import resource
+
     hard = resource.getrlimit(kind)[1]
     tightest = pair if hard == resource.RLIM_INFINITY else (min(pair[0], hard), min(pair[1], hard))
-    resource.setrlimit(kind, tightest)
+    try:
+        resource.setrlimit(kind, tightest)
+    except (ValueError, OSError):
+        # macOS refuses any limit of the address space; `sandbox` has warned. The other limits hold there.
+        if not (sys.platform == "darwin" and kind == resource.RLIMIT_AS):
+            raise
 
 
 def _restrict_on_linux(parent: int) -> None:

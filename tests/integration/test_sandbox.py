@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers import sandbox
@@ -30,6 +31,17 @@ from tests.unit.readers import samples
 
 LIMITS = ParseLimits()
 
+
+REFUSES_MEMORY = """
+import resource
+allowed = resource.setrlimit
+def setrlimit(kind, pair):
+    if kind == resource.RLIMIT_AS:
+        raise ValueError("current limit exceeds maximum limit")
+    allowed(kind, pair)
+resource.setrlimit = setrlimit
+"""
+MACOS = f"{REFUSES_MEMORY}\nimport sys\nsys.platform = 'darwin'"
 
 NewChildren = Callable[[], set[int]]
 
@@ -114,6 +126,32 @@ async def test_sheet_with_cells_in_opposite_corners_is_read() -> None:
     document = await parse_in_sandbox(samples.far_corner_xlsx(), file_name="a.xlsx")
     assert document.text == "Sheet: S\nfirst\nlast\n"
     assert time.monotonic() - started < 10
+
+
+async def test_macos_refuses_the_memory_limit_and_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What macOS does, before the child sets its limits.
+    monkeypatch.setattr(sandbox, "_BOOT", f"{MACOS}\n{sandbox._BOOT}")
+    document = await parse_in_sandbox(b"text", file_name="a.txt")
+    assert document.text == "text"
+    inside(monkeypatch, "result = resource.getrlimit(resource.RLIMIT_CPU)[0]")
+    monkeypatch.setattr(sandbox, "_BOOT", f"{MACOS}\nimport resource\n{sandbox._BOOT}")
+    assert (await parse_in_sandbox(b"x", file_name="a.txt")).text == str(LIMITS.cpu_seconds)
+
+
+async def test_other_systems_do_not_parse_without_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_BOOT", f"{REFUSES_MEMORY}\n{sandbox._BOOT}")
+    with pytest.raises(DocumentError):
+        await parse_in_sandbox(b"text", file_name="a.txt")
+
+
+def test_a_missing_memory_limit_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.warn_without_memory_limit.cache_clear()
+    monkeypatch.setattr(sandbox.sys, "platform", "darwin")
+    with capture_logs() as logged:
+        sandbox.warn_without_memory_limit()
+        sandbox.warn_without_memory_limit()
+    sandbox.warn_without_memory_limit.cache_clear()
+    assert [line["event"] for line in logged] == ["sandbox_without_memory_limit"]
 
 
 async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,21 @@ def test_every_command_explains_itself(command: str) -> None:
     code, said = invoke(*command.split(), "--help")
     assert code == 0
     assert "Usage:" in said
+
+
+def test_windows_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_service.cli.sys.platform", "win32")
+    code, said = invoke("check")
+    assert (code, said) == (
+        1, "Error: Windows is not supported: run rag-service in WSL 2 or in its container image.\n"
+    )  # fmt: skip
+
+
+def test_the_package_imports_without_the_modules_that_windows_lacks(checkout: Path) -> None:
+    """So that the sentence can be said."""
+    code = (
+        "import sys\n"
+        "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios'): sys.modules[name] = None\n"
+        "import rag_service.cli, rag_service.readers.sandbox"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=checkout, check=True)
