@@ -7,6 +7,8 @@ from typing import Any
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
+from rag_service.api.agents.keeping import keep_answers, read_history
+from rag_service.api.http.access import make_caller
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import wire_events
@@ -82,6 +84,13 @@ async def _reply(
         if wrong := list(find_nul({"messages": [message.content for message in body.messages]})):
             raise InvalidRequestError(wrong)
         query.turns = tuple(Turn(role=message.role, content=message.content) for message in body.messages)
-    return await reply_with_answer(
-        wire_events(services.answer(query, "answer")), request, services.settings, stream=stream
-    )
+    if not body.keep and body.conversation_id is None:
+        events = wire_events(services.answer(query, "answer"))
+    else:
+        caller = make_caller(request, identity)
+        if body.conversation_id is not None:
+            said = await caller.run(read_history, body.conversation_id)
+            query.turns = query.turns or said
+        question = body.query.strip()
+        events = keep_answers(wire_events(services.answer(query, "answer")), caller, question, body.conversation_id)
+    return await reply_with_answer(events, request, services.settings, stream=stream)

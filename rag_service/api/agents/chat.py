@@ -7,11 +7,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import msgspec
-import structlog
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
+from rag_service.api.agents.keeping import KEPT_MESSAGES, keep_exchange
 from rag_service.api.agents.schemas import ChatBody, ChatRequest
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
@@ -28,8 +27,6 @@ from rag_service.settings import Settings
 from rag_service.store.accounts.agents import Agent, read_agent
 from rag_service.store.accounts.conversations import (
     Message,
-    add_message,
-    create_conversation,
     last_messages,
     read_conversation,
     require_project,
@@ -38,11 +35,6 @@ from rag_service.store.session import Connection
 
 if TYPE_CHECKING:  # these load LlamaIndex
     from rag_service.agents.chat import ChatQuery
-
-log = structlog.get_logger(__name__)
-
-_TITLE = 80  # characters of the first question
-_KEPT_TURNS = 5  # read from a stored conversation
 
 
 class ChatController(Controller):
@@ -119,7 +111,7 @@ async def _read_context(connection: Connection, agent_id: UUID, body: ChatReques
     if body.conversation_id is None:
         return agent, ()
     await read_conversation(connection, body.conversation_id)
-    return agent, await last_messages(connection, body.conversation_id, count=_KEPT_TURNS)
+    return agent, await last_messages(connection, body.conversation_id, count=KEPT_MESSAGES)
 
 
 async def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:
@@ -137,28 +129,13 @@ async def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> A
                 rag_used=outcome.rag_used,
                 context_use=outcome.context,
                 standalone_question=outcome.question,
-                conversation_id=await _keep(caller, query, body, event.data),
+                conversation_id=await keep_exchange(
+                    caller,
+                    query.question,
+                    event.data,
+                    body.conversation_id,
+                    agent_id=query.agent.id,
+                    project_id=body.project_id,
+                ),
             )
             yield WireEvent("final", chat)
-
-
-async def _keep(caller: Caller, query: ChatQuery, body: ChatRequest, answer: AnswerBody) -> UUID | None:
-    """Store question and answer; None when the database is down: the answer is worth more than its record."""
-    identity, conversation_id = caller.identity, body.conversation_id
-    try:
-        async with caller.transaction() as connection:
-            if conversation_id is None:
-                created = await create_conversation(
-                    connection, identity, agent_id=query.agent.id, project_id=body.project_id,
-                    title=query.question[:_TITLE],
-                )  # fmt: skip
-                conversation_id = created.id
-            await add_message(connection, identity, conversation_id, role="user", content=query.question)
-            await add_message(
-                connection, identity, conversation_id, role="assistant", content=answer.answer,
-                citations=msgspec.to_builtins(answer.citations), answer_id=answer.answer_id,
-            )  # fmt: skip
-    except (StoreError, NotFoundError) as error:  # also: the conversation or agent was deleted meanwhile
-        log.warning("conversation_not_stored", exc_info=error)
-        return None
-    return conversation_id

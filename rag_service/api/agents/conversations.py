@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from litestar import Controller, delete, get, post
+from litestar import Controller, Response, delete, get, patch, post
 
+from rag_service.api.agents.export import EXPORT_MESSAGES, write_markdown
 from rag_service.api.agents.schemas import (
+    ConversationBody,
     ConversationList,
+    ConversationUpdate,
     MessageList,
     ProjectBody,
     ProjectCreate,
@@ -22,10 +25,12 @@ from rag_service.store.accounts.conversations import (
     create_project,
     delete_conversation,
     delete_project,
+    last_messages,
     list_conversations,
     list_messages,
     list_projects,
     read_conversation,
+    rename_conversation,
 )
 
 
@@ -58,10 +63,42 @@ class ConversationsController(Controller):
 
     @get("/conversations", summary="List conversations", responses=problems(400, 401, 403, 500))
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
-        """Latest first. Query: `offset`, `limit`, `projectId`."""
-        part = read_slice(request, "projectId")
+        """Latest first. Query: `offset`, `limit`, `projectId`, `q` (words of the title or of a message)."""
+        part = read_slice(request, "projectId", "q")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
-        return present(ConversationList, await caller.run(list_conversations, part, project_id=project_id))
+        words = request.query_params.get("q")
+        check_texts(required={}, optional={"q": words})
+        return present(ConversationList, await caller.run(list_conversations, part, project_id=project_id, words=words))
+
+    @get("/conversations/{conversation_id:uuid}", summary="Read a conversation", responses=problems(401, 403, 404, 500))
+    async def conversation(self, conversation_id: UUID, caller: CallerDependency) -> ConversationBody:
+        return present(ConversationBody, await caller.run(read_conversation, conversation_id))
+
+    @patch(
+        "/conversations/{conversation_id:uuid}",
+        summary="Rename a conversation",
+        operation_class=accepts(ConversationUpdate),
+        responses=problems(400, 401, 403, 404, 500),
+    )
+    async def rename(self, conversation_id: UUID, request: AnyRequest, caller: CallerDependency) -> ConversationBody:
+        body = await read_json(request, ConversationUpdate)
+        check_texts(required={"title": body.title})
+        renamed = await caller.run(rename_conversation, conversation_id, title=body.title.strip())
+        return present(ConversationBody, renamed)
+
+    @get(
+        "/conversations/{conversation_id:uuid}/export",
+        summary="Export a conversation as Markdown",
+        media_type="text/markdown",
+        responses=problems(401, 403, 404, 500),
+    )
+    async def export(self, conversation_id: UUID, caller: CallerDependency) -> Response[str]:
+        """Questions and answers with their citations. As JSON: the messages of the conversation."""
+        async with caller.transaction() as connection:
+            conversation = await read_conversation(connection, conversation_id)
+            messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
+        headers = {"content-disposition": "attachment; filename=conversation.md", "cache-control": "no-store"}
+        return Response(write_markdown(conversation, messages), media_type="text/markdown", headers=headers)
 
     @get(
         "/conversations/{conversation_id:uuid}/messages",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -68,6 +68,12 @@ class ChatBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
     conversation_id: Annotated[UUID | None, Meta(description="null when it could not be stored.")]
 
 
+class KeptAnswerBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
+    """An answer that was to be kept."""
+
+    conversation_id: Annotated[UUID | None, Meta(description="null when it could not be stored.")]
+
+
 class ProjectCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     name: Name
 
@@ -92,6 +98,10 @@ class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     updated_at: datetime
 
 
+class ConversationUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    title: Name
+
+
 class ConversationList(Struct, kw_only=True, frozen=True):
     items: Sequence[ConversationBody]
     total: int
@@ -103,6 +113,10 @@ class MessageBody(Struct, kw_only=True, frozen=True, rename="camel"):
     content: str
     citations: Sequence[Any]
     answer_id: UUID | None
+    agent_id: Annotated[UUID | None, Meta(description="The agent that was asked; null: all documents.")]
+    details: Annotated[
+        Mapping[str, Any], Meta(description="Of an answer: its other fields, without the text of passages.")
+    ]
     created_at: datetime
 
 

@@ -72,6 +72,12 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
         ),
     ] = []
     stream: Annotated[bool, Meta(description="Answer with a stream of events.")] = False
+    keep: Annotated[
+        bool, Meta(description="Keep question and answer in a new conversation; the answer has its `conversationId`.")
+    ] = False
+    conversation_id: Annotated[
+        UUID | None, Meta(description="Goes on with a kept conversation; without `messages`, from its history.")
+    ] = None
 
 
 class IngestRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -32,7 +33,7 @@ class Project:
 class Conversation:
     id: UUID
     project_id: UUID | None
-    agent_id: UUID | None  # None: the agent is gone
+    agent_id: UUID | None  # that it began with; None: all documents, or the agent is gone
     title: str
     created_at: datetime
     updated_at: datetime
@@ -46,6 +47,8 @@ class Message:
     content: str
     citations: Sequence[Any]  # as the API gave them
     answer_id: UUID | None  # of an assistant's message
+    agent_id: UUID | None  # that was asked; None: all documents, or the agent is gone
+    details: Mapping[str, Any]  # of an assistant's message: the answer's other fields, as the API gave them
     created_at: datetime
 
 
@@ -74,9 +77,9 @@ async def delete_project(connection: Connection, project_id: UUID) -> None:
 
 
 async def create_conversation(
-    connection: Connection, identity: Identity, *, agent_id: UUID, project_id: UUID | None, title: str
+    connection: Connection, identity: Identity, *, agent_id: UUID | None, project_id: UUID | None, title: str
 ) -> Conversation:
-    """Begin a conversation with an agent.
+    """Begin a conversation with an agent, or with all documents (None).
 
     Raises NotFoundError if there is no such agent or the project is another user's.
     """
@@ -88,16 +91,27 @@ async def create_conversation(
 
 
 async def list_conversations(
-    connection: Connection, part: Slice, *, project_id: UUID | None = None
+    connection: Connection, part: Slice, *, project_id: UUID | None = None, words: str | None = None
 ) -> Page[Conversation]:
-    """The identity's conversations, latest first; of one project or all."""
-    rest = "WHERE %(project)s::uuid IS NULL OR project_id = %(project)s ORDER BY updated_at DESC, id"
-    return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id})
+    """The identity's conversations, latest first; of one project or all, and with `words` in title or messages."""
+    rest = (
+        "WHERE (%(project)s::uuid IS NULL OR project_id = %(project)s) "
+        "AND (%(like)s::text IS NULL OR title ILIKE %(like)s "
+        "OR EXISTS (SELECT FROM messages m WHERE m.conversation_id = conversations.id AND m.content ILIKE %(like)s)) "
+        "ORDER BY updated_at DESC, id"
+    )
+    like = None if words is None else "%" + re.sub(r"([\\%_])", r"\\\1", words) + "%"
+    return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id, "like": like})
 
 
 async def read_conversation(connection: Connection, conversation_id: UUID) -> Conversation:
     """A conversation by id. Raises NotFoundError if the identity has none."""
     return await _CONVERSATIONS.read(connection, conversation_id)
+
+
+async def rename_conversation(connection: Connection, conversation_id: UUID, *, title: str) -> Conversation:
+    """Give a conversation another title; its place in the list stays. Raises like `read_conversation`."""
+    return await _CONVERSATIONS.update(connection, "title = %s WHERE id = %s", [title, conversation_id])
 
 
 async def delete_conversation(connection: Connection, conversation_id: UUID) -> None:
@@ -114,6 +128,8 @@ async def add_message(
     content: str,
     citations: Sequence[Any] = (),
     answer_id: UUID | None = None,
+    agent_id: UUID | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> Message:
     """Append a message. Raises like `read_conversation`."""
     await read_conversation(connection, conversation_id)
@@ -124,6 +140,8 @@ async def add_message(
         "content": content,
         "citations": json.dumps(list(citations), default=str),
         "answer_id": answer_id,
+        "agent_id": agent_id,
+        "details": json.dumps(details or {}, default=str),
     }
     message = await _MESSAGES.insert(connection, values)
     await connection.execute("UPDATE conversations SET updated_at = now() WHERE id = %s", [conversation_id])

@@ -81,6 +81,9 @@ REQUESTS: Mapping[str, Make] = {
     ),
     "chat projectId": chat(projectId="project_id"),
     "chat conversationId": chat(conversationId="conversation_id"),
+    "answer conversationId": search(
+        "/api/v1/query/answer", conversationId=lambda world: str(world.ids["conversation_id"])
+    ),
     "conversations projectId": lambda world: (
         "GET", f"/api/v1/conversations?projectId={world.ids['project_id']}", None,
     ),

@@ -1,0 +1,97 @@
+"""Questions and answers kept in a conversation, with an agent or with all documents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from rag_service.api.agents.schemas import KeptAnswerBody
+from rag_service.api.http.access import Caller
+from rag_service.api.http.events import WireEvent
+from rag_service.api.http.presenters import present
+from rag_service.api.http.schemas import AnswerBody
+from rag_service.domain import Turn
+from rag_service.errors import NotFoundError, StoreError
+from rag_service.store.accounts.conversations import (
+    add_message,
+    create_conversation,
+    last_messages,
+    read_conversation,
+)
+from rag_service.store.session import Connection
+
+log = structlog.get_logger(__name__)
+
+KEPT_MESSAGES = 5  # read from a stored conversation
+_TITLE = 80  # characters of the first question
+_ELSEWHERE = {"answer", "citations", "answer_id", "related"}  # columns of the message; passages that prove nothing
+
+
+async def read_history(connection: Connection, conversation_id: UUID) -> tuple[Turn, ...]:
+    """The last messages of a conversation, oldest first. Raises NotFoundError if the identity has none."""
+    await read_conversation(connection, conversation_id)
+    said = await last_messages(connection, conversation_id, count=KEPT_MESSAGES)
+    return tuple(Turn(role=message.role, content=message.content) for message in said)
+
+
+async def keep_answers(
+    events: AsyncGenerator[WireEvent, None], caller: Caller, question: str, conversation_id: UUID | None
+) -> AsyncGenerator[WireEvent, None]:
+    """The events of an answer; the final one is stored first and names its conversation."""
+    async with aclosing(events):
+        async for event in events:
+            if not isinstance(event.data, AnswerBody):
+                yield event
+                continue
+            kept = await keep_exchange(caller, question, event.data, conversation_id)
+            yield WireEvent("final", present(KeptAnswerBody, event.data, conversation_id=kept))
+
+
+async def keep_exchange(
+    caller: Caller,
+    question: str,
+    answer: AnswerBody,
+    conversation_id: UUID | None,
+    *,
+    agent_id: UUID | None = None,
+    project_id: UUID | None = None,
+) -> UUID | None:
+    """Store question and answer, in a new conversation if none is named.
+
+    Returns the conversation; None when the database is down: the answer is worth more than its record.
+    """
+    identity = caller.identity
+    try:
+        async with caller.transaction() as connection:
+            if conversation_id is None:
+                created = await create_conversation(
+                    connection, identity, agent_id=agent_id, project_id=project_id, title=question[:_TITLE]
+                )
+                conversation_id = created.id
+            await add_message(connection, identity, conversation_id, role="user", content=question, agent_id=agent_id)
+            await add_message(
+                connection, identity, conversation_id, role="assistant", content=answer.answer, agent_id=agent_id,
+                citations=msgspec.to_builtins(answer.citations), answer_id=answer.answer_id, details=_details(answer),
+            )  # fmt: skip
+    except (StoreError, NotFoundError) as error:  # also: the conversation or agent was deleted meanwhile
+        log.warning("conversation_not_stored", exc_info=error)
+        return None
+    return conversation_id
+
+
+def _details(answer: AnswerBody) -> dict[str, Any]:
+    """The answer's other fields, as the API calls them. Of passages the place is kept, not the text."""
+    slim = msgspec.structs.replace(
+        answer, context_used=[msgspec.structs.replace(one, snippet="") for one in answer.context_used]
+    )
+    fields = msgspec.to_builtins(slim)
+    return {
+        name: fields[field.encode_name]
+        for field in msgspec.structs.fields(AnswerBody)
+        if (name := field.encode_name) and field.name not in _ELSEWHERE
+    }
