@@ -30,6 +30,7 @@ unit: $(VENV)/.dev
 # What takes too long for every change: kill, load and growth tests, heavy hostile files.
 soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
+	$(BIN)/python -m tests.soak.kill_syncs
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
 	$(BIN)/python -m tests.soak.many_servers

@@ -46,9 +46,11 @@ from rag_service.retrieval.knowledge_base import KnowledgeBase
 from rag_service.retrieval.opening import open_search
 from rag_service.retrieval.query import PassageRetriever
 from rag_service.settings import Settings
+from rag_service.sources.opening import open_source
+from rag_service.sources.sync import OnProgress, Sync
 from rag_service.store.accounts.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.accounts.answers import read_answer
-from rag_service.store.corpora import Corpus, default_corpus
+from rag_service.store.corpora import Corpus, default_corpus, find_or_create_corpus
 from rag_service.store.documents.originals import Originals
 from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
@@ -144,6 +146,35 @@ class Components:
                 return [Difference(what="agent", detail="it was deleted, and with it its model and instructions")]
             answer = await self.agent_chat.repeat(query, agent)
         return compare_records(before, self.recorder.make_record(query, answer))
+
+    async def open_sync(
+        self,
+        target: str,
+        identity: Identity,
+        *,
+        corpus_name: str | None = None,
+        delete: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Sync:
+        """A sync of a folder into the global corpus of a name, which is created if missing, or the default corpus.
+
+        `delete` and `on_progress` as for `Sync`. Raises InputError if the target cannot be used.
+        """
+        source = open_source(target, self.reader_suffixes)
+        corpus = await self.default_corpus(identity)
+        if corpus_name not in (None, corpus.name):
+            async with self.database.transaction(identity) as connection:
+                corpus = await find_or_create_corpus(connection, identity, str(corpus_name), corpus.index_name)
+        return Sync(
+            source,
+            database=self.database,
+            ingestor=self.ingestor,
+            corpus=corpus,
+            index=self.indices[corpus.index_name],
+            identity=identity,
+            delete=delete,
+            on_progress=on_progress,
+        )
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         """Ingest into the default corpus."""

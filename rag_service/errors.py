@@ -164,3 +164,11 @@ class ClusterError(RagError):
     code = "cluster_unavailable"
     retryable = True
     help = "Look at `ray status`, fix what it reports, and run the same command again: stored documents are skipped."
+
+
+class SourceError(RagError):
+    """A folder or site that a corpus is kept equal to cannot be listed. Nothing was deleted."""
+
+    code = "source_unavailable"
+    retryable = True
+    help = "Check that the folder is there or the address answers, then sync again; nothing was deleted."

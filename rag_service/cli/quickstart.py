@@ -16,7 +16,6 @@ from rag_service.answering.examples import find_examples
 from rag_service.answering.proof.place import describe_place
 from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.cli.models import pull_models
-from rag_service.client.files import find_files
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
 from rag_service.errors import DocumentError, UnsupportedMediaError
@@ -26,6 +25,7 @@ from rag_service.models.embedding.embeddings import warm_up
 from rag_service.models.embedding.packaged import describe_poorly_read, poorly_read
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+from rag_service.sources.files import find_files
 from rag_service.store.documents.catalogue import read_languages
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.schemas import SearchRequest
-from rag_service.client.files import FoundFiles, Paths, find_files
 from rag_service.client.html import table_html
 from rag_service.client.loop import BackgroundLoop
 from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Items, Passages
 from rag_service.errors import ConfigurationError, DocumentError
+from rag_service.sources.files import FoundFiles, Paths, find_files
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rag_service.client.remote import RemoteBackend
     from rag_service.components import Components
     from rag_service.retrieval.query import Mode
+    from rag_service.sources.report import SyncReport
+    from rag_service.sources.sync import OnProgress
     from rag_service.store.documents.chunk_store import ChunkStore
 
 
@@ -105,6 +107,40 @@ class Service(Searchable):
             EmbeddingError, StoreError: nothing more can be stored now.
         """
         return self._loop.run(self._ingest(find_files(paths, self._backend.reader_suffixes)))
+
+    def sync(
+        self,
+        target: str | Path,
+        *,
+        corpus: str | None = None,
+        delete: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> SyncReport:
+        """Make a corpus equal to a folder: new, changed, renamed and deleted files. Embedded only.
+
+        Args:
+            target: a folder.
+            corpus: name of a global corpus, created if missing; None: the default corpus.
+            delete: whether documents that a sync of this folder brought in are deleted with their files; None: yes,
+                unless the folder is all of a sudden empty.
+            on_progress: called before each file, on another thread.
+
+        Raises:
+            InputError, SourceError: the folder cannot be read; nothing was deleted.
+            ConflictError: another sync of it runs.
+            EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
+        """
+        return self._loop.run(self._sync(str(target), corpus, delete, on_progress))
+
+    async def _sync(
+        self, target: str, corpus: str | None, delete: bool | None, on_progress: OnProgress | None
+    ) -> SyncReport:
+        from rag_service.components import LOCAL_ADMIN
+
+        sync = await self._embedded("sync").open_sync(
+            target, LOCAL_ADMIN, corpus_name=corpus, delete=delete, on_progress=on_progress
+        )
+        return await sync.run()
 
     async def _ingest(self, found: FoundFiles) -> IngestReport:
         files = found.files

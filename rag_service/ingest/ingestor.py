@@ -45,6 +45,7 @@ AT_ONCE = 2  # documents in progress: one is parsed, in a process of its own, wh
 
 __all__ = ["AT_ONCE", "DocumentInput", "Ingested", "Ingestor", "Outcome"]
 
+Stored = Callable[[Connection, DocumentInput, UUID], Awaitable[None]]  # called with the id, before the commit
 Write = Callable[[Connection, NewDocument, Sequence[BaseNode]], Awaitable[None]]  # stores a document with its chunks
 
 
@@ -99,9 +100,18 @@ class Ingestor:
         return self._stores[key].bound_to(identity, corpus_id=corpus_id)
 
     async def ingest(
-        self, source: DocumentInput, *, corpus: Corpus, index: IndexDefinition, identity: Identity
+        self,
+        source: DocumentInput,
+        *,
+        corpus: Corpus,
+        index: IndexDefinition,
+        identity: Identity,
+        stored: Stored | None = None,
     ) -> Ingested:
         """Ingest one document; an earlier version of the same name is replaced in one transaction.
+
+        Args:
+            stored: writes more in that transaction; not called where the same content is stored already.
 
         Raises:
             DocumentError: it cannot be read, or has no text.
@@ -115,6 +125,8 @@ class Ingestor:
 
         async def write(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
             await self._write(connection, admitted, document, nodes)
+            if stored is not None:
+                await stored(connection, source, document.id)
             written.append(document)
 
         count = await self.index(admitted, write, corpus=corpus, index=index, identity=identity)
@@ -213,11 +225,12 @@ class Ingestor:
         index: IndexDefinition,
         identity: Identity,
         at_once: int = AT_ONCE,
+        stored: Stored | None = None,
     ) -> AsyncGenerator[tuple[DocumentInput, Ingested | DocumentError]]:
         """Ingest many documents; yields each with its outcome as soon as it is known.
 
-        Sources are consumed lazily. Unreadable documents do not stop the others; EmbeddingError and StoreError do, and
-        documents in progress are then not stored.
+        Sources are consumed lazily; `stored` as for `ingest`. Unreadable documents do not stop the others;
+        EmbeddingError and StoreError do, and documents in progress are then not stored.
         """
         # Documents with the same name or content are ingested one after the other.
         by_name: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -226,7 +239,9 @@ class Ingestor:
         async def ingest(source: DocumentInput) -> tuple[DocumentInput, Ingested | DocumentError]:
             try:
                 async with by_name[document_name(source)], by_content[hashlib.sha256(source.data).digest()]:
-                    return source, await self.ingest(source, corpus=corpus, index=index, identity=identity)
+                    return source, await self.ingest(
+                        source, corpus=corpus, index=index, identity=identity, stored=stored
+                    )
             except DocumentError as error:
                 return source, error
 

@@ -87,6 +87,12 @@ async def default_corpus(connection: Connection, identity: Identity, *, index_na
     return found or await create_corpus(connection, identity, name=DEFAULT_CORPUS, kind=kind, index_name=index_name)
 
 
+async def find_or_create_corpus(connection: Connection, identity: Identity, name: str, index_name: str) -> Corpus:
+    """The global corpus of a name; a new one gets the given index. Raises like `create_corpus`."""
+    found = await find_corpus(connection, name=name, kind=CorpusKind.GLOBAL)
+    return found or await create_corpus(connection, identity, name=name, kind=CorpusKind.GLOBAL, index_name=index_name)
+
+
 def _default_kind(identity: Identity) -> CorpusKind:
     return CorpusKind.GLOBAL if identity.role is Role.ADMIN else CorpusKind.PERSONAL
 

@@ -40,6 +40,7 @@ readers.mail
 readers
 ingest
 ingest.bulk
+sources
 retrieval
 fitting
 answering.proof

@@ -21,6 +21,7 @@ class FoundFiles:
     named: set[str] = field(default_factory=set)  # names of files that were given one by one
     left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it is not taken)
     litter: list[str] = field(default_factory=list)  # hidden files, lock files and the like, skipped by name
+    unseen: list[str] = field(default_factory=list)  # folders that cannot be listed; "": the whole one
 
 
 def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
@@ -41,10 +42,10 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
         if not path.exists():
             raise InputError(f"{path} does not exist.", field="paths")
         if path.is_file():
-            found.files.append((_readable(path.name), path))
-            found.named.add(_readable(path.name))
+            found.files.append((readable(path.name), path))
+            found.named.add(readable(path.name))
         else:
-            _look_into(path, {*SUFFIXES, *REFUSED_SUFFIXES, *more, ""}, found)
+            look_into(path, found, more)
     if not found.files:
         raise InputError(
             f"No document found in {', '.join(map(str, named))}. These are read: {FORMATS}.",
@@ -53,18 +54,32 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
     return found
 
 
-def _look_into(folder: Path, suffixes: Collection[str], found: FoundFiles) -> None:
+def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> None:
+    """Add what is below a folder, in order of the names. Links to folders are not followed."""
+    suffixes = {*SUFFIXES, *REFUSED_SUFFIXES, *more, ""}
     root = folder.resolve()
-    for file in sorted(folder.rglob("*")):
-        name = _readable(file.relative_to(folder).as_posix())
+
+    def tell(error: OSError) -> None:
+        name = readable(Path(error.filename).relative_to(folder).as_posix())
+        found.unseen.append("" if name == "." else name)
+        found.left.append((name, f"the folder cannot be opened: {error.strerror}"))
+
+    paths: list[Path] = []
+    for parent, folders, files in os.walk(folder, onerror=tell):
+        paths += [Path(parent, name) for name in (*folders, *files)]
+        folders[:] = [name for name in folders if not name.startswith(".")]  # .git alone may hold 100,000 files
+    for file in sorted(paths):
+        name = readable(file.relative_to(folder).as_posix())
         try:
             if is_litter(name):
-                found.litter += [name] * (not file.is_dir())
+                found.litter += [name] * (not file.is_dir() or file.name.startswith("."))
             elif file.is_symlink() and not file.resolve().is_relative_to(root):
                 found.left.append((name, "a link that leads out of the folder"))
             elif not file.is_file():
                 if not file.is_dir():
                     found.left.append((name, "no regular file"))
+                elif file.is_symlink():
+                    found.left.append((name, "a link to a folder, whose files are taken where they are"))
             elif file.suffix.lower() in suffixes:
                 found.files.append((name, file))
             else:
@@ -73,7 +88,7 @@ def _look_into(folder: Path, suffixes: Collection[str], found: FoundFiles) -> No
             found.left.append((name, f"it cannot be opened: {error.strerror}"))
 
 
-def _readable(name: str) -> str:
+def readable(name: str) -> str:
     """A name whose bytes are not UTF-8, as old systems write them, in characters that can be stored."""
     try:
         name.encode()

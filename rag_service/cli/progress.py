@@ -1,0 +1,52 @@
+"""How far work has come: a bar on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+_LINE_SECONDS = 5.0  # between two lines
+
+Tell = Callable[[int, int, str, float | None], None]  # done, total, what is worked on, seconds left
+
+
+@contextmanager
+def told_progress(console: Console, what: str) -> Iterator[Tell]:
+    """Tells how far the work has come; `what` names it, such as "Ingesting"."""
+    if not console.is_terminal:
+        yield _lines(console, what)
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+
+        def tell(done: int, total: int, name: str, seconds_left: float | None) -> None:
+            description = f"{_left(seconds_left)} {escape(name)}"
+            bar.update(task, completed=done, total=total, description=description, visible=done < total)
+
+        yield tell
+
+
+def _lines(console: Console, what: str) -> Tell:
+    said = time.monotonic()
+
+    def tell(done: int, total: int, name: str, seconds_left: float | None) -> None:
+        nonlocal said
+        if done < total and time.monotonic() - said >= _LINE_SECONDS:
+            said = time.monotonic()
+            parts = filter(None, (f"{what}: {done} of {total}", _left(seconds_left), name))
+            console.print(", ".join(parts), markup=False, highlight=False, soft_wrap=True)
+
+    return tell
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s left" if minutes else f"{rest} s left"

@@ -1,0 +1,59 @@
+"""What a sync did, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncProgress:
+    """How far a sync has come."""
+
+    done: int  # files that were looked into
+    total: int  # files that are new or may have changed
+    name: str  # the file that was begun last
+    seconds_left: float | None  # None: too early to tell
+
+
+@dataclass(kw_only=True)
+class SyncReport:
+    """What a sync did. Each list holds names of documents."""
+
+    target: str
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)  # (old, new)
+    deleted: list[str] = field(default_factory=list)
+    unchanged: int = 0  # files
+    kept: list[str] = field(default_factory=list)  # gone from the source, but not deleted
+    left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it was not taken)
+    litter: int = 0  # hidden, lock and temporary files, skipped by name
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (name, what of the file is not in the text, …)
+    seconds: float = 0.0
+
+    @property
+    def did_something(self) -> bool:
+        return bool(self.added or self.changed or self.renamed or self.deleted)
+
+    def lines(self) -> Iterator[str]:
+        """The report, a line for each statement."""
+        counts = (("added", self.added), ("changed", self.changed), ("renamed", self.renamed),
+                  ("deleted", self.deleted))  # fmt: skip
+        told = [f"{len(names)} {word}" for word, names in counts if names]
+        yield f"{self.target}: {', '.join([*told, f'{self.unchanged} unchanged'])} ({self.seconds:.1f} s)."
+        for old, new in self.renamed:
+            yield f"  renamed: {old} → {new}"
+        for name in self.deleted:
+            yield f"  deleted: {name}"
+        for name in self.kept:
+            yield f"  kept: {name} is gone from the source, its document is not deleted"
+        for name, reason in self.left:
+            yield f"  not taken: {name}: {reason.removesuffix('.')}"
+        for name, note in self.notes:
+            yield f"  note: {name}: {note}"
+        if self.litter:
+            yield f"  skipped by name (hidden, lock and temporary files): {self.litter}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())

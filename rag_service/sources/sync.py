@@ -1,0 +1,331 @@
+"""Keeps a corpus equal to a source: new, changed, renamed and deleted files.
+
+Each file is written down in the transaction that stores its document, so a sync may be killed at any point: the next
+one goes on. Unchanged is what has the size, time and ETag that were written down; else the content decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from rag_service.domain import Identity
+from rag_service.errors import ConflictError, DocumentError, RagError
+from rag_service.indices import IndexDefinition
+from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor, Outcome
+from rag_service.readers.common.names import choose_title, clean_file_name
+from rag_service.sources.report import SyncProgress, SyncReport
+from rag_service.sources.source import Item, Listing, Source, UnreadableFileError
+from rag_service.store.corpora import Corpus, require_writable
+from rag_service.store.documents.synced import (
+    DocumentName,
+    SyncedFile,
+    Version,
+    forget_file,
+    lock_target,
+    move_file,
+    read_foreign_paths,
+    read_synced,
+    record_file,
+    rename_document,
+    touch_files,
+)
+from rag_service.store.session import Connection, Database
+
+_PASSES = 3  # a file whose content another one had a moment ago is taken in the next pass
+_SETTLE = 3  # looks after which a watch no longer waits for a folder to come to rest
+_RETRY_SECONDS = 10.0  # after a failure, in a watch
+
+OnProgress = Callable[[SyncProgress], None]
+
+
+class Sync:
+    """One source and one corpus."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        database: Database,
+        ingestor: Ingestor,
+        corpus: Corpus,
+        index: IndexDefinition,
+        identity: Identity,
+        delete: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ):
+        """
+        Args:
+            delete: whether documents that a sync of this target brought in go with their files; None: yes, unless the
+                source is all of a sudden empty.
+            on_progress: called before each file.
+        """
+        self._source = source
+        self._database = database
+        self._ingestor = ingestor
+        self._corpus = corpus
+        self._index = index
+        self._identity = identity
+        self._delete = delete
+        self._on_progress = on_progress
+        self._refused: dict[str, tuple[Version, str]] = {}  # files that could not be read, so that a watch waits
+
+    async def run(self) -> SyncReport:
+        """Make the corpus equal to the source, once.
+
+        Raises:
+            SourceError: the source cannot be listed; nothing was deleted.
+            ConflictError: another sync of it runs.
+            EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
+        """
+        self._refused.clear()
+        return await self._run()
+
+    async def watch(self) -> AsyncIterator[SyncReport | RagError]:
+        """Sync, then again whenever the source has changed, until cancelled.
+
+        Yields a report when something was done, and an error that may pass, once, when it comes up.
+        """
+        seen: object = None
+        left: list[tuple[str, str]] = []
+        failed = ""
+        while True:
+            try:
+                before, seen = seen, await self._settled(seen)
+                if seen is None or seen != before or failed:
+                    report = await self._run()
+                    if report.did_something or report.left != left or before is None or failed:
+                        yield report
+                    left = report.left
+                failed = ""
+                await asyncio.sleep(self._source.poll_seconds)
+            except RagError as error:
+                if not (error.retryable or isinstance(error, ConflictError)):
+                    raise
+                if error.message != failed:
+                    yield error
+                failed = error.message
+                await asyncio.sleep(min(_RETRY_SECONDS, self._source.poll_seconds * 2))
+
+    async def _settled(self, before: object) -> object:
+        """How the source looks; a change that goes on is waited for, a little."""
+        seen = await self._source.look()
+        for _ in range(_SETTLE):
+            if before is None or seen == before:
+                break
+            await asyncio.sleep(self._source.poll_seconds)
+            before, seen = seen, await self._source.look()
+        return seen
+
+    async def _run(self) -> SyncReport:
+        async with self._database.transaction(self._identity) as connection:
+            await require_writable(connection, self._corpus.id)
+        async with self._database.transaction(self._identity) as holder:
+            await lock_target(holder, self._corpus.id, self._source.target)
+            work = _Work(
+                source=self._source,
+                database=self._database,
+                ingestor=self._ingestor,
+                corpus=self._corpus,
+                index=self._index,
+                identity=self._identity,
+                refused=self._refused,
+                on_progress=self._on_progress,
+            )
+            return await work.run(delete=self._delete)
+
+
+@dataclass(kw_only=True)
+class _Work:
+    """One run of a sync."""
+
+    source: Source
+    database: Database
+    ingestor: Ingestor
+    corpus: Corpus
+    index: IndexDefinition
+    identity: Identity
+    refused: dict[str, tuple[Version, str]]  # files that could not be read, and why
+    on_progress: OnProgress | None
+    known: dict[str, SyncedFile] = field(default_factory=dict)
+    foreign: dict[str, str] = field(default_factory=dict)  # names that other syncs brought in → their target
+    missing: dict[str, SyncedFile] = field(default_factory=dict)  # content hash → a file that is gone
+    taken: dict[str, tuple[Version, str]] = field(default_factory=dict)  # name → version and hash of what was read
+    touched: dict[str, Version] = field(default_factory=dict)  # new versions of the same content
+    left: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.report = SyncReport(target=self.source.target)
+        self.started = time.monotonic()
+
+    async def run(self, *, delete: bool | None) -> SyncReport:
+        """See `Sync.run`."""
+        await self._read_known()
+        listing = await self.source.list(self.known)
+        self.left.update(listing.left)
+        self._note_missing(listing)
+        for number in range(_PASSES):
+            items = [item for item in listing.items if self._is_due(item, again=number > 0)]
+            if not items:
+                break
+            await self._take(items)
+            await self._read_known()
+        async with self.database.transaction(self.identity) as connection:
+            await touch_files(connection, self.corpus.id, self.source.target, self.touched.items())
+        await self._forget_missing(listing, delete=delete)
+        return self._finish(listing)
+
+    async def _read_known(self) -> None:
+        async with self.database.transaction(self.identity) as connection:
+            self.known = await read_synced(connection, self.corpus.id, self.source.target)
+            self.foreign = await read_foreign_paths(connection, self.corpus.id, self.source.target)
+
+    def _is_due(self, item: Item, *, again: bool) -> bool:
+        """Whether a file is to be read: it is new, or may have changed, or its document is no longer what it was.
+
+        `again`: in a later pass, only the last reason counts.
+        """
+        if item.name in self.left:
+            return False
+        if item.name in self.refused and self.refused[item.name][0] == item.version:
+            self.left[item.name] = self.refused[item.name][1]
+            return False
+        known = self.known.get(item.name)
+        if known is None or not self._is_stored(known):
+            return True
+        return not again and known.version != item.version
+
+    def _is_stored(self, file: SyncedFile) -> bool:
+        return file.stored and file.fingerprint == self.ingestor.fingerprint(self.index)
+
+    def _note_missing(self, listing: Listing) -> None:
+        there = _Present(listing)
+        self.missing = {
+            file.content_hash: file
+            for path, file in self.known.items()
+            if path not in there and file.brought and self._is_stored(file) and file.document_name == path
+        }
+
+    async def _take(self, items: Sequence[Item]) -> None:
+        """Read and ingest files. What cannot be read is left aside, and does not stop the others."""
+        ingesting = self.ingestor.ingest_all(
+            self._sources(items), corpus=self.corpus, index=self.index, identity=self.identity, stored=self._record
+        )
+        async with aclosing(ingesting):
+            async for source, outcome in ingesting:
+                name = str(source.name)
+                if isinstance(outcome, DocumentError):
+                    self.left[name] = outcome.message
+                    self.refused[name] = next(item.version for item in items if item.name == name), outcome.message
+                else:
+                    await self._note(name, outcome)
+
+    async def _sources(self, items: Sequence[Item]) -> AsyncIterator[DocumentInput]:
+        for number, item in enumerate(items):
+            self._tell(number, len(items), item.name)
+            if item.name in self.foreign:
+                self.left[item.name] = f"the sync of {self.foreign[item.name]} brought a document of this name"
+                continue
+            try:
+                data, version = await item.read()
+            except UnreadableFileError as error:
+                self.left[item.name] = str(error)
+                continue
+            content_hash = hashlib.sha256(data).hexdigest()
+            known = self.known.get(item.name)
+            if known is not None and known.content_hash == content_hash and self._is_stored(known):
+                self.touched[item.name] = version
+            elif known is not None or not await self._moved(item, version, content_hash):
+                self.taken[item.name] = version, content_hash
+                yield DocumentInput(data=data, file_name=item.file_name, name=item.name, source=item.origin)
+        self._tell(len(items), len(items), "")
+
+    async def _moved(self, item: Item, version: Version, content_hash: str) -> bool:
+        """Whether a new file is one that is gone under its old name, which its document then leaves."""
+        file = self.missing.pop(content_hash, None)
+        if file is None:
+            return False
+        target = self.source.target
+        old, new = _document_name(file.path), _document_name(item.name)
+        async with self.database.transaction(self.identity) as connection:
+            moved = await move_file(connection, self.corpus.id, target, file, old=old, new=new, version=version)
+        if moved:
+            self.report.renamed.append((file.path, item.name))
+        return moved
+
+    async def _record(self, connection: Connection, source: DocumentInput, document_id: UUID) -> None:
+        """In the transaction that stores a document."""
+        version, content_hash = self.taken[str(source.name)]
+        await record_file(
+            connection, self.corpus.id, self.source.target, str(source.name), document_id=document_id, version=version,
+            content_hash=content_hash, brought=True,
+        )  # fmt: skip
+
+    async def _note(self, name: str, outcome: Ingested) -> None:
+        if outcome.outcome is Outcome.UNCHANGED:  # stored before, by hand or under another name
+            version, content_hash = self.taken[name]
+            async with self.database.transaction(self.identity) as connection:
+                await record_file(
+                    connection, self.corpus.id, self.source.target, name, document_id=outcome.document_id,
+                    version=version, content_hash=content_hash, brought=None,
+                )  # fmt: skip
+        if name not in self.known and outcome.outcome is not Outcome.UNCHANGED:
+            self.report.added.append(name)
+        elif outcome.outcome is not Outcome.UNCHANGED or outcome.same_as:
+            self.report.changed.append(name)
+        self.report.notes += [(name, warning) for warning in outcome.warnings]
+        if outcome.same_as:
+            self.report.notes.append((name, f"has the same content as {outcome.same_as} and is stored once"))
+
+    async def _forget_missing(self, listing: Listing, *, delete: bool | None) -> None:
+        there = _Present(listing)
+        gone = [file for path, file in self.known.items() if path not in there]
+        emptied = delete is None and not listing.items and not listing.left
+        if delete is False or emptied:
+            self.report.kept += [file.path for file in gone]
+            if gone and emptied:
+                self.report.notes.append((self.source.target, "is empty now; `--delete` deletes its documents"))
+            return
+        for file in gone:
+            async with self.database.transaction(self.identity) as connection:
+                heir = await forget_file(connection, self.corpus.id, self.source.target, file)
+                if heir is not None:
+                    old, new = _document_name(file.path), _document_name(heir)
+                    await rename_document(connection, self.corpus.id, file.document_id, old=old, new=new)
+            self.report.deleted.append(file.path)
+
+    def _tell(self, done: int, total: int, name: str) -> None:
+        if self.on_progress is not None:
+            spent = time.monotonic() - self.started
+            left = spent / done * (total - done) if done else None
+            self.on_progress(SyncProgress(done=done, total=total, name=name, seconds_left=left))
+
+    def _finish(self, listing: Listing) -> SyncReport:
+        report = self.report
+        worked_on = {*report.added, *report.changed, *(new for _, new in report.renamed), *self.left}
+        report.unchanged = sum(item.name not in worked_on for item in listing.items)
+        report.left = sorted(self.left.items())
+        report.litter = listing.litter
+        report.seconds = time.monotonic() - self.started
+        return report
+
+
+class _Present:
+    """The names of what is in a source, or may still be."""
+
+    def __init__(self, listing: Listing):
+        self._names = {*(item.name for item in listing.items), *(name for name, _ in listing.left)}
+        self._unseen = listing.unseen
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names or any(not part or name.startswith(f"{part}/") for part in self._unseen)
+
+
+def _document_name(name: str) -> DocumentName:
+    file_name = clean_file_name(name)
+    return DocumentName(name=name, file_name=file_name, title=choose_title(file_name))
