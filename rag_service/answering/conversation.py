@@ -63,13 +63,13 @@ def render_history(turns: Sequence[Turn]) -> str:
 
 
 def lean_on_history(question: str, history: Sequence[Turn], language: str) -> str:
-    """A follow-up question together with the questions it depends on: rewriting without a model."""
+    """A follow-up question after the questions it depends on, a line each: rewriting without a model."""
     asked = [turn.content for turn in history if turn.role == "user"] + [question]
     first = len(asked) - 1
     while first > 0 and not _stands_alone(asked[first], asked[first - 1], language):
         first -= 1
-    before = " ".join(part.strip() for part in asked[first:-1])
-    return f"{before[:_BEFORE_CHARS].strip()} {question}" if before else question
+    before = "\n".join(part.strip() for part in asked[first:-1])
+    return f"{before[:_BEFORE_CHARS].strip()}\n{question}" if before else question
 
 
 def _stands_alone(question: str, before: str, language: str) -> bool:

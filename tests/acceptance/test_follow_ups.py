@@ -62,7 +62,7 @@ async def test_a_follow_up_through_rest(client: httpx.AsyncClient) -> None:
     answer = (await client.post("/api/v1/query/answer", json=body)).json()
     assert "160 euros" in answer["answer"]
     stored = (await client.get(f"/api/v1/answers/{answer['answerId']}")).json()
-    assert stored["question"] == "What is the ceiling for a hotel night in ordinary towns? And in Paris?"
+    assert stored["question"] == "What is the ceiling for a hotel night in ordinary towns?\nAnd in Paris?"
 
 
 async def test_a_change_of_topic_is_searched_by_itself(client: httpx.AsyncClient) -> None:

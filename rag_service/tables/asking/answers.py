@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -28,6 +29,7 @@ from rag_service.tables.storage import find_tables, find_values
 log = structlog.get_logger(__name__)
 
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
+_SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,13 +57,14 @@ class TableAnswers:
     ) -> ComputedAnswer | None:
         """The computed answer; None if the question is not one for these tables.
 
-        Without a cell or a page among the passages the database is not asked.
+        Without a cell or a page among the passages the database is not asked. Several questions in one text are not
+        computed: "the total of Ventas?" and "and of Compras?" would become one total of both.
 
         Raises:
             StoreError: the database fails.
         """
         documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_cells(hit)))[:MAX_DOCUMENTS]
-        if not documents:
+        if not documents or _SEVERAL.search(text.strip()):
             return None
         question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
         if question is None and figure is None and not may_compare(text):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, Decision, ProofMethod
+from rag_service.domain import Answer, Decision, ProofMethod, Turn
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.integration.tables.questions import DEVELOPMENT, HELD_OUT, SECOND, TRICKY, Asked
@@ -57,3 +57,15 @@ async def test_questions_are_computed_right(
         sys.stdout.writelines(f"  {question} → {text}\n" for question, text in (*false, *missed))
     assert right >= MIN_RIGHT * answerable, missed
     assert len(false) <= MAX_FALSE * len(questions), false
+
+
+async def test_a_follow_up_is_not_computed_together_with_the_question_before(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest(files()["tents.xlsx"], "tents.xlsx")
+    before = "What is the total stock of tents in Lyon?"
+    assert is_certain(await service.engine.answer(RagQuery(before, identity=LOCAL_ADMIN)))
+    for first in (before, "total stock of tents in Lyon"):
+        turns = (Turn(role="user", content=first), Turn(role="assistant", content="34 [C1]."))
+        found = await service.engine.answer(RagQuery("And in Lille?", identity=LOCAL_ADMIN, turns=turns))
+        assert not any(citation.method is ProofMethod.COMPUTED for citation in found.citations), found.text

@@ -165,7 +165,7 @@ async def test_a_failing_rewriting_does_not_fail_the_answer(scene: Scene) -> Non
     scene.chat.answers.extend([ModelError("down"), "A llama eats two kilograms a day. [C1]"])
     async with scene.client() as client:
         reply = await scene.say(client, "What do llamas eat?", "Grass.", "And how much?")
-    assert reply.json()["standaloneQuestion"] == "What do llamas eat? And how much?"
+    assert reply.json()["standaloneQuestion"] == "What do llamas eat?\nAnd how much?"
 
 
 async def test_without_relevant_passages_the_chat_goes_on_and_says_so(scene: Scene) -> None:
@@ -258,7 +258,7 @@ def test_history_keeps_the_last_five_turns_within_its_budget() -> None:
 
 def test_only_short_questions_lean_on_what_was_asked_before() -> None:
     before = [Turn(role="user", content="What do llamas eat?"), Turn(role="assistant", content="Grass.")]
-    assert lean_on_history("And how much?", before, "en") == "What do llamas eat? And how much?"
+    assert lean_on_history("And how much?", before, "en") == "What do llamas eat?\nAnd how much?"
     full = "Which documents does the municipality require for residents' parking?"
     assert lean_on_history(full, before, "en") == full
     assert lean_on_history("And how much?", [], "en") == "And how much?"

@@ -41,7 +41,7 @@ def test_a_whole_question_on_another_subject_stands_alone(before: str, question:
 def test_a_question_that_goes_on_or_refers_to_something_leans_on_the_one_before(
     before: str, question: str, language: str
 ) -> None:
-    assert lean_on_history(question, [Turn(role="user", content=before)], language) == f"{before} {question}"
+    assert lean_on_history(question, [Turn(role="user", content=before)], language) == f"{before}\n{question}"
 
 
 def test_a_chain_of_questions_goes_back_to_one_that_stands_alone() -> None:
@@ -49,6 +49,6 @@ def test_a_chain_of_questions_goes_back_to_one_that_stands_alone() -> None:
     history = [
         turn for text in asked for turn in (Turn(role="user", content=text), Turn(role="assistant", content="5"))
     ]
-    assert lean_on_history("¿y zincado?", history, "es") == f"{asked[1]} {asked[2]} ¿y zincado?"
+    assert lean_on_history("¿y zincado?", history, "es") == f"{asked[1]}\n{asked[2]}\n¿y zincado?"
     assert lean_on_history("¿y zincado?", [], "es") == "¿y zincado?"
-    assert lean_on_history("¿y más?", [Turn(role="user", content="¿y zincado?")], "es") == "¿y zincado? ¿y más?"
+    assert lean_on_history("¿y más?", [Turn(role="user", content="¿y zincado?")], "es") == "¿y zincado?\n¿y más?"
