@@ -12,7 +12,7 @@ NOTE = "# Leave\n\nEmployees receive 25 days of vacation per calendar year.\n"
 
 def documents(one: Visit) -> None:
     one.page.click("nav a[data-to=documents]")
-    one.page.wait_for_selector(".listing[aria-busy=false]")
+    one.page.wait_for_selector("#documents-list .listing[aria-busy=false]")
 
 
 def add(one: Visit, *files: Any) -> None:

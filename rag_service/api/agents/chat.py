@@ -123,19 +123,18 @@ async def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> A
             if not isinstance(event.data, AnswerBody):
                 yield event
                 continue
+            kept = await keep_exchange(
+                caller, query.question, event.data, body.conversation_id, agent_id=query.agent.id,
+                project_id=body.project_id, more={
+                    "ragUsed": outcome.rag_used, "contextUse": outcome.context, "standaloneQuestion": outcome.question,
+                },
+            )  # fmt: skip
             chat = present(
                 ChatBody,
                 event.data,
                 rag_used=outcome.rag_used,
                 context_use=outcome.context,
                 standalone_question=outcome.question,
-                conversation_id=await keep_exchange(
-                    caller,
-                    query.question,
-                    event.data,
-                    body.conversation_id,
-                    agent_id=query.agent.id,
-                    project_id=body.project_id,
-                ),
+                conversation_id=kept,
             )
             yield WireEvent("final", chat)

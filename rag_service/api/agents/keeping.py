@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -60,8 +61,9 @@ async def keep_exchange(
     *,
     agent_id: UUID | None = None,
     project_id: UUID | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> UUID | None:
-    """Store question and answer, in a new conversation if none is named.
+    """Store question and answer, in a new conversation if none is named; `more` goes to the answer's other fields.
 
     Returns the conversation; None when the database is down: the answer is worth more than its record.
     """
@@ -76,7 +78,8 @@ async def keep_exchange(
             await add_message(connection, identity, conversation_id, role="user", content=question, agent_id=agent_id)
             await add_message(
                 connection, identity, conversation_id, role="assistant", content=answer.answer, agent_id=agent_id,
-                citations=msgspec.to_builtins(answer.citations), answer_id=answer.answer_id, details=_details(answer),
+                citations=msgspec.to_builtins(answer.citations), answer_id=answer.answer_id,
+                details={**_details(answer), **more},
             )  # fmt: skip
     except (StoreError, NotFoundError) as error:  # also: the conversation or agent was deleted meanwhile
         log.warning("conversation_not_stored", exc_info=error)

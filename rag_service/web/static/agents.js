@@ -6,6 +6,7 @@ import { read as recall, write } from "./storage.js";
 
 const CHOSEN = "rag_agent";
 let agents = new Map(); // id → agent
+let loaded = null;
 
 /** The agent that is to answer, {id, name}; null for all documents. */
 export function chosenAgent() {
@@ -22,8 +23,19 @@ export async function startAgents() {
   await loadAgents();
 }
 
+/** Have an agent answer, by id; null, or one that is not there: all documents. Returns it as `chosenAgent`. */
+export async function chooseAgent(id) {
+  await loaded;
+  byId("agent").value = agents.has(id) ? id : "";
+  write(CHOSEN, byId("agent").value);
+  describe();
+  return chosenAgent();
+}
+
 /** Fetch the agents again; called when they were changed. */
-export async function loadAgents() {
+export const loadAgents = () => (loaded = load());
+
+async function load() {
   const select = byId("agent");
   const found = await read("/agents", { limit: 500 }).catch(() => null);
   if (!found) return; // the question box works without

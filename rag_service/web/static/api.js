@@ -58,7 +58,12 @@ export async function change(method, path, body) {
 
 /** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
 export async function download(path, name) {
-  const url = URL.createObjectURL(await (await call(`/api/v1${path}`)).blob());
+  saveAs(await (await call(`/api/v1${path}`)).blob(), name);
+}
+
+/** Give a blob to the visitor as a file. */
+export function saveAs(blob, name) {
+  const url = URL.createObjectURL(blob);
   const link = Object.assign(document.createElement("a"), { href: url, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
@@ -78,8 +83,9 @@ export async function tryCredential(candidate) {
 
 export const whoAmI = () => userOf(() => read("/users/me"));
 
-/** The events of an answer from all documents; as `answerEvents`. */
-export const ask = (query, messages, signal) => answerEvents("/query/answer/stream", { query, messages }, signal);
+/** The events of an answer from all documents, kept; as `answerEvents`. @param conversation {messages, conversationId} */
+export const ask = (query, conversation, signal) =>
+  answerEvents("/query/answer/stream", { query, keep: true, ...conversation }, signal);
 
 /** The events of an agent's answer; as `answerEvents`. @param conversation {messages, conversationId} */
 export const chat = (agentId, conversation, signal) =>

@@ -1,9 +1,9 @@
 // The question box and the questions asked so far.
 
-import { chosenAgent } from "./agents.js";
+import { chooseAgent, chosenAgent } from "./agents.js";
 import { read, whoAmI } from "./api.js";
 import { announce, byId, el, icon } from "./dom.js";
-import { readDraft, readTurns, saveDraft, saveTurns } from "./history.js";
+import { readConversation, readDraft, readTurns, saveConversation, saveDraft, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
 import { Turn } from "./turn.js";
 
@@ -12,22 +12,111 @@ const SETTLE = 300; // milliseconds; what comes below the answer is made last, a
 const FOLLOWED = 5; // questions of before, with their answers, that go with a question
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
-/** @param openSource called with what a badge stands for @param onAsk called when there is something to answer */
+/**
+ * @param openSource called with what a badge stands for
+ * @param onAsk called when there is something to answer
+ * @returns {open}, called with what stands in the address behind "#ask/": the id of a conversation, "new" or nothing
+ */
 export function startAsking({ openSource, onAsk }) {
   const box = byId("question");
   const send = byId("send");
   const stop = byId("stop");
   const turns = [];
   let running = null;
+  let current = readConversation(); // id of the kept conversation that is open; null: a new one
+  let earlier = 0; // messages of it before those that are shown
+  let known = false; // whether the turns are those that the service keeps
 
-  const callbacks = { openSource, askAgain: askQuestion, onChange: () => save() };
-  const save = () => saveTurns(turns.filter((one) => one.final || one.text));
+  const callbacks = { openSource, askAgain: askQuestion, edit, onChange: () => save() };
+  const save = () => {
+    saveTurns(turns.filter((one) => one.final || one.text));
+    saveConversation(current);
+  };
 
   function add(turn) {
     onAsk();
     turns.push(turn);
     byId("turns").append(turn.element);
     showWelcome();
+  }
+
+  /** Take the place of what is open. */
+  function show(id, kept, from = 0) {
+    for (const turn of turns.splice(0)) turn.element.remove();
+    current = id;
+    earlier = from;
+    byId("earlier").hidden = !from;
+    for (const one of kept) add(Turn.restore(one, callbacks));
+    showWelcome();
+    save();
+  }
+
+  function isBusy() {
+    if (!running) return false;
+    announce(t("busy"));
+    flash(byId("question-hint"), t("busy"));
+    return true;
+  }
+
+  function startNew() {
+    show(null, []);
+    announce(t("conversation_new"));
+  }
+
+  async function open(rest) {
+    const id = rest === "new" ? null : rest || current;
+    if (rest === "new" && current && !isBusy()) startNew();
+    if (!rest) nameInAddress();
+    if (id && (id !== current || !known) && !isBusy()) await openKept(id);
+    nameInAddress();
+  }
+
+  async function openKept(id) {
+    await whoAmI();
+    const { loadConversation } = await import("./conversation.js");
+    const { agentId, title, turns: kept, from } = await loadConversation(id).catch((error) => {
+      if (error.code === "not_found") show(null, []);
+      throw error;
+    });
+    if (running || location.hash !== `#ask/${id}`) return; // something else is wanted by now
+    known = true;
+    const here = new Map(turns.filter((turn) => turn.final).map((turn) => [turn.final.answerId, turn]));
+    const agent = await chooseAgent(agentId);
+    if (id === current && kept.every(({ final }) => here.has(final?.answerId))) {
+      earlier = from;
+      byId("earlier").hidden = !from;
+      return; // failed questions and feedback of this tab are there, too
+    }
+    show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null })), from);
+    turns.at(-1)?.element.scrollIntoView({ block: "start" });
+    announce(t("conversation_opened", { name: title }));
+  }
+
+  async function showEarlier() {
+    const id = current;
+    const { loadBefore } = await import("./conversation.js");
+    const { turns: kept, from } = await loadBefore(id, earlier);
+    if (id !== current) return;
+    const made = kept.map((one) => Turn.restore({ ...one, agent: turns[0]?.agent ?? null }, callbacks));
+    const height = document.documentElement.scrollHeight;
+    turns.unshift(...made);
+    byId("turns").prepend(...made.map(({ element }) => element));
+    scrollBy(0, document.documentElement.scrollHeight - height); // what was in sight stays in sight
+    earlier = from;
+    byId("earlier").hidden = !from;
+  }
+
+  /** The address names what is open; a step back leads to what was open before. */
+  function nameInAddress() {
+    const at = location.hash || "#ask";
+    const wanted = `#ask/${current}`;
+    if (current && at.startsWith("#ask") && at !== wanted) history.replaceState(null, "", wanted);
+  }
+
+  function edit(question) {
+    setQuestion(question);
+    box.focus();
+    box.setSelectionRange(question.length, question.length);
   }
 
   function showWelcome() {
@@ -44,17 +133,15 @@ export function startAsking({ openSource, onAsk }) {
         { role: "user", content: question },
         { role: "assistant", content: final.answer },
       ]),
-      conversationId: before.at(-1)?.final.conversationId ?? null,
+      conversationId: current,
     };
   }
 
   async function askQuestion(question) {
-    if (running) {
-      announce(t("busy"));
-      flash(byId("question-hint"), t("busy"));
-      return;
-    }
+    if (isBusy()) return;
     const agent = chosenAgent();
+    const last = turns.at(-1);
+    if (current && last && last.agent?.id !== agent?.id) startNew(); // a conversation has one partner
     const turn = new Turn(question, { ...callbacks, agent, conversation: conversationWith(agent) });
     running = turn;
     add(turn);
@@ -64,6 +151,10 @@ export function startAsking({ openSource, onAsk }) {
     try {
       await turn.run();
       if (turn.error && !turn.text && !box.value) box.value = question; // nothing typed is lost
+      if (turn.error?.code === "not_found") current = null; // deleted in another tab; asked again, it is a new one
+      if (turn.final) current = turn.final.conversationId ?? current;
+      known = true;
+      nameInAddress();
     } finally {
       running = null;
       setTimeout(unfollow, SETTLE);
@@ -109,6 +200,10 @@ export function startAsking({ openSource, onAsk }) {
   });
   box.addEventListener("input", () => setQuestion(box.value));
   box.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowUp" && !box.value && turns.length) {
+      event.preventDefault();
+      edit(turns.at(-1).question);
+    }
     // While a word is being composed (accents, Chinese), Enter belongs to the input method.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -124,22 +219,19 @@ export function startAsking({ openSource, onAsk }) {
   showOwnExamples();
 
   byId("new-conversation").addEventListener("click", () => {
-    if (running) {
-      announce(t("busy"));
-      flash(byId("question-hint"), t("busy"));
-      return;
-    }
-    for (const turn of turns.splice(0)) turn.element.remove();
-    save();
-    showWelcome();
+    if (isBusy()) return;
+    if (location.hash !== "#ask/new") history.pushState(null, "", "#ask/new");
+    startNew();
     box.focus();
-    announce(t("conversation_new"));
   });
+  byId("earlier").addEventListener("click", showEarlier);
+  document.addEventListener("conversation-deleted", ({ detail }) => detail === current && !running && startNew());
 
   for (const kept of readTurns()) add(Turn.restore(kept, callbacks));
   announce("");
   setQuestion(readDraft());
   if (turns.length) turns.at(-1).element.scrollIntoView({ block: "start" });
+  return { open };
 }
 
 /** Questions over the visitor's own documents take the place of those over the documents that come with the service. */

@@ -4,6 +4,7 @@ import { read, write } from "./storage.js";
 
 const DRAFT = "rag_draft";
 const TURNS = "rag_turns";
+const CONVERSATION = "rag_conversation";
 const MOST_TURNS = 30;
 
 export const saveDraft = (text) => write(DRAFT, text);
@@ -16,6 +17,10 @@ export function saveTurns(turns) {
   }
 }
 
+/** The id of the kept conversation that the turns belong to; null: it is not kept yet. */
+export const saveConversation = (id) => write(CONVERSATION, id);
+export const readConversation = () => read(CONVERSATION);
+
 export function readTurns() {
   try {
     return JSON.parse(read(TURNS) ?? "[]");
@@ -27,4 +32,6 @@ export function readTurns() {
 export function forget() {
   write(DRAFT, null);
   write(TURNS, null);
+  write(CONVERSATION, null);
+  history.replaceState(null, "", location.pathname); // the address named what was open
 }

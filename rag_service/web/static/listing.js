@@ -11,7 +11,7 @@ export class Listing {
    * @param label what the list is called
    * @param load fetches {items, total} of {offset, limit}
    * @param row makes an `li` of an item
-   * @param empty words for a list without items
+   * @param empty words for a list without items, or a function that gives them
    */
   constructor({ label, load, row, empty }) {
     this._load = load;
@@ -65,7 +65,7 @@ export class Listing {
 
   _fill(items, total, offset) {
     this._list.replaceChildren(...items.map((item) => this._row(item)));
-    this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, this._empty)]));
+    this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, typeof this._empty === "function" ? this._empty() : this._empty)]));
     this._list.hidden = !total;
     this._pager.hidden = total <= PER_PAGE;
     this._previous.disabled = offset === 0;
@@ -83,9 +83,10 @@ export class Listing {
 /**
  * A row: what it is, a line about it, and what can be done with it.
  *
+ * @param href where the name leads
  * @param actions {icon, label, onclick} each; the label is shown to screen readers and on hover
  */
-export function makeRow({ icon: drawing, title, state = null, about = [], more = null, actions = [] }) {
+export function makeRow({ icon: drawing, title, href = null, state = null, about = [], more = null, actions = [] }) {
   return el(
     "li",
     { className: "row" },
@@ -93,7 +94,7 @@ export function makeRow({ icon: drawing, title, state = null, about = [], more =
     el(
       "div",
       { className: "row-body" },
-      el("p", { className: "row-title" }, title, state),
+      el("p", { className: "row-title" }, href ? el("a", { href }, el("bdi", {}, title)) : el("bdi", {}, title), state),
       el("p", { className: "muted row-about" }, about.filter(Boolean).join(" · ")),
       more,
     ),

@@ -11,6 +11,7 @@ import { startTheme } from "./theme.js";
 import { startViews } from "./views.js";
 
 const PARTS = {
+  conversations: () => import("./conversations.js"),
   documents: () => import("./documents.js"),
   manage: () => import("./manage.js"),
 };
@@ -18,7 +19,8 @@ const PARTS = {
 let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
 
 startTheme();
-startAsking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
+const asking = startAsking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
+PARTS.ask = () => asking;
 startViews({ onLeave: async () => (await panel)?.close(), onShow: openPart });
 takeFiles();
 document.documentElement.classList.add("is-started");

@@ -22,11 +22,12 @@ export class Turn {
    * @param question as it was typed
    * @param openSource called with (citation, evidence, badge, sentence)
    * @param askAgain called with the question
+   * @param edit called with the question, which is to be asked in other words
    * @param onChange called when what is worth keeping has changed
    * @param agent {id, name} who answers; null: all documents
-   * @param conversation {messages, conversationId} of before; the id is an agent's
+   * @param conversation {messages, conversationId} of before
    */
-  constructor(question, { openSource, askAgain, onChange, agent = null, conversation = { messages: [], conversationId: null } }) {
+  constructor(question, { openSource, askAgain, edit, onChange, agent = null, conversation = { messages: [], conversationId: null } }) {
     this.question = question;
     this.agent = agent;
     this.feedback = null; // {thumbs, comment} that the visitor has given
@@ -35,6 +36,7 @@ export class Turn {
     this.text = "";
     this.error = null; // the ApiError that ended it
     this._askAgain = askAgain;
+    this._edit = edit;
     this._onChange = onChange;
     this._conversation = conversation;
     this._stop = new AbortController();
@@ -80,7 +82,7 @@ export class Turn {
 
   _events() {
     const { messages, conversationId } = this._conversation;
-    if (!this.agent) return ask(this.question, messages, this._stop.signal);
+    if (!this.agent) return ask(this.question, this._conversation, this._stop.signal);
     const body = { messages: [...messages, { role: "user", content: this.question }], conversationId };
     return chat(this.agent.id, body, this._stop.signal);
   }
@@ -120,7 +122,7 @@ export class Turn {
           "div",
           { className: "answer-foot" },
           makeDecision(final, !kinds.size),
-          el("div", { className: "answer-actions" }, feedback.buttons, this._copyButton()),
+          el("div", { className: "answer-actions" }, feedback.buttons, this._editButton(), this._copyButton()),
         ),
         feedback.more,
         makeWhy(final, this.question),
@@ -133,8 +135,8 @@ export class Turn {
   _end(message) {
     const kinds = this._paint("ended");
     const legend = makeLegend(kinds, this.evidence.citations);
-    const copy = this.text ? el("div", { className: "answer-foot" }, this._copyButton()) : null;
-    this._below.replaceChildren(...[legend, message, copy].filter(Boolean));
+    const actions = el("div", { className: "answer-actions" }, this._editButton(), this.text ? this._copyButton() : null);
+    this._below.replaceChildren(...[legend, message, el("div", { className: "answer-foot" }, actions)].filter(Boolean));
   }
 
   _endStopped() {
@@ -176,6 +178,11 @@ export class Turn {
     return el("button", { type: "button", className: "button", onclick }, icon("retry"), t("ask_again"));
   }
 
+  _editButton() {
+    const onclick = () => this._edit(this.question);
+    return el("button", { type: "button", className: "quiet", onclick }, icon("edit"), t("edit_question"));
+  }
+
   _copyButton() {
     const label = el("span", {}, t("copy"));
     const copy = async () => {
@@ -193,13 +200,14 @@ export class Turn {
     return { question, agent, final, text, evidence, feedback, problem: error?.problem };
   }
 
-  /** A turn of before, from what was kept. */
-  static restore({ question, agent, final, text, evidence, feedback, problem }, callbacks) {
+  /** A turn of before, from what was kept. @param isBare nothing is known but the text and its citations */
+  static restore({ question, agent, final, text, evidence, feedback, problem, isBare }, callbacks) {
     const turn = new Turn(question, { ...callbacks, agent });
     turn._progress.hidden = true;
     Object.assign(turn.evidence, evidence);
     Object.assign(turn, { final, text, feedback, error: problem ? new ApiError(problem) : null });
     if (final) turn._complete();
+    else if (isBare) turn._end(null);
     else if (turn.error) turn._end(errorNotice(turn.error, turn._retry()));
     else turn._endStopped();
     return turn;

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from rag_service.domain import Identity
+from rag_service.errors import StoreError
 from rag_service.settings import Settings
 from rag_service.web.pages import web_routes
 from tests.integration.web.scenes import Scene
@@ -18,9 +21,19 @@ from tests.unit.api.samples import application_over
 ServePage = Callable[..., httpx.Client]
 
 
+def _down(identity: Identity) -> AbstractAsyncContextManager[Any]:
+    """A database that is away: answers are given, and not kept."""
+    raise StoreError("The database cannot be reached.")
+
+
 @contextmanager
 def running_page(scene: Scene, settings: Settings) -> Iterator[httpx.Client]:
-    application = application_over(scene.services(settings), more_routes=web_routes(settings), texts=scene.read_text)
+    application = application_over(
+        scene.services(settings),
+        more_routes=web_routes(settings),
+        texts=scene.read_text,
+        tenancy=SimpleNamespace(transaction=_down),
+    )
     with serving(application, grace_seconds=1) as client:
         yield client
 

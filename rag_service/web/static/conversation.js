@@ -1,0 +1,36 @@
+// A kept conversation as the page shows it: the latest questions with their answers, earlier ones on demand.
+
+import { read } from "./api.js";
+
+const MESSAGES = 60; // fetched at once: thirty questions with their answers
+
+/** {agentId, title, turns, from}: what `Turn.restore` takes, and how many messages are before them. */
+export async function loadConversation(id) {
+  const [conversation, { total }] = await Promise.all([
+    read(`/conversations/${encodeURIComponent(id)}`),
+    read(`/conversations/${encodeURIComponent(id)}/messages`, { limit: 1 }),
+  ]);
+  return { ...conversation, ...(await loadBefore(id, total)) };
+}
+
+/** The turns of the messages before the one numbered `end`, as {turns, from}. */
+export async function loadBefore(id, end) {
+  const from = Math.max(0, end - MESSAGES);
+  if (from === end) return { turns: [], from };
+  const { items } = await read(`/conversations/${encodeURIComponent(id)}/messages`, { offset: from, limit: end - from });
+  return { turns: pair(items), from };
+}
+
+/** Two tabs may have asked at the same time: answers belong to questions in their order. */
+function pair(messages) {
+  const questions = messages.filter(({ role }) => role === "user");
+  const answers = messages.filter(({ role }) => role === "assistant");
+  return answers.map((answer, i) => turnOf(questions[i]?.content ?? "", answer));
+}
+
+function turnOf(question, { content, citations, answerId, details }) {
+  const evidence = { sources: details.sources ?? [], contextUsed: details.contextUsed ?? [], citations, flagged: details.flagged ?? null };
+  const isBare = !details.decision; // kept before the service noted more than the citations
+  const final = isBare ? null : { ...details, answer: content, citations, answerId };
+  return { question, final, text: content, evidence, feedback: null, isBare };
+}

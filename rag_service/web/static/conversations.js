@@ -1,0 +1,100 @@
+// Conversations that are kept: found, opened, renamed, exported, deleted.
+
+import { change, download, read, saveAs, whoAmI } from "./api.js";
+import { confirmDialog, formDialog } from "./dialogs.js";
+import { announce, byId } from "./dom.js";
+import { t } from "./i18n.js";
+import { Listing, makeRow, moment } from "./listing.js";
+import { mayWrite } from "./session.js";
+
+const TYPING = 250; // milliseconds after the last key until it is searched
+const PER_FETCH = 500; // messages; as many as the API gives at once
+const search = byId("conversations-search");
+let writable = false;
+let timer = 0;
+
+const words = () => search.value.trim() || null;
+const listing = new Listing({
+  label: byId("conversations-title").textContent,
+  empty: () => t(words() ? "conversations_not_found" : "conversations_none"),
+  load: (slice) => read("/conversations", { ...slice, q: words() }),
+  row,
+});
+byId("conversations-list").append(listing.element);
+search.addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => listing.show(0), TYPING);
+});
+
+/** Show the part; each time it is opened, what is there is fetched anew. */
+export async function open() {
+  writable = mayWrite(await whoAmI());
+  await listing.refresh();
+}
+
+function row(conversation) {
+  const title = conversation.title || t("conversation_untitled");
+  return makeRow({
+    icon: "ask",
+    title,
+    href: `#ask/${conversation.id}`,
+    about: [moment(conversation.updatedAt)],
+    actions: [
+      writable && { icon: "edit", label: t("rename"), onclick: () => rename(conversation, title) },
+      { icon: "download", label: t("export"), onclick: () => save(conversation, title) },
+      writable && { icon: "trash", label: t("delete"), onclick: () => remove(conversation, title) },
+    ],
+  });
+}
+
+async function rename({ id }, title) {
+  const saved = await formDialog({
+    title: t("rename_named", { name: title }),
+    fields: [{ name: "title", label: t("conversation_title"), value: title, maxLength: 200 }],
+    action: t("save"),
+    save: (values) => change("PATCH", `/conversations/${id}`, values),
+  });
+  if (saved) await settle(t("saved"));
+}
+
+async function save(conversation, title) {
+  const name = title.replace(/[^\p{L}\p{N} _-]+/gu, "").trim().slice(0, 60) || "conversation"; // what any system takes
+  await formDialog({
+    title: t("export_named", { name: title }),
+    fields: [{ name: "format", type: "select", label: t("export_format"), value: "md", options: [["md", "Markdown"], ["json", "JSON"]] }],
+    action: t("export"),
+    save: async ({ format }) => {
+      if (format === "md") await download(`/conversations/${conversation.id}/export`, `${name}.md`);
+      else saveAs(await asJson(conversation), `${name}.json`);
+    },
+  });
+}
+
+async function asJson(conversation) {
+  const messages = [];
+  for (;;) {
+    const query = { offset: messages.length, limit: PER_FETCH };
+    const { items, total } = await read(`/conversations/${conversation.id}/messages`, query);
+    messages.push(...items);
+    if (!items.length || messages.length >= total) break;
+  }
+  return new Blob([JSON.stringify({ ...conversation, messages }, null, 2)], { type: "application/json" });
+}
+
+async function remove({ id }, title) {
+  const removed = await confirmDialog({
+    title: t("delete_named", { name: title }),
+    text: t("conversation_delete_text"),
+    action: t("delete"),
+    act: () => change("DELETE", `/conversations/${id}`),
+  });
+  if (!removed) return;
+  document.dispatchEvent(new CustomEvent("conversation-deleted", { detail: id }));
+  await settle(t("deleted", { name: title }));
+}
+
+async function settle(said) {
+  await listing.refresh();
+  announce(said);
+  byId("conversations-title").focus({ preventScroll: true }); // the row that had the focus may be gone
+}

@@ -1,0 +1,220 @@
+"""Conversations on the page: kept with the user, named by the address, found again, and hostile ones harmless."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.acceptance.page_actions import NOTE, add, ask, fill, press, row
+from tests.integration.web.browser import PHONE, WIDE, Visit, browser, find_axe, serious_findings
+from tests.integration.web.papers import upload_of
+from tests.integration.web.real import Person, RealService, SignIn, enter, real_service, sign_in
+
+__all__ = ["browser", "enter", "real_service"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+VACATION = "How many days of vacation do employees receive?"
+HOSTILE = "<script>alert(1)</script> \u202egnp.exe\u2066 " + "w" * 170
+SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def history(one: Visit) -> None:
+    one.page.click("nav a[data-to=conversations]")
+    one.page.wait_for_selector("#conversations-list .listing[aria-busy=false]")
+
+
+def questions(one: Visit) -> list[str]:
+    return [text.removeprefix("Question:").strip() for text in one.page.locator(".asked").all_inner_texts()]
+
+
+def address(one: Visit) -> str:
+    return str(one.page.evaluate("location.hash"))
+
+
+def keep(service: RealService, person: Person, title: str, exchanges: int = 1) -> str:
+    """A conversation as the service keeps it, of questions and answers with numbers."""
+    with psycopg.connect(service.owner_conninfo) as connection:
+        query = "INSERT INTO rag.conversations (user_id, title) VALUES (%s, %s) RETURNING id"
+        (kept,) = connection.execute(query, [person.id, title]).fetchone() or ()
+        connection.execute(
+            "INSERT INTO rag.messages (conversation_id, user_id, role, content) SELECT %s, %s, "
+            "CASE n %% 2 WHEN 1 THEN 'user' ELSE 'assistant' END, "
+            "CASE n %% 2 WHEN 1 THEN 'question ' ELSE 'answer ' END || (n + 1) / 2 FROM generate_series(1, %s) n",
+            [kept, person.id, 2 * exchanges],
+        )
+    return str(kept)
+
+
+def test_address_names_the_conversation_and_reload_back_and_another_tab_show_it(
+    enter: SignIn, real_service: RealService
+) -> None:
+    ada = real_service.add_person("ada")
+    one = enter(ada)
+    add(one, upload_of("leave.md", NOTE))
+    assert "25 days" in ask(one, VACATION)
+    ask(one, "And on Sundays?")
+    first = address(one)
+    kept = one.client.get("/api/v1/conversations").json()["items"]
+    assert (first, [item["title"] for item in kept]) == (f"#ask/{kept[0]['id']}", [VACATION])
+
+    two = enter(ada, at=first)  # another tab: nothing but the address
+    two.page.wait_for_selector(".turn:nth-child(2) .why")
+    assert questions(two) == [VACATION, "And on Sundays?"]
+    two.page.locator(".turn").first.locator(".badge").first.click()
+    assert "25 days" in two.page.locator("#panel mark").first.inner_text()
+    two.page.keyboard.press("Escape")
+    ask(two, "And in the second tab?")
+
+    one.page.reload()
+    one.page.wait_for_selector(".turn:nth-child(3)")
+    assert questions(one) == [VACATION, "And on Sundays?", "And in the second tab?"]
+    one.page.click("#new-conversation")
+    ask(one, "What else do employees receive?")
+    assert address(one) not in (first, "#ask/new")
+    one.page.go_back()
+    one.page.wait_for_selector(".turn:nth-child(3)")
+    assert (address(one), questions(one)[0]) == (first, VACATION)
+    assert two.client.get("/api/v1/conversations").json()["total"] == 2
+
+
+def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_kept_anew(
+    enter: SignIn, real_service: RealService
+) -> None:
+    bo = real_service.add_person("bo")
+    one = enter(bo)
+    add(one, upload_of("leave.md", NOTE))
+    ask(one, VACATION)
+    one.client.delete(f"/api/v1/conversations/{address(one).removeprefix('#ask/')}").raise_for_status()
+    one.page.fill("#question", VACATION)
+    one.page.press("#question", "Enter")
+    one.page.wait_for_selector(".turn:last-child .notice-error >> text=no longer exists")
+    one.page.click(".turn:last-child >> text=Ask again")
+    one.page.wait_for_selector(".turn:nth-child(3) .why")
+    assert one.client.get("/api/v1/conversations").json()["total"] == 1
+    one.client.delete(f"/api/v1/conversations/{address(one).removeprefix('#ask/')}").raise_for_status()
+    one.page.reload()
+    one.page.wait_for_selector("section.ask .view-messages .notice-error")
+    assert questions(one) == []
+
+
+def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_service: RealService) -> None:
+    cy, stranger = real_service.add_person("cy"), real_service.add_person("stranger")
+    one = enter(cy)
+    add(one, upload_of("leave.md", NOTE))
+    ask(one, VACATION)
+    kept = address(one)
+    keep(real_service, cy, "Travel costs")
+    history(one)
+    assert one.page.locator("#conversations-list .row").count() == 2
+    one.page.fill("#conversations-search", "25 days")
+    row(one, "Travel costs").wait_for(state="detached")
+    assert row(one, VACATION).count() == 1, "found by its answer"
+    one.page.fill("#conversations-search", "<nothing>")
+    one.page.wait_for_selector("text=No conversation contains these words.")
+    one.page.fill("#conversations-search", "")
+    press(one, VACATION, "Rename")
+    fill(one, Title="Holidays")
+    row(one, "Holidays").wait_for()
+    exports = {}
+    for form in ("md", "json"):
+        press(one, "Holidays", "Export")
+        one.page.select_option(".dialog select", form)
+        with one.page.expect_download() as saved:
+            one.page.click(".dialog button[type=submit]")
+        assert saved.value.suggested_filename == f"Holidays.{form}"
+        exports[form] = saved.value.path().read_text()
+    assert exports["md"].startswith(f"# Holidays\n\n## {VACATION}\n\n")
+    assert "25 days" in exports["md"].split("\\[C1\\]")[1]
+    assert [message["role"] for message in json.loads(exports["json"])["messages"]] == ["user", "assistant"]
+
+    row(one, "Holidays").get_by_role("link").click()
+    one.page.wait_for_selector(".turn")
+    history(one)
+    press(one, "Holidays", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    row(one, "Holidays").wait_for(state="detached")
+    one.page.click("nav a[data-to=ask]")
+    assert one.page.locator(".turn").count() == 0
+
+    two = enter(stranger, at=kept)
+    two.page.wait_for_selector("section.ask .view-messages .notice-error")
+    history(two)
+    assert "You have no conversations yet" in two.page.locator("#conversations-list").inner_text()
+
+
+def test_arrow_recalls_the_last_question_and_edit_puts_one_into_the_box(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("di"))
+    for question in ("first", "second"):
+        ask(one, question)
+    one.page.press("#question", "ArrowUp")
+    assert one.page.input_value("#question") == "second"
+    one.page.fill("#question", "")
+    one.page.locator(".turn").first.get_by_role("button", name="Edit question").click()
+    one.page.keyboard.type(" in other words")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".turn:nth-child(3) .answer-foot")
+    assert questions(one)[-1] == "first in other words"
+
+
+def test_two_thousand_messages_open_at_their_end_and_show_the_earlier_ones(
+    enter: SignIn, real_service: RealService
+) -> None:
+    eve = real_service.add_person("eve")
+    kept = keep(real_service, eve, "long", exchanges=1000)
+    one = enter(eve, at=f"#ask/{kept}")
+    one.page.wait_for_selector(".turn >> text=question 1000")
+    assert questions(one) == [f"question {n}" for n in range(971, 1001)]
+    one.page.click("#earlier")
+    one.page.wait_for_selector(".turn >> text=question 941")
+    assert questions(one) == [f"question {n}" for n in range(941, 1001)]
+    assert "answer 1000" in one.page.locator(".turn").last.inner_text()
+    one.page.reload()
+    one.page.wait_for_selector("#earlier:not([hidden])")
+    assert questions(one)[-1] == "question 1000"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_hostile_titles_neither_run_nor_widen_the_page(
+    enter: SignIn, real_service: RealService, scheme: str, size: Any
+) -> None:
+    fox = real_service.add_person(f"fox {scheme} {size[0]}")
+    for number in range(60):
+        keep(real_service, fox, f"{HOSTILE} {number}"[:200])
+    one = enter(fox, size=size, color_scheme=scheme, bypass_csp=True)
+    history(one)
+    assert row(one, "<script>").count() == 50
+    title = row(one, "<script>").first.locator("bdi")
+    assert title.evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"
+    assert one.page.evaluate(SCROLLS) <= 0
+    one.page.locator("#conversations-list .row").first.locator("button").last.click()
+    one.page.wait_for_selector(".dialog")
+    assert one.page.evaluate(SCROLLS) <= 0
+    axe = find_axe()
+    assert axe is None or serious_findings(one.page, axe) == []
+    one.page.keyboard.press("Escape")
+    assert axe is None or serious_findings(one.page, axe) == []
+    one.page.locator("#conversations-list .row").first.get_by_role("link").click()
+    one.page.wait_for_selector(".turn")
+    assert one.page.evaluate(SCROLLS) <= 0
+
+
+def test_after_sign_out_the_address_and_the_way_back_show_nothing(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("gus"))
+    add(one, upload_of("leave.md", NOTE))
+    ask(one, VACATION)
+    one.page.click("#sign-out")
+    one.page.wait_for_selector("#sign-in[open]")
+    assert address(one) == ""
+    one.page.go_back()
+    one.page.wait_for_selector("#sign-in[open]")
+    assert "25 days" not in one.page.locator("body").inner_text()
+    next_user = real_service.add_person("next of gus")
+    sign_in(one, next_user.key)
+    assert questions(one) == []
