@@ -8,7 +8,7 @@ from typing import Annotated
 
 import structlog
 from litestar import Controller, Response, get
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rag_service.api.http.services import Probe, ServicesDependency
 from rag_service.errors import RagError
@@ -47,8 +47,8 @@ class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     status: Annotated[str, Meta(description="ready, degraded or unavailable.")]
     dependencies: dict[str, DependencyBody]
     relevance: Annotated[
-        RelevanceBody | None, Meta(description="What is known of the embedding model's cosines; never a failure.")
-    ] = None
+        RelevanceBody | UnsetType, Meta(description="What is known of the embedding model's cosines; never a failure.")
+    ] = UNSET
 
 
 class HealthController(Controller):
@@ -75,7 +75,7 @@ class HealthController(Controller):
         ]
         usable = not any(dependency.required for dependency in down)
         status = "unavailable" if not usable else "degraded" if down else "ready"
-        relevance = None
+        relevance: RelevanceBody | UnsetType = UNSET
         if services.relevance is not None:
             known = services.relevance()
             relevance = RelevanceBody(model=known.model, state=known.state, detail=known.detail)

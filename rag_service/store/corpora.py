@@ -28,7 +28,7 @@ class Corpus:
     index_name: str  # the definition that rules it
     active: bool  # inactive: kept, but not searched and not written to
     ttl_seconds: int | None  # lifetime of its documents
-    shared: bool  # every user may read it, if it is global
+    shared: bool = False  # every user may read it, if it is global
     created_at: datetime
     updated_at: datetime
 

@@ -40,7 +40,7 @@ class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
     kind: str
     index: str
     active: bool
-    shared: Annotated[bool, Meta(description="Every user may read it, if it is global.")]
+    shared: Annotated[bool, Meta(description="Every user may read it, if it is global.")] = False
     ttl_seconds: int | None
     created_at: datetime
     updated_at: datetime

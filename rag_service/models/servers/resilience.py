@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 import stamina
 import structlog
+from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from rag_service.errors import ModelBusyError, ModelError
 from rag_service.models.servers.failures import is_connection_error, is_provider_failure, retry_after_of, status_of
@@ -27,6 +28,19 @@ T = TypeVar("T")
 MAX_WAIT = 10.0
 
 _background: set[asyncio.Task[Any]] = set()
+
+
+def _log_retry(details: RetryDetails) -> None:
+    """Without the text of the error: a server may quote the prompt in it."""
+    log.info(
+        "model_call_retried",
+        attempt=details.retry_num,
+        wait_seconds=round(details.wait_for, 2),
+        error=type(details.caused_by).__name__,
+    )
+
+
+set_on_retry_hooks([_log_retry])  # in place of stamina's own, which logs the text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,7 @@ def start(database_server: EmbeddedServer, ollama: OllamaDouble) -> Iterator[Sta
                 "first_token_timeout": 1.5,
                 "token_timeout": 1.0,
                 "answer_timeout": 3.0,
+                "fit_relevance": False,  # its calls would take what tests script
             }
             settings = Settings(**(defaults | overrides))  # type: ignore[arg-type]
             return stack.enter_context(serving(create_app(settings)))

@@ -80,6 +80,7 @@ async def test_a_service_told_to_stop_stops_its_database(folder: Path, ollama: O
         "embedding_provider": "ollama",
         "embedding_model": "nomic-embed-text",
         "ollama_url": ollama.url,
+        "fit_relevance": False,
     }
     async with running_server(folder / "server.log", **settings) as rig:
         assert runs(folder)

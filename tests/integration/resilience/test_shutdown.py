@@ -35,6 +35,7 @@ async def serving(folder: Path, conninfo: str, ollama: OllamaDouble, **overrides
         "ollama_url": ollama.url,
         "similarity_threshold": 0.3,
         "model_concurrency": 20,
+        "fit_relevance": False,  # its calls would take what tests script
     }
     async with running_server(folder / "server.log", **(settings | overrides)) as rig:
         yield rig

@@ -36,6 +36,7 @@ def environment(database_server: EmbeddedServer, ollama: OllamaDouble) -> dict[s
         "RAG_EMBEDDING_PROVIDER": "ollama",
         "RAG_EMBEDDING_MODEL": "nomic-embed-text",
         "RAG_OLLAMA_URL": ollama.url,
+        "RAG_FIT_RELEVANCE": "false",  # its calls would take what tests script
     }
 
 

@@ -10,6 +10,7 @@ from email.utils import format_datetime
 import httpx
 import pytest
 from ollama import ResponseError
+from structlog.testing import capture_logs
 
 from rag_service.errors import ModelBusyError
 from rag_service.models.servers.failures import (
@@ -213,3 +214,14 @@ async def test_what_a_blocking_call_raises_is_raised() -> None:
         await in_own_thread(lambda: 1 // 0)
     with pytest.raises(RuntimeError):
         await in_own_thread(lambda: next(iter(())))
+
+
+async def test_a_retry_is_logged_without_the_text_of_the_error() -> None:
+    policy = RetryPolicy(attempts=2, first_wait=0.001, jitter=0.0)
+    with capture_logs() as logged, pytest.raises(ConnectionError):
+        async for attempt in policy.tries(frozenset()):
+            with attempt:
+                raise ConnectionError("the prompt said: canary")
+    (line,) = logged
+    assert (line["event"], line["attempt"], line["error"]) == ("model_call_retried", 1, "ConnectionError")
+    assert "canary" not in str(line)
