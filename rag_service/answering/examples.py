@@ -32,6 +32,15 @@ class Example:
     file_name: str | None
 
 
+async def has_documents(connection: Connection) -> bool:
+    """Whether there is a document that the asker may ask about, also of those that come with the service."""
+    cursor = await connection.execute(
+        """SELECT EXISTS (SELECT FROM documents n JOIN corpora k ON k.id = n.corpus_id AND k.active
+           WHERE n.chunk_count > 0 AND (n.expires_at IS NULL OR n.expires_at > now()))"""
+    )
+    return bool((await cursor.fetchone() or (False,))[0])
+
+
 async def find_examples(connection: Connection, shipped: Collection[str]) -> list[Example]:
     """Up to `MAX_EXAMPLES` questions that the documents answer, of as many documents as possible.
 

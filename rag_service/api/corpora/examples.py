@@ -9,7 +9,7 @@ from uuid import UUID
 from litestar import get
 from msgspec import Meta, Struct
 
-from rag_service.answering.examples import find_examples
+from rag_service.answering.examples import find_examples, has_documents
 from rag_service.api.http.access import CallerDependency
 from rag_service.api.http.documentation import problems
 
@@ -20,8 +20,9 @@ class ExampleBody(Struct, kw_only=True, frozen=True, rename="camel"):
     file_name: str | None
 
 
-class ExampleList(Struct, kw_only=True, frozen=True):
+class ExampleList(Struct, kw_only=True, frozen=True, rename="camel"):
     items: Sequence[ExampleBody]
+    has_documents: Annotated[bool, Meta(description="Whether there is anything that the caller may ask about.")]
 
 
 @get(
@@ -33,6 +34,8 @@ class ExampleList(Struct, kw_only=True, frozen=True):
 async def list_examples(caller: CallerDependency) -> ExampleList:
     """At most four, from FAQ entries and headings of the newest documents that the caller may read. Documents that come
     with the service are left out."""
-    found = await caller.run(find_examples, caller.tenancy.shipped)
+    async with caller.transaction() as connection:
+        found = await find_examples(connection, caller.tenancy.shipped)
+        askable = bool(found) or await has_documents(connection)
     items = [ExampleBody(question=one.question, document_id=one.document_id, file_name=one.file_name) for one in found]
-    return ExampleList(items=items)
+    return ExampleList(items=items, has_documents=askable)

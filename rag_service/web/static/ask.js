@@ -5,6 +5,8 @@ import { read, whoAmI } from "./api.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { readConversation, readDraft, readTurns, saveConversation, saveDraft, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
+import { notice } from "./notice.js";
+import { isAdministrator, mayWrite } from "./session.js";
 import { Turn } from "./turn.js";
 
 const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
@@ -64,6 +66,7 @@ export function startAsking({ openSource, onAsk }) {
   }
 
   async function open(rest) {
+    if (!turns.length) showOwnExamples(); // documents may have come and gone
     const id = rest === "new" ? null : rest || current;
     if (rest === "new" && current && !isBusy()) startNew();
     if (!rest) nameInAddress();
@@ -216,8 +219,6 @@ export function startAsking({ openSource, onAsk }) {
     box.focus();
     askQuestion(example.textContent.trim());
   });
-  showOwnExamples();
-
   byId("new-conversation").addEventListener("click", () => {
     if (isBusy()) return;
     if (location.hash !== "#ask/new") history.pushState(null, "", "#ask/new");
@@ -236,12 +237,22 @@ export function startAsking({ openSource, onAsk }) {
 
 /** Questions over the visitor's own documents take the place of those over the documents that come with the service. */
 async function showOwnExamples() {
-  await whoAmI().catch(() => null);
+  const user = await whoAmI().catch(() => null);
   const found = await read("/examples").catch(() => null); // the others stay
+  if (user && found) byId("no-documents").replaceChildren(...(found.hasDocuments ? [] : [whatToDo(user)]));
+  byId("examples-block").hidden = found?.hasDocuments === false;
   if (!found?.items?.length) return;
   const button = ({ question }) =>
     el("button", { type: "button", className: "example" }, el("span", {}, question), icon("chevron"));
   byId("examples").replaceChildren(...found.items.map((example) => el("li", {}, button(example))));
+}
+
+/** What someone with these rights can do about there being no documents. */
+function whatToDo(user) {
+  const role = isAdministrator(user) ? "admin" : mayWrite(user) ? "user" : "reader";
+  const add = el("a", { className: "button", href: "#documents" }, icon("upload"), t("go_documents"));
+  const title = el("p", { className: "notice-title" }, t("no_documents"));
+  return notice("info", title, el("p", {}, t(`no_documents_${role}`)), role === "reader" ? null : el("p", { className: "notice-actions" }, add));
 }
 
 /** Keep the growing answer in view while its reader is at the end of the page, and only then. */

@@ -21,7 +21,7 @@ let timer = 0;
 
 const listing = new Listing({
   label: t("documents_list"),
-  empty: t("documents_none"),
+  empty: () => t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
   load: async (slice) => {
     const list = corpus.id === null ? { items: [], total: 0 } : await read(`/corpora/${corpus.id}/documents`, slice);
     showHint(list.poorlyRead ?? []);

@@ -160,7 +160,7 @@ async def test_a_name_that_no_document_mentions_is_named_before_the_answer(servi
 
 async def test_where_there_are_no_documents_that_is_what_is_said(service: Components) -> None:
     answer = await service.engine.answer(ask("¿Cuántos días de vacaciones hay?"))
-    assert answer.text.startswith("Aquí todavía no hay documentos.")
+    assert answer.text.startswith("Todavía no hay documentos")
     assert (answer.decision, answer.sources) == (Decision.OUT_OF_SCOPE, ())
 
 

@@ -1,0 +1,77 @@
+"""What a colleague sees: shared corpora are theirs to ask about, and an empty page says what to do."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
+from tests.integration.web.browser import Visit, browser, find_axe, serious_findings
+from tests.integration.web.papers import upload_of
+from tests.integration.web.real import RealService, SignIn, enter, real_service
+
+__all__ = ["browser", "enter", "real_service"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+VACATION = "How many days of vacation do employees receive?"
+
+
+def welcome(one: Visit) -> str:
+    one.page.wait_for_selector("#no-documents .notice")
+    return str(one.page.locator("#no-documents").inner_text())
+
+
+def empty(client: httpx.Client) -> None:
+    for corpus in client.get("/api/v1/corpora").json()["items"]:
+        client.delete(f"/api/v1/corpora/{corpus['id']}").raise_for_status()
+
+
+def test_empty_page_says_what_to_do_for_the_role_that_reads_it(enter: SignIn, real_service: RealService) -> None:
+    with real_service.client(real_service.admin) as client:
+        empty(client)
+    axe = find_axe()
+    boss, user = enter(real_service.admin, bypass_csp=True), enter(real_service.add_person("una"))
+    reader = enter(real_service.add_person("rex", scopes=("read",)), locale="es-ES")
+    assert "everyone who may read them" in welcome(boss)
+    assert axe is None or serious_findings(boss.page, axe) == []
+    assert "Add your own, or ask an administrator" in welcome(user)
+    assert "Pida a un administrador" in welcome(reader)
+    assert [one.page.locator("#no-documents a").count() for one in (boss, user, reader)] == [1, 1, 0]
+    assert boss.page.locator("#examples").is_hidden(), "nothing would answer them"
+    boss.page.click("#no-documents a")
+    boss.page.wait_for_selector("#drop-zone:not([hidden])")
+    assert "ask an administrator" in ask(user, "How many days?")
+
+
+def test_colleague_asks_over_what_the_administrator_shares_and_sees_nobodys_own(
+    enter: SignIn, real_service: RealService
+) -> None:
+    boss, ivo = enter(real_service.admin), enter(real_service.add_person("ivo"))
+    welcome(ivo)
+    add(boss, upload_of("leave.md", NOTE))
+    ivo.page.reload()
+    ivo.page.wait_for_selector("#account:not([hidden])")
+    assert "25 days" in ask(ivo, VACATION)
+    assert ivo.page.locator("#no-documents .notice").count() == 0
+    documents(ivo)
+    assert ivo.page.locator("#corpus option").all_inner_texts() == ["documents · personal", "documents · global"]
+    assert "shared with you" in ivo.page.locator("#documents-list").inner_text()
+    ivo.page.select_option("#corpus", label="documents · global")
+    row(ivo, "leave.md").wait_for()
+    assert ivo.page.locator("#drop-zone").is_hidden()
+    assert row(ivo, "leave.md").locator("button[title='Delete']").count() == 0
+
+    ivo.page.select_option("#corpus", label="documents · personal")
+    ivo.page.set_input_files("#files", [upload_of("diary.md", "# Diary\n\nIvo keeps seven bees in a shoe box.\n")])
+    ivo.page.wait_for_selector(".upload[data-state=done]")
+    assert "seven bees" in ask(ivo, "How many bees does Ivo keep?")
+    assert "seven bees" not in ask(boss, "How many bees does Ivo keep?")
+    manage(boss, "corpora")
+    assert boss.page.locator("#manage-list .row").count() == 1
+
+    press(boss, "documents", "Edit")
+    boss.page.locator(".dialog").get_by_label("Everyone can read it").uncheck()
+    fill(boss)
+    boss.page.wait_for_selector(".row >> text=readable through agents only")
+    assert "25 days" not in ask(ivo, VACATION), "no longer shared"
