@@ -153,14 +153,16 @@ class Components:
         identity: Identity,
         *,
         corpus_name: str | None = None,
+        depth: int = 0,
         delete: bool | None = None,
         on_progress: OnProgress | None = None,
     ) -> Sync:
-        """A sync of a folder into the global corpus of a name, which is created if missing, or the default corpus.
+        """A sync of a folder or site into the default corpus, or the global one of a name, created if missing.
 
-        `delete` and `on_progress` as for `Sync`. Raises InputError if the target cannot be used.
+        `depth` is the number of links to follow from a page; `delete` and `on_progress` as for `Sync`. Raises
+        InputError if the target cannot be used.
         """
-        source = open_source(target, self.reader_suffixes)
+        source = open_source(target, self.settings, more=self.reader_suffixes, depth=depth)
         corpus = await self.default_corpus(identity)
         if corpus_name not in (None, corpus.name):
             async with self.database.transaction(identity) as connection:

@@ -6,6 +6,7 @@ it is for the fields without an alias of their own.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -346,6 +347,23 @@ class UploadSettings(_Group):
         ge=1,
         description="Lifetime of a document where upload and corpus set none; unset: for ever.",
     )
+
+
+class SyncSettings(_Group, alias_generator="sync_{}".format):
+    """Folders and sites that corpora are kept equal to."""
+
+    networks: str | None = Field(
+        None,
+        description="Networks besides the public internet that pages may be fetched from: `10.1.0.0/16,127.0.0.1`.",
+    )
+    pages: int = Field(1000, ge=1, description="Maximum number of pages of one site.")
+
+    @field_validator("networks")
+    @classmethod
+    def _are_networks(cls, value: str | None) -> str | None:
+        for part in (value or "").split(",") if value else ():
+            ipaddress.ip_network(part.strip())
+        return value
 
 
 class WorkerSettings(_Group):

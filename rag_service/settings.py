@@ -40,6 +40,7 @@ class Settings(BaseModel):
     auth: groups.AuthSettings = groups.AuthSettings()
     limits: groups.LimitSettings = groups.LimitSettings()
     uploads: groups.UploadSettings = groups.UploadSettings()
+    sync: groups.SyncSettings = groups.SyncSettings()
     worker: groups.WorkerSettings = groups.WorkerSettings()
 
     @model_validator(mode="before")

@@ -1,4 +1,4 @@
-"""`rag-service sync`: keeps a corpus equal to a folder, as the local administrator."""
+"""`rag-service sync`: keeps a corpus equal to a folder or site, as the local administrator."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from rag_service.settings import Settings
 @click.command(name="sync")
 @click.argument("target")
 @click.option("--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus.")
+@click.option("--depth", type=click.IntRange(0, 20), default=0, show_default=True, help="Links to follow from a page.")
 @click.option("--watch", is_flag=True, help="Go on, and sync again whenever something changes.")
 @click.option(
     "--delete/--keep", default=None,
     help="Delete the documents of files that are gone, or keep them. Only documents that a sync of this target brought"
     " in are deleted. Default: delete, unless the target is empty.",
 )  # fmt: skip
-def sync_command(target: str, corpus: str | None, watch: bool, delete: bool | None) -> None:
-    """Keep a corpus equal to the folder TARGET: new, changed, renamed and deleted files.
+def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delete: bool | None) -> None:
+    """Keep a corpus equal to TARGET: a folder, or the address of a page or a sitemap.
 
     Unchanged files are not read again, and a renamed one is not embedded again. It may be interrupted at any time; the
     next sync goes on.
     """
-    run_command(_sync(read_quiet_settings(), target, corpus, watch=watch, delete=delete))
+    run_command(_sync(read_quiet_settings(), target, corpus, depth=depth, watch=watch, delete=delete))
 
 
-async def _sync(settings: Settings, target: str, corpus: str | None, *, watch: bool, delete: bool | None) -> None:
+async def _sync(
+    settings: Settings, target: str, corpus: str | None, *, depth: int, watch: bool, delete: bool | None
+) -> None:
     from rag_service.app import LOCAL_ADMIN, open_components
 
     console, output = Console(stderr=True), Console()
     async with open_components(settings) as components:
         with told_progress(console, "Syncing") as tell:
             sync = await components.open_sync(
-                target, LOCAL_ADMIN, corpus_name=corpus, delete=delete,
+                target, LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete,
                 on_progress=lambda step: tell(step.done, step.total, step.name, step.seconds_left),
             )  # fmt: skip
             if watch:

@@ -113,32 +113,34 @@ class Service(Searchable):
         target: str | Path,
         *,
         corpus: str | None = None,
+        depth: int = 0,
         delete: bool | None = None,
         on_progress: OnProgress | None = None,
     ) -> SyncReport:
-        """Make a corpus equal to a folder: new, changed, renamed and deleted files. Embedded only.
+        """Make a corpus equal to a folder or site: new, changed, renamed and deleted files. Embedded only.
 
         Args:
-            target: a folder.
+            target: a folder, or the address of a page or a sitemap.
             corpus: name of a global corpus, created if missing; None: the default corpus.
-            delete: whether documents that a sync of this folder brought in are deleted with their files; None: yes,
-                unless the folder is all of a sudden empty.
+            depth: links to follow from a page, on its host.
+            delete: whether documents that a sync of this target brought in are deleted with their files; None: yes,
+                unless the target is all of a sudden empty.
             on_progress: called before each file, on another thread.
 
         Raises:
-            InputError, SourceError: the folder cannot be read; nothing was deleted.
+            InputError, SourceError: the target cannot be read; nothing was deleted.
             ConflictError: another sync of it runs.
             EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
         """
-        return self._loop.run(self._sync(str(target), corpus, delete, on_progress))
+        return self._loop.run(self._sync(str(target), corpus, depth, delete, on_progress))
 
     async def _sync(
-        self, target: str, corpus: str | None, delete: bool | None, on_progress: OnProgress | None
+        self, target: str, corpus: str | None, depth: int, delete: bool | None, on_progress: OnProgress | None
     ) -> SyncReport:
         from rag_service.components import LOCAL_ADMIN
 
         sync = await self._embedded("sync").open_sync(
-            target, LOCAL_ADMIN, corpus_name=corpus, delete=delete, on_progress=on_progress
+            target, LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete, on_progress=on_progress
         )
         return await sync.run()
 

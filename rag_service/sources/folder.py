@@ -34,13 +34,13 @@ class FolderSource:
         self._more = more
         self.target = readable(str(self._folder))
 
-    async def list(self, known: Mapping[str, SyncedFile]) -> Listing:
+    async def list(self, known: Mapping[str, SyncedFile], scratch: Path) -> Listing:
         """What is there now; raises SourceError if the folder has gone."""
         return await asyncio.to_thread(self._list)
 
     async def look(self) -> object:
         """Names, sizes and times of all files."""
-        listing = await self.list({})
+        listing = await asyncio.to_thread(self._list)
         return [(item.name, item.version) for item in listing.items], listing.left
 
     def _list(self) -> Listing:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Collection
 from pathlib import Path
 
 from rag_service.errors import InputError
+from rag_service.settings import Settings
 from rag_service.sources.folder import FolderSource
 from rag_service.sources.source import Source
+from rag_service.sources.web import WebLimits, WebSource
 
 
-def open_source(target: str, more: Collection[str] = ()) -> Source:
-    """The source of a target, which is a folder.
+def open_source(target: str, settings: Settings, *, more: Collection[str] = (), depth: int = 0) -> Source:
+    """The source of a target: a folder, a page or a sitemap.
 
-    `more`: further extensions of documents. Raises InputError if the target cannot be used.
+    Args:
+        more: further extensions of documents.
+        depth: links to follow from a page.
+
+    Raises:
+        InputError: the target cannot be used.
     """
+    if target.lower().startswith(("http://", "https://")):
+        networks = [ipaddress.ip_network(part.strip()) for part in (settings.sync.networks or "").split(",") if part]
+        limits = WebLimits(
+            networks=networks,
+            depth=depth,
+            pages=settings.sync.pages,
+            max_bytes=settings.uploads.max_mb * 1024**2,
+        )
+        return WebSource(target, limits)
     if "://" in target:
         raise InputError(f"{target.partition('://')[0]}:// is no source that can be synced.", field="target")
     return FolderSource(Path(target).expanduser(), more)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from rag_service.store.documents.synced import SyncedFile, Version
@@ -30,6 +31,7 @@ class Listing:
 
     items: list[Item] = field(default_factory=list)
     left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it is not taken)
+    gone: list[tuple[str, str]] = field(default_factory=list)  # (name, how it is known that it is there no longer)
     litter: int = 0  # hidden, lock and temporary files
     unseen: list[str] = field(default_factory=list)  # what is below these names may still be there; "": all of it
 
@@ -40,10 +42,12 @@ class Source(Protocol):
     target: str  # by which its documents are known in the database; without credentials
     poll_seconds: float  # between two looks of a watch
 
-    async def list(self, known: Mapping[str, SyncedFile]) -> Listing:
+    async def list(self, known: Mapping[str, SyncedFile], scratch: Path) -> Listing:
         """What is there now; raises SourceError if that cannot be told, InputError if the target is of no use.
 
-        `known`: what the last sync took, by name; a site is asked for its changes since.
+        Args:
+            known: what the last sync took, by name; a site is asked for its changes since.
+            scratch: an empty folder for what was fetched; items are read from it.
         """
 
     async def look(self) -> object:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import UUID
 
 from rag_service.domain import Identity
@@ -137,7 +139,8 @@ class Sync:
                 refused=self._refused,
                 on_progress=self._on_progress,
             )
-            return await work.run(delete=self._delete)
+            with tempfile.TemporaryDirectory(prefix="rag-sync-", ignore_cleanup_errors=True) as scratch:
+                return await work.run(Path(scratch), delete=self._delete)
 
 
 @dataclass(kw_only=True)
@@ -163,11 +166,12 @@ class _Work:
         self.report = SyncReport(target=self.source.target)
         self.started = time.monotonic()
 
-    async def run(self, *, delete: bool | None) -> SyncReport:
+    async def run(self, scratch: Path, *, delete: bool | None) -> SyncReport:
         """See `Sync.run`."""
         await self._read_known()
-        listing = await self.source.list(self.known)
-        self.left.update(listing.left)
+        current = {path: file for path, file in self.known.items() if self._is_stored(file)}
+        listing = await self.source.list(current, scratch)
+        self.left.update([*listing.left, *listing.gone])
         self._note_missing(listing)
         for number in range(_PASSES):
             items = [item for item in listing.items if self._is_due(item, again=number > 0)]

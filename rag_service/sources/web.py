@@ -1,0 +1,202 @@
+"""A page with the pages that it links to, or a sitemap, as a source of documents."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import mimetypes
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.robotparser import RobotFileParser
+
+from rag_service.errors import InputError, SourceError
+from rag_service.sources.fetch import USER_AGENT, Fetcher, Network, Page, PageError
+from rag_service.sources.pages import Links, host_of, normalise, read_links, read_sitemap
+from rag_service.sources.source import Item, Listing
+from rag_service.store.documents.synced import SyncedFile, Version
+
+_HTML = ("text/html", "application/xhtml+xml")
+_SITEMAPS = 50  # of one index
+_DELAY_MAX = 10.0  # seconds between two pages, whatever robots.txt asks for
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebLimits:
+    """How far a sync of a site may go."""
+
+    networks: Sequence[Network] = ()  # private ones that are allowed
+    depth: int = 0  # links to follow, one after the other, on the host of the target
+    pages: int = 1000
+    max_bytes: int = 10 * 1024**2  # of one page
+
+
+class WebSource:
+    """The pages of a site, each named by its canonical address."""
+
+    poll_seconds = 300.0
+
+    def __init__(self, url: str, limits: WebLimits):
+        """Raises InputError if it is no address of the web."""
+        target = normalise(url)
+        if target is None:
+            raise InputError(f"{url} is no address of a page.", field="target")
+        self.target = target
+        self._limits = limits
+
+    async def look(self) -> object:
+        """None: a site has to be asked for each page."""
+        return None
+
+    async def list(self, known: Mapping[str, SyncedFile], scratch: Path) -> Listing:
+        """Fetch what is new or has changed; raises SourceError if the target itself cannot be fetched."""
+        async with Fetcher(self._limits.networks, max_bytes=self._limits.max_bytes) as fetcher:
+            return await _Crawl(fetcher, self._limits, known, scratch).run(self.target)
+
+
+class _Crawl:
+    """One round through a site."""
+
+    def __init__(self, fetcher: Fetcher, limits: WebLimits, known: Mapping[str, SyncedFile], folder: Path):
+        self._fetcher = fetcher
+        self._limits = limits
+        self._known = known
+        self._folder = folder
+        self._listing = Listing()
+        self._host = ""
+        self._robots = RobotFileParser()
+        self._seen: set[str] = set()  # addresses that were asked for
+        self._waiting: deque[tuple[str, int]] = deque()  # (address, links to follow from there)
+
+    async def run(self, target: str) -> Listing:
+        self._host = host_of(target)
+        try:
+            await self._read_robots(target)
+            self._ask_robots(target)
+            page = await self._fetcher.fetch(target)
+            if host_of(page.url) != self._host:  # such as from example.org to www.example.org
+                self._host = host_of(page.url)
+                await self._read_robots(page.url)
+            self._ask_robots(page.url)
+        except PageError as error:
+            raise SourceError(f"{target}: {error}. Nothing was deleted.") from error
+        self._seen |= {target, page.url}
+        if not await self._queue_sitemap(page):
+            await self._take(page, self._limits.depth)
+        while self._waiting:
+            url, depth = self._waiting.popleft()
+            if len(self._listing.items) >= self._limits.pages:
+                self._skip(url, f"there are more than {self._limits.pages} pages (RAG_SYNC_PAGES)", unseen=True)
+                break
+            await self._visit(url, depth)
+        return self._listing
+
+    async def _read_robots(self, url: str) -> None:
+        """What the site lets robots read. Without a file everything (RFC 9309); raises PageError if it fails."""
+        parts = urlsplit(url)
+        self._robots = RobotFileParser()
+        try:
+            page = await self._fetcher.fetch(f"{parts.scheme}://{parts.netloc}/robots.txt")
+        except PageError as error:
+            if error.passing or not str(error).startswith("the site answers"):
+                raise
+            self._robots.parse([])
+        else:
+            self._robots.parse((page.body or b"").decode("utf-8", "replace").splitlines())
+
+    async def _queue_sitemap(self, page: Page) -> bool:
+        """Whether the page is a sitemap; its pages wait then."""
+        sitemap = read_sitemap(page.body or b"")
+        if sitemap is None:
+            return False
+        pages = list(sitemap.pages)
+        for url in sitemap.sitemaps[:_SITEMAPS]:
+            part = await self._fetch(url)
+            inner = None if part is None else read_sitemap(part.body or b"")
+            if inner is None:
+                self._listing.unseen.append("")
+            else:
+                pages += inner.pages
+        if len(sitemap.sitemaps) > _SITEMAPS:
+            self._skip(page.url, f"names more than {_SITEMAPS} sitemaps", unseen=True)
+        self._queue(pages, self._limits.depth)
+        return True
+
+    def _queue(self, urls: Sequence[str], depth: int) -> None:
+        self._waiting += [(url, depth) for url in urls if url not in self._seen]
+        self._seen.update(urls)
+
+    async def _visit(self, url: str, depth: int) -> None:
+        known = self._known.get(url)
+        # A page whose links are to be followed is always read: they are not written down.
+        etag = known.etag if known is not None and known.stored and depth == 0 else ""
+        page = await self._fetch(url, etag=etag, links=depth > 0)
+        if page is not None and page.body is None and known is not None:
+            self._add(url, known.version, url, None)
+        elif page is not None:
+            await self._take(page, depth)
+
+    async def _fetch(self, url: str, *, etag: str = "", links: bool = False) -> Page | None:
+        """A page of the host; None if it is left aside, which is told."""
+        try:
+            if host_of(url) != self._host:
+                raise PageError(f"is on another host than {self._host}")
+            self._ask_robots(url)
+            await asyncio.sleep(min(float(self._robots.crawl_delay(USER_AGENT) or 0), _DELAY_MAX))
+            page = await self._fetcher.fetch(url, host=self._host, etag=etag)
+            self._ask_robots(page.url)
+            return page
+        except PageError as error:
+            if error.gone:
+                self._listing.gone.append((url, str(error)))
+            else:
+                self._skip(url, str(error), unseen=links and error.passing)
+            return None
+
+    def _ask_robots(self, url: str) -> None:
+        if not self._robots.can_fetch(USER_AGENT, url):
+            raise PageError("robots.txt of the site forbids it")
+
+    def _skip(self, url: str, reason: str, *, unseen: bool = False) -> None:
+        """`unseen`: there may be pages behind it that are known."""
+        self._listing.left.append((url, reason))
+        if unseen:
+            self._listing.unseen.append("")
+
+    async def _take(self, page: Page, depth: int) -> None:
+        body = page.body or b""
+        url = normalise(page.url) or page.url
+        links = Links()
+        if page.media_type in _HTML:
+            links = await asyncio.to_thread(read_links, body, url)
+        name = links.canonical if links.canonical and host_of(links.canonical) == self._host else url
+        if all(item.name != name for item in self._listing.items):
+            file = self._folder / hashlib.sha256(name.encode()).hexdigest()
+            await asyncio.to_thread(file.write_bytes, body)
+            version = Version(size_bytes=len(body), etag=page.etag)
+            self._add(name, version, _file_name(url, page.media_type), file)
+        if depth > 0:
+            self._queue([link for link in links.followed if host_of(link) == self._host], depth - 1)
+
+    def _add(self, name: str, version: Version, file_name: str, file: Path | None) -> None:
+        """`file` holds the body; None: it is unchanged, and nobody reads it."""
+        # Without an ETag nothing tells that a page is the same: it is compared by content the next time, too.
+        noted = version if version.etag else Version(size_bytes=version.size_bytes, mtime_ns=-1)
+        read = partial(_read, file, noted)
+        self._listing.items.append(Item(name=name, file_name=file_name, version=version, read=read, origin=name))
+
+
+async def _read(file: Path | None, version: Version) -> tuple[bytes, Version]:
+    if file is None:
+        raise PageError("was not fetched; sync again", passing=True)
+    return await asyncio.to_thread(file.read_bytes), version
+
+
+def _file_name(url: str, media_type: str) -> str:
+    parts = urlsplit(url)
+    name = unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.hostname or "page"
+    suffix = ".html" if media_type in _HTML else mimetypes.guess_extension(media_type) or ""
+    return name if not suffix or name.lower().endswith((suffix, suffix[:-1])) else f"{name}{suffix}"

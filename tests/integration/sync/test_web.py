@@ -1,0 +1,194 @@
+"""A corpus is kept equal to pages of a site, and nothing is fetched that must not be."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rag_service.errors import InputError, SourceError
+from rag_service.sources import fetch
+from rag_service.sources.fetch import Fetcher, PageError
+from rag_service.sources.web import WebLimits, WebSource
+from tests.doubles.web_site import Served, WebSite, html, redirect, running_site
+from tests.integration.sync.conftest import Desk
+
+LOOPBACK = [ipaddress.ip_network("127.0.0.0/8")]
+METADATA = "http://169.254.169.254/latest/meta-data/"
+
+
+@pytest.fixture
+def site() -> Iterator[WebSite]:
+    with running_site() as running:
+        yield running
+
+
+def source(url: str, **limits: Any) -> WebSource:
+    return WebSource(url, WebLimits(networks=LOOPBACK, **limits))
+
+
+def sitemap(*urls: str) -> Served:
+    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    body = f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    return Served(body=body, headers={"Content-Type": "application/xml"})
+
+
+async def test_a_sitemap_is_kept_in_step(desk: Desk, site: WebSite) -> None:
+    site.pages = {
+        "/map.xml": sitemap(*(f"{site.url}/{name}" for name in ("a", "b", "c", "gone")), "http://example.org/x"),
+        "/a": html("Apples are red.", etag='"a1"'),
+        "/b": html("Bananas are yellow."),
+        "/c": html("Cherries are small.", etag='"c1"'),
+    }
+    first = await desk.sync(source(f"{site.url}/map.xml"))
+    assert sorted(first.added) == [f"{site.url}/{name}" for name in "abc"]
+    left = dict(first.left)
+    assert left == {
+        f"{site.url}/gone": "the site answers 404",
+        "http://example.org/x": f"is on another host than {site.url.removeprefix('http://')}",
+    }
+    assert ("/robots.txt", 404) in site.asked
+
+    embedded = len(desk.embedding.texts)
+    site.asked.clear()
+    second = await desk.sync(source(f"{site.url}/map.xml"))
+    assert (second.unchanged, len(desk.embedding.texts)) == (3, embedded)
+    assert {("/a", 304), ("/b", 200), ("/c", 304)} <= set(site.asked)
+
+    site.pages["/a"] = html("Apples are green.", etag='"a2"')
+    del site.pages["/b"]
+    site.pages["/c"] = Served(status=503)
+    third = await desk.sync(source(f"{site.url}/map.xml"))
+    assert (third.changed, third.deleted) == ([f"{site.url}/a"], [f"{site.url}/b"])
+    assert dict(third.left)[f"{site.url}/c"] == "the site answers 503"  # and its document stays
+    assert set(desk.stored()) == {f"{site.url}/a", f"{site.url}/c"}
+    with desk.house.owner() as owner:
+        assert owner.execute("SELECT source FROM rag.documents WHERE name = %s", [f"{site.url}/a"]).fetchall() == [
+            (f"{site.url}/a",)
+        ]
+
+
+async def test_links_are_followed_to_a_depth_on_the_host(desk: Desk, site: WebSite) -> None:
+    links = '<a href="one">1</a><a href="/one#part">1</a><a href="/secret">s</a><a href="http://example.org/">o</a>'
+    site.pages = {
+        "/": html(f"Start. {links}"),
+        "/one": html('One. <a href="/two">2</a>', head='<link rel="canonical" href="/uno">'),
+        "/two": html('Two. <a href="/">back</a><a href="/three">3</a>'),
+        "/three": html("Three."),
+        "/robots.txt": Served(body="User-agent: *\nDisallow: /secret"),
+        "/secret": html("Secret."),
+    }
+    report = await desk.sync(source(site.url, depth=2))
+    assert sorted(report.added) == [f"{site.url}{path}" for path in ("/", "/two", "/uno")]
+    assert dict(report.left) == {f"{site.url}/secret": "robots.txt of the site forbids it"}
+    assert [path for path, _ in site.asked].count("/one") == 1
+    site.pages["/one"] = Served(status=500)  # nobody knows now what it links to
+    assert (await desk.sync(source(site.url, depth=2))).deleted == []
+    assert (await desk.sync(source(site.url), delete=True)).deleted == [f"{site.url}/two", f"{site.url}/uno"]
+
+
+async def test_a_target_that_fails_deletes_nothing(desk: Desk, site: WebSite) -> None:
+    site.pages = {"/": html("Start."), "/robots.txt": Served(body="")}
+    await desk.sync(source(site.url))
+    for robots, page in ((Served(), Served(status=404)), (Served(status=500), html("Start.")),
+                         (Served(body="User-agent: *\nDisallow: /"), html("Start."))):  # fmt: skip
+        site.pages = {"/": page, "/robots.txt": robots}
+        with pytest.raises(SourceError, match="Nothing was deleted"):
+            await desk.sync(source(site.url), delete=True)
+    assert len(desk.stored()) == 1
+    for url in ("http://user:password@example.org/", "http://", "https:///x"):
+        with pytest.raises(InputError):
+            source(url)
+
+
+async def test_pages_have_a_limit(desk: Desk, site: WebSite) -> None:
+    names = [str(number) for number in range(5)]
+    site.pages = {f"/{name}": html(f"Page {name}.") for name in names}
+    site.pages["/map.xml"] = sitemap(*(f"{site.url}/{name}" for name in names))
+    await desk.sync(source(f"{site.url}/map.xml"))
+    report = await desk.sync(source(f"{site.url}/map.xml", pages=3))
+    assert (report.deleted, len(report.left)) == ([], 1)
+
+
+async def test_private_addresses_are_refused_by_default(desk: Desk, site: WebSite) -> None:
+    site.pages = {"/": html("Inside.")}
+    port = site.url.rpartition(":")[2]
+    for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"):
+        with pytest.raises(SourceError, match=r"not on the public internet|not known"):
+            await desk.sync(WebSource(f"http://{host}:{port}/", WebLimits()))
+    assert site.asked == []
+
+
+@pytest.mark.parametrize("to", [METADATA, "http://[fd00:ec2::254]/", "file:///etc/passwd", "http://10.0.0.1/"])
+async def test_redirects_are_checked_like_targets(site: WebSite, to: str) -> None:
+    site.pages = {"/": redirect(to), "/hop": redirect("/")}
+    async with Fetcher(LOOPBACK, max_bytes=1000) as fetcher:
+        for path in ("/", "/hop"):
+            with pytest.raises(PageError, match=r"not on the public internet|no address of the web"):
+                await fetcher.fetch(f"{site.url}{path}")
+    assert {path for path, _ in site.asked} == {"/", "/hop"}
+
+
+async def test_a_public_site_cannot_lead_inside(site: WebSite) -> None:
+    """The site itself is allowed, as a public one is; 127.0.0.1 under the default rules is not."""
+    site.pages = {"/": redirect(site.url.replace("127.0.0.1", "127.0.0.2") + "/inside"), "/inside": html("Inside.")}
+    only = [ipaddress.ip_network("127.0.0.1/32")]
+    async with Fetcher(only, max_bytes=1000) as fetcher:
+        with pytest.raises(PageError, match="not on the public internet"):
+            await fetcher.fetch(site.url)
+    assert [path for path, _ in site.asked] == ["/"]
+
+
+async def test_every_address_of_a_name_is_checked_and_the_checked_one_is_used(
+    site: WebSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.pages = {"/": html("Here.")}
+    port = int(site.url.rpartition(":")[2])
+    answers = [["127.0.0.1"], ["127.0.0.1", "10.0.0.1"], ["169.254.169.254"]]
+    asked = []
+
+    def look_up(host: str, *_: Any, **__: Any) -> list[Any]:
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in answers.pop(0)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    async with Fetcher(LOOPBACK, max_bytes=1000) as fetcher:
+        page = await fetcher.fetch(f"http://pages.example:{port}/")
+        assert (page.url, b"Here." in (page.body or b"")) == (f"http://pages.example:{port}/", True)
+        assert asked == ["pages.example"]  # once: the name cannot mean another address for the connection
+        for _ in range(2):
+            with pytest.raises(PageError, match="not on the public internet"):
+                await fetcher.fetch(f"http://pages.example:{port}/")
+    assert len(site.asked) == 1
+
+
+async def test_loops_endless_bodies_and_slow_sites_end(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.pages = {
+        "/loop": redirect("/loop"),
+        "/endless": Served(endless=True),
+        "/packed": Served(body=b"\x1f\x8b" + bytes(100), headers={"Content-Encoding": "gzip"}),
+    }
+    async with Fetcher(LOOPBACK, max_bytes=1024**2) as fetcher:
+        with pytest.raises(PageError, match="redirects more than 5 times"):
+            await fetcher.fetch(f"{site.url}/loop")
+        assert len(site.asked) == 6
+        with pytest.raises(PageError, match="larger than 1 MB"):
+            await fetcher.fetch(f"{site.url}/endless")
+        assert site.sent < 64 * 1024**2
+        with pytest.raises(PageError, match="compressed"):
+            await fetcher.fetch(f"{site.url}/packed")
+        monkeypatch.setattr(fetch, "_PAGE_SECONDS", 0.3)
+    async with Fetcher(LOOPBACK, max_bytes=1024**4) as fetcher:
+        with pytest.raises(PageError, match="too long"):
+            await fetcher.fetch(f"{site.url}/endless")
+
+
+async def test_a_sitemap_with_entities_is_no_sitemap(desk: Desk, site: WebSite) -> None:
+    bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa">]><urlset><url><loc>&a;</loc></url></urlset>'
+    site.pages = {"/map.xml": Served(body=bomb, headers={"Content-Type": "application/xml"})}
+    await desk.sync(source(f"{site.url}/map.xml"))
+    assert [path for path, _ in site.asked] == ["/robots.txt", "/map.xml"]
+    assert "<loc>aaaa" not in "".join(desk.stored().values())
