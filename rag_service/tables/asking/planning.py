@@ -246,7 +246,7 @@ class _Resolver:
             elif "sum" in self._match.question.operations:
                 plans.append(totals)
             elif (
-                self._table.columns[group].distinct == self._table.columns[group].filled
+                self._is_unique(group)
                 or self._match.has_concept(column, _NOT_ADDITIVE)
                 or self._table.columns[column].kind is Kind.DATE
             ):
@@ -258,15 +258,31 @@ class _Resolver:
         return plans
 
     def _resolve_most(self, base: Plan, counted: Sequence[Mention]) -> list[Plan]:
-        """ "Which warehouse has the most products": by rows, and by pieces where a column counts them."""
+        """ "Which warehouse has the most products": by rows, and by pieces where a column counts them.
+
+        Where each value stands in one row, only its pieces can be meant: "which product do we have the most of".
+        """
+        pieces = [column for column in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(column, _QUANTITY)]
+        if base.group == base.key and self._is_unique(base.key) and not counted:
+            by_number = self._word_of_extreme() in self._data.most | self._data.least
+            rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
+            fits = by_number and len(pieces) == 1
+            return [replace(rows, column=pieces[0], limit=self._match.question.count)] if fits else []
         rows_are_meant = self._match.names_table if not counted else key_column(self._table) in counted[0].columns
         if not rows_are_meant or len(counted) > 1:
             return []
-        pieces = [column for column in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(column, _QUANTITY)]
         return [
             replace(base, operation=Operation.COUNT),
             *(replace(base, operation=Operation.SUM, column=column) for column in pieces),
         ]
+
+    def _is_unique(self, place: int) -> bool:
+        column = self._table.columns[place]
+        return column.distinct == column.filled
+
+    def _word_of_extreme(self) -> str:
+        asked = self._match.question.operations
+        return self._match.words[asked["maximum" if "maximum" in asked else "minimum"] - 1].text
 
     def _resolve_pair(self, operation: Operation, base: Plan, figures: Sequence[Mention]) -> list[Plan]:
         if len(figures) != 1:
@@ -287,7 +303,12 @@ class _Resolver:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"
             compared = len(exact) < len(base.filters) or self._match.names_table
-            return [replace(base, operation=Operation.LOOKUP, column=key_column(self._table))] if compared else []
+            if "amount" in self._match.question.operations:  # "how much did Sales spend": names are no answer
+                shown = self._match.of_kind(Kind.CURRENCY)
+                compared = compared and len(shown) == 1
+            else:
+                shown = [key_column(self._table)]
+            return [replace(base, operation=Operation.LOOKUP, column=shown[0])] if compared else []
         operation = Operation.LOOKUP
         if (
             "amount" in self._match.question.operations

@@ -196,6 +196,8 @@ class _Writer:
             return None
         operation = self._plan.operation
         if self._plan.best is not None:
+            if operation is Operation.COUNT and all(group.value == 1 for group in groups):
+                return None  # each value stands in one row: no row count was asked for
             groups = [group for group in groups if group.value == groups[0].value]
         words = {Operation.COUNT: "of_count", Operation.MEAN: "of_mean"}.get(operation, "of_sum")
         named = self._text[words].format(column=self._column().name)

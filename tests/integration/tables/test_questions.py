@@ -69,3 +69,38 @@ async def test_a_follow_up_is_not_computed_together_with_the_question_before(
         turns = (Turn(role="user", content=first), Turn(role="assistant", content="34 [C1]."))
         found = await service.engine.answer(RagQuery("And in Lille?", identity=LOCAL_ADMIN, turns=turns))
         assert not any(citation.method is ProofMethod.COMPUTED for citation in found.citations), found.text
+
+
+GASTOS = """Empleado;Departamento;Categoría;Importe
+Elena Ríos;Ventas;Hotel;312,40 €
+Marcos Gil;Ingeniería;Hotel;188,00 €
+Iván Pardo;Compras;Tren;58,25 €
+"""
+PRODUCTION = """month,site,kwh_produced
+2024-01,Alder,18200
+2024-01,Birch,11950
+2024-02,Alder,22400
+2024-02,Birch,14100
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "unsaid"),
+    [
+        ("Which model do we have the most of?", "40: Duna 2", ""),
+        ("¿De qué modelo tenemos más?", "40: Duna 2", ""),
+        ("Which model is the largest?", "", "40: Duna 2"),  # not the one with most pieces
+        ("¿Cuánto se ha gastado en hotel?", "Elena Ríos: 312,40 €", ""),
+        ("Which month had the highest production at Alder?", "", "number of rows"),
+    ],
+)
+async def test_what_is_counted_and_how_much_is_told(
+    service: Components, ingest: Ingest, question: str, said: str, unsaid: str
+) -> None:
+    await ingest(files()["tents.xlsx"], "tents.xlsx")
+    await ingest(GASTOS.encode(), "gastos.csv")
+    await ingest(PRODUCTION.encode(), "production.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert said in answer.text
+    assert is_certain(answer) is bool(said), answer.text
+    assert not unsaid or unsaid not in answer.text
