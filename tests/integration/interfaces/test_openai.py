@@ -416,6 +416,7 @@ def test_what_is_not_supported_is_refused_by_name(shared: Served, param: str, fi
         shared.ask(**fields)
     error = caught.value
     assert (error.param, error.type, error.code) == (param, "invalid_request_error", "invalid_input")
+    assert ". Correct the named field" in error.message  # two sentences
     assert param in error.message
     assert set(error.body) == {"message", "type", "param", "code"}  # type: ignore[arg-type]  # a dict
 
