@@ -24,7 +24,7 @@ from rag_service.settings import Settings
     " in are deleted. Default: delete, unless the target is empty.",
 )  # fmt: skip
 def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delete: bool | None) -> None:
-    """Keep a corpus equal to TARGET: a folder, or the address of a page or a sitemap.
+    """Keep a corpus equal to TARGET: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER.
 
     Unchanged files are not read again, and a renamed one is not embedded again. It may be interrupted at any time; the
     next sync goes on.

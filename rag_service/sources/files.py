@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rag_service.errors import InputError
 from rag_service.readers.common.names import FORMATS, REFUSED_SUFFIXES, SUFFIXES, is_litter
@@ -56,7 +56,6 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
 
 def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> None:
     """Add what is below a folder, in order of the names. Links to folders are not followed."""
-    suffixes = {*SUFFIXES, *REFUSED_SUFFIXES, *more, ""}
     root = folder.resolve()
 
     def tell(error: OSError) -> None:
@@ -80,12 +79,19 @@ def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> No
                     found.left.append((name, "no regular file"))
                 elif file.is_symlink():
                     found.left.append((name, "a link to a folder, whose files are taken where they are"))
-            elif file.suffix.lower() in suffixes:
-                found.files.append((name, file))
+            elif reason := why_not(name, more):
+                found.left.append((name, reason))
             else:
-                found.left.append((name, f"{file.suffix} is no format of a document that is read"))
+                found.files.append((name, file))
         except OSError as error:
             found.left.append((name, f"it cannot be opened: {error.strerror}"))
+
+
+def why_not(name: str, more: Collection[str] = ()) -> str | None:
+    """Why a file of a folder is no document, by its name; None: it may be one."""
+    suffix = PurePosixPath(name).suffix
+    taken = suffix.lower() in SUFFIXES or suffix.lower() in REFUSED_SUFFIXES or suffix.lower() in more or not suffix
+    return None if taken else f"{suffix} is no format of a document that is read"
 
 
 def readable(name: str) -> str:

@@ -16,7 +16,7 @@ from rag_service.store.documents.synced import SyncedFile, Version
 
 # A file may change again within the resolution of its time, its size the same: what was modified less than this before
 # it was read is read again the next time.
-_RECENT_NS = 2_000_000_000
+RECENT_NS = 2_000_000_000
 _TRIES = 3  # at a file that changes while it is read
 _PAUSE = 0.3  # seconds between them
 
@@ -78,7 +78,7 @@ def _read(file: Path) -> tuple[bytes, Version]:
                 data = opened.read()
                 after = _version(os.fstat(opened.fileno()))
             if before == after and len(data) == after.size_bytes:
-                if time.time_ns() - after.mtime_ns < _RECENT_NS:
+                if time.time_ns() - after.mtime_ns < RECENT_NS:
                     return data, Version(size_bytes=after.size_bytes, mtime_ns=-1)
                 return data, after
             time.sleep(_PAUSE)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from rag_service.errors import InputError
 from rag_service.settings import Settings
 from rag_service.sources.folder import FolderSource
 from rag_service.sources.source import Source
+from rag_service.sources.store import StoreSource
 from rag_service.sources.web import WebLimits, WebSource
 
 
 def open_source(target: str, settings: Settings, *, more: Collection[str] = (), depth: int = 0) -> Source:
-    """The source of a target: a folder, a page or a sitemap.
+    """The source of a target: a folder, a page or a sitemap, or a URL of fsspec.
 
     Args:
         more: further extensions of documents.
@@ -32,6 +34,8 @@ def open_source(target: str, settings: Settings, *, more: Collection[str] = (), 
             max_bytes=settings.uploads.max_mb * 1024**2,
         )
         return WebSource(target, limits)
+    if target.startswith("file://"):
+        return FolderSource(Path(url2pathname(urlsplit(target).path)), more)
     if "://" in target:
-        raise InputError(f"{target.partition('://')[0]}:// is no source that can be synced.", field="target")
+        return StoreSource(target, more, max_bytes=settings.uploads.max_mb * 1024**2)
     return FolderSource(Path(target).expanduser(), more)

@@ -45,6 +45,8 @@ NOT_RUN = {
     "ray start": "needs a cluster; `python -m tests.soak.ray_cluster` makes one",
     "--ray": "needs a cluster, likewise",
     "pip install 'rag-service[ocr]'": "installs from the package index",
+    "pip install 'rag-service[s3]'": "installs from the package index",
+    "rag-service sync s3://": "reads a bucket; tests/integration/sync/test_store.py has a store in memory",
     "rag-service sync https://": "fetches pages of the internet; tests/integration/sync/test_web.py has a site",
     "--watch": "goes on until it is stopped; tests/integration/sync/test_folder.py watches",
     "rag-service quickstart --models": "fetches models; tests/integration/models/test_models_pull.py does it",

@@ -57,5 +57,5 @@ def test_python_syncs_with_progress(
         assert service.sync(folder, on_progress=told.append).added == ["loans.md"]
         assert [step.done for step in told] == [0, 1]
         assert "50,000 dollars" in service.ask("What is the maximum loan?").text
-        with pytest.raises(InputError, match="ftp://"):
-            service.sync("ftp://example.org/papers")
+        with pytest.raises(InputError, match="gopher://"):
+            service.sync("gopher://example.org/papers")
