@@ -10,6 +10,8 @@ import { parseInline, readNumbers } from "./markdown.js";
  * @property {((number: number, at: number) => Node) | null} badge what a mark becomes; null leaves it as text
  */
 
+const MARKS_AT_END = /\s*(?:[[［【]\s?[Cc]\s?[0-9][^\]］】]{0,40}([\]］】])[\s.;]*)+$/;
+const LABELLED = /^[^:|\n]{1,60}: [^|\n]*$/; // a cell with the label of its column
 const STOP = /^[.,;:!?…)\]»”]+/;
 
 /** The element of one block. */
@@ -37,7 +39,7 @@ export function renderBlock(block, givenContext) {
     case "table":
       return renderTable(block, context);
     default:
-      return inline("p", block);
+      return renderRow(block, context) ?? inline("p", block);
   }
 }
 
@@ -55,6 +57,34 @@ function renderTable({ head, rows }, context) {
   const columns = head?.map((cell) => renderCell("th", cell));
   const table = el("table", {}, columns ? el("thead", {}, el("tr", {}, ...columns)) : null, el("tbody", {}, ...body));
   return el("div", { className: "table-scroll", tabIndex: 0 }, table);
+}
+
+/**
+ * A row of a sheet, "Product: bolt | Stock: 120", with its labels above the values, and its marks below, where they
+ * are in sight however wide the row is; null for any other text.
+ */
+function renderRow({ start, end }, context) {
+  const text = context.source.slice(start, end).trimEnd();
+  const marks = MARKS_AT_END.exec(text);
+  const parts = text.slice(0, marks?.index).split(" | ");
+  if (parts.length < 2 || !parts.every((part) => LABELLED.test(part))) return null;
+  let at = start;
+  const cells = parts.map((part) => {
+    const colon = part.indexOf(": ");
+    const cell = { label: context.source.slice(at, at + colon), start: at + colon + 2, end: at + part.length };
+    at += part.length + " | ".length;
+    return cell;
+  });
+  const values = cells.map((cell) => {
+    const element = el("td");
+    renderTokens(element, parseInline(context.source, cell.start, cell.end), context);
+    return element;
+  });
+  const head = el("tr", {}, ...cells.map(({ label }) => el("th", { scope: "col" }, label)));
+  const table = el("table", {}, el("thead", {}, head), el("tbody", {}, el("tr", {}, ...values)));
+  const below = el("p", {});
+  if (marks) renderTokens(below, parseInline(context.source, start + marks.index, start + text.lastIndexOf(marks[1]) + 1), context);
+  return el("div", { className: "sheet-row" }, el("div", { className: "table-scroll", tabIndex: 0 }, table), marks ? below : null);
 }
 
 function renderList(items, inline) {

@@ -230,3 +230,23 @@ def _sent_as(error: RagError) -> dict[str, Any]:
     """The body that the API sends for an error."""
     body: dict[str, Any] = msgspec.to_builtins(describe(error))
     return body
+
+
+RENDERED = """({ renderBlock }, source) => {
+    const badge = (number) => Object.assign(document.createElement("b"), { textContent: `#${number}` });
+    const block = { type: "paragraph", start: 0, end: source.length };
+    const element = renderBlock(block, { source, ranges: [], badge });
+    const cells = [...element.querySelectorAll("th, td")].map((cell) => cell.innerText);
+    return [element.querySelector("table") ? "table" : "text", cells, element.lastElementChild?.innerText.trim()];
+}"""
+
+
+def test_rows_of_a_sheet_are_shown_as_a_small_table(visit: Open) -> None:
+    one = visit()
+    assert run(one, "render.js", RENDERED, "Product: bolt | Stock: 1: 20 [C1].") == [
+        "table",
+        ["Product", "Stock", "bolt", "1: 20"],
+        "#1",
+    ]
+    for text in ("Product: bolt [C1].", "a | b | c", "Note: one | two", "one\nA: 1 | B: 2"):
+        assert run(one, "render.js", RENDERED, text)[0] == "text", text

@@ -1,0 +1,72 @@
+"""At 390 pixels no view is wider than the window, whatever names and documents hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.page_actions import add, ask, manage
+from tests.integration.web.browser import PHONE, browser
+from tests.integration.web.papers import upload_of
+from tests.integration.web.real import RealService, SignIn, enter, real_service
+
+__all__ = ["browser", "enter", "real_service"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LONG = "w" * 180
+COLUMNS = [f"column {n}" for n in range(14)]
+SHEET = ",".join(COLUMNS) + "\n" + "\n".join(",".join(f"value {n}-{m}" for m in range(14)) for n in range(3)) + "\n"
+
+
+@pytest.mark.parametrize("locale", ["en-US", "es-ES", "fr-FR", "pt-PT"])
+def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
+    enter: SignIn, real_service: RealService, locale: str
+) -> None:
+    mark = locale[:2]
+    one = enter(real_service.admin, size=PHONE, locale=locale)
+    wide = []
+
+    def check(where: str) -> None:
+        if (by := one.page.evaluate(SCROLLS)) > 0:
+            wide.append((where[:40], by))
+
+    with real_service.client(real_service.admin) as client:
+        corpus = client.post("/api/v1/corpora", json={"name": f"{mark}{LONG}", "kind": "global"}).json()
+        client.post("/api/v1/agents", json={"name": f"{mark}{LONG}", "description": LONG}).raise_for_status()
+        client.post("/api/v1/users", json={"name": f"{mark}{LONG}"}).raise_for_status()
+        client.post("/api/v1/keys", json={"name": LONG}).raise_for_status()
+        report = f"# {LONG}\n\nThe {LONG} of Lyon keeps 4200 bolts in {mark}. " + LONG + "\n"
+        body = {"text": report, "fileName": f"{mark}{LONG}.md"}
+        client.post(f"/api/v1/corpora/{corpus['id']}/documents", json=body).raise_for_status()
+    add(one, upload_of(f"{mark}{LONG}.csv", SHEET))
+    check("documents")
+    one.page.locator("#documents-list .row button").last.click()
+    check("delete")
+    one.page.keyboard.press("Escape")
+    for name in ("corpora", "agents", "users", "keys", "feedback"):
+        manage(one, name)
+        check(name)
+    one.page.click("nav a[data-to=ask]")
+    check("welcome")
+    for question in (
+        f"How many bolts does Lyon keep in {mark}?",
+        "column 3 of value 1-0?",
+        LONG,
+        f"What is in {mark}{LONG}.csv?",
+    ):
+        ask(one, question)
+        check(question)
+        one.page.locator(".turn").last.locator(".why summary").click()
+        check(f"why: {question}")
+        if badge := one.page.locator(".turn").last.locator(".badge").all():
+            badge[0].click()
+            one.page.wait_for_selector("#panel[open]")
+            check(f"panel: {question}")
+            one.page.keyboard.press("Escape")
+    one.page.click("nav a[data-to=conversations]")
+    one.page.wait_for_selector("#conversations-list .row")
+    check("conversations")
+    assert not wide, "\n".join(map(str, wide))
+    tables = one.page.locator(".table-scroll").all()
+    assert all(table.evaluate("one => getComputedStyle(one).overflowX") == "auto" for table in tables)
