@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rag_service.answering.examples import find_examples
 from rag_service.answering.proof.place import describe_place
 from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.cli.models import pull_models
+from rag_service.cli.progress import told_progress
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
 from rag_service.errors import DocumentError, UnsupportedMediaError
@@ -26,6 +26,7 @@ from rag_service.models.embedding.packaged import describe_poorly_read, poorly_r
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
+from rag_service.sources.report import seconds_left
 from rag_service.store.documents.catalogue import read_languages
 
 if TYPE_CHECKING:
@@ -130,26 +131,23 @@ async def ingest_files(
     outcomes: list[Outcome] = []
     failures: list[str] = []
     remarks: list[str] = []
-    columns = (
-        TextColumn("Ingesting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[rate]}"), TextColumn("{task.description}"),
-    )  # fmt: skip
-    started, chunks = time.perf_counter(), 0
+    started, chunks, done = time.monotonic(), 0, 0
 
-    def rate() -> str:
-        return f"{chunks / (time.perf_counter() - started):.1f} chunks/s" if chunks else ""
+    with told_progress(console, "Ingesting") as tell:
 
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(files), rate="")
+        def step(name: str, advance: int = 0) -> None:
+            nonlocal done
+            done += advance
+            tell(done, len(files), name, seconds_left(started, done, len(files)))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
             for name, file in files:
-                progress.update(task, description=escape(name))
+                step(name)
                 try:
                     data = await asyncio.to_thread(file.read_bytes)
                 except OSError as error:
                     failures.append(f"{name}: it cannot be opened: {error.strerror}")
-                    progress.update(task, advance=1)
+                    step(name, 1)
                     continue
                 yield DocumentInput(data=data, file_name=file.name, name=name)
 
@@ -168,9 +166,10 @@ async def ingest_files(
                 remarks += [f"{source.name}: {warning}" for warning in outcome.warnings]
                 if outcome.same_as:
                     remarks.append(f"{source.name}: has the same content as {outcome.same_as} and is stored once.")
-            progress.update(task, advance=1, rate=rate())
+            step(str(source.name), 1)
+    pace = f" {chunks} chunks, {chunks / (time.monotonic() - started):.1f} chunks/s." if chunks else ""
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
-    console.print(f"Documents: {counts or 'none ingested'}.{f' {chunks} chunks, {rate()}.' if chunks else ''}")
+    console.print(f"Documents: {counts or 'none ingested'}.{pace}")
     for failure in failures:
         console.print(f"  not ingested: {escape(failure)}", style="yellow")
     for name, reason in found.left:

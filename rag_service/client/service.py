@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from rag_service.client.loop import BackgroundLoop
 from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Items, Passages
 from rag_service.errors import ConfigurationError, DocumentError
 from rag_service.sources.files import FoundFiles, Paths, find_files
+from rag_service.sources.report import SyncProgress, seconds_left
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -95,18 +97,20 @@ class Service(Searchable):
     def __repr__(self) -> str:
         return f"<rag_service {self._backend.kind}: {self._backend.where}{', closed' if self._closed else ''}>"
 
-    def ingest(self, paths: Paths) -> IngestReport:
+    def ingest(self, paths: Paths, *, on_progress: OnProgress | None = None) -> IngestReport:
         """Ingest files, and all documents below folders, into the default corpus.
 
         A file that cannot be read is reported as `failed` with its reason, one of a folder that is no document as
         `skipped`; hidden and lock files are left out. Unchanged content is not stored twice; a
         changed file replaces its earlier version. Files of folders are named by their path within the folder.
 
+        `on_progress` is called before each file, on another thread.
+
         Raises:
             InputError: a path does not exist, or there is no document.
             EmbeddingError, StoreError: nothing more can be stored now.
         """
-        return self._loop.run(self._ingest(find_files(paths, self._backend.reader_suffixes)))
+        return self._loop.run(self._ingest(find_files(paths, self._backend.reader_suffixes), on_progress))
 
     def sync(
         self,
@@ -144,13 +148,23 @@ class Service(Searchable):
         )
         return await sync.run()
 
-    async def _ingest(self, found: FoundFiles) -> IngestReport:
+    async def _ingest(self, found: FoundFiles, on_progress: OnProgress | None = None) -> IngestReport:
         files = found.files
-        done = {files[0]: await self._ingest_one(*files[0])}  # alone: it creates the corpus
+        done: dict[tuple[str, Path], IngestedFile] = {}
+        started, total = time.monotonic(), len(files)
+
+        def tell(name: str) -> None:
+            if on_progress is not None:
+                left = seconds_left(started, len(done), total)
+                on_progress(SyncProgress(done=len(done), total=total, name=name, seconds_left=left))
+
+        tell(files[0][0])
+        done[files[0]] = await self._ingest_one(*files[0])  # alone: it creates the corpus
         waiting = iter(files[1:])
 
         async def work() -> None:
             for file in waiting:
+                tell(file[0])
                 done[file] = await self._ingest_one(*file)
 
         workers = [asyncio.ensure_future(work()) for _ in range(_AT_A_TIME)]
@@ -159,6 +173,7 @@ class Service(Searchable):
         finally:
             for worker in workers:
                 worker.cancel()
+        tell("")
         left = (IngestedFile(name=name, outcome="skipped", reason=f"{reason}.") for name, reason in found.left)
         return IngestReport(items=(*(done[file] for file in files), *left))
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyncProgress:
-    """How far a sync has come."""
+    """How far a sync, or the ingestion of files, has come."""
 
     done: int  # files that were looked into
     total: int  # files that are new or may have changed
     name: str  # the file that was begun last
     seconds_left: float | None  # None: too early to tell
+
+
+def seconds_left(started: float, done: int, total: int) -> float | None:
+    """Time that the rest takes at the pace so far; `started` is of `time.monotonic`. None: too early to tell."""
+    return (time.monotonic() - started) / done * (total - done) if done else None
 
 
 @dataclass(kw_only=True)

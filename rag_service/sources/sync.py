@@ -21,7 +21,7 @@ from rag_service.errors import ConflictError, DocumentError, RagError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor, Outcome
 from rag_service.readers.common.names import choose_title, clean_file_name
-from rag_service.sources.report import SyncProgress, SyncReport
+from rag_service.sources.report import SyncProgress, SyncReport, seconds_left
 from rag_service.sources.source import Item, Listing, Source, UnreadableFileError
 from rag_service.store.corpora import Corpus, require_writable
 from rag_service.store.documents.synced import (
@@ -305,8 +305,7 @@ class _Work:
 
     def _tell(self, done: int, total: int, name: str) -> None:
         if self.on_progress is not None:
-            spent = time.monotonic() - self.started
-            left = spent / done * (total - done) if done else None
+            left = seconds_left(self.started, done, total)
             self.on_progress(SyncProgress(done=done, total=total, name=name, seconds_left=left))
 
     def _finish(self, listing: Listing) -> SyncReport:

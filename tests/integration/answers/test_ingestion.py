@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.cli import progress
 from rag_service.cli.quickstart import ingest_files
 from rag_service.errors import DocumentError, EmbeddingError
 from rag_service.ingest.ingestor import Outcome
@@ -89,7 +90,9 @@ async def test_a_failing_model_loses_nothing(
     assert await found(service, "How high are pallets stacked?") == ["Pallets are stacked four high."]
 
 
-async def test_the_command_line_lists_every_file_that_was_not_taken(service: Components, tmp_path: Path) -> None:
+async def test_the_command_line_lists_every_file_that_was_not_taken(
+    service: Components, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old_office = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "WordDocument".encode("utf-16-le")
     files = {
         "a.md": b"# Pallets", "copy.md": b"# Pallets", "broken.pdf": b"%PDF-1.7 no more", "old.doc": old_office,
@@ -97,10 +100,13 @@ async def test_the_command_line_lists_every_file_that_was_not_taken(service: Com
     }  # fmt: skip
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     console = Console(record=True, width=300, file=io.StringIO())
     assert await ingest_files(service, [tmp_path], console) == 1
     text = console.export_text()
     for told in (
+        "Ingesting: 0 of 5, a.md",
+        "s left, ",
         "Documents: 2 added, 1 unchanged.",
         "not ingested: broken.pdf: ",
         "not taken: film.mp4: .mp4 is no format of a document that is read",

@@ -20,6 +20,7 @@ from rag_service.client import Service
 from rag_service.client.remote import ServiceUnreachableError
 from rag_service.errors import AuthenticationError, ConfigurationError, InputError, ModelBusyError, NotFoundError
 from rag_service.settings import Settings
+from rag_service.sources.report import SyncProgress
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 from tests.serving import served
@@ -47,7 +48,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_files_come_in_and_a_broken_one_does_not_stop_the_others(embedded: Service, folder: Path) -> None:
-    report = embedded.ingest(folder)
+    told: list[SyncProgress] = []
+    report = embedded.ingest(folder, on_progress=told.append)
+    assert [(step.done, step.total, step.name) for step in told] == [
+        (0, 2, "broken.pdf"), (1, 2, "hr/loans.md"), (2, 2, ""),
+    ]  # fmt: skip
+    assert told[1].seconds_left is not None
     assert [(item.name, item.outcome) for item in report] == [("broken.pdf", "failed"), ("hr/loans.md", "added")]
     assert report[0].reason
     assert [item.outcome for item in embedded.ingest([folder / "hr"])] == ["unchanged"]  # the same content
