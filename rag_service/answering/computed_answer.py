@@ -11,6 +11,7 @@ from uuid import UUID
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
 from rag_service.tables.asking.answers import ComputedAnswer
+from rag_service.tables.asking.question import read_question
 from rag_service.tables.sentences import CitedCells
 
 # Share of certain computed answers that are right; 1.0 on the questions of tests/integration/tables, of which there are
@@ -87,3 +88,12 @@ def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[i
         end=cells.end,
         location=cells.location,
     )
+
+
+def lacks_calculation(question: str, citations: Sequence[Citation], language: str) -> bool:
+    """Whether a question asks for a calculation and the answer only quotes rows: a row proves no total."""
+    places = [citation.location for citation in citations if citation.location is not None]
+    if not places or not all(place.cell or place.row for place in places):
+        return False
+    asked = read_question(question, language)
+    return asked is not None and asked.asks and not any(one.method is ProofMethod.COMPUTED for one in citations)

@@ -26,7 +26,12 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.computed_answer import COMPUTED_CONFIDENCE, check_computed, choose_passages
+from rag_service.answering.computed_answer import (
+    COMPUTED_CONFIDENCE,
+    check_computed,
+    choose_passages,
+    lacks_calculation,
+)
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
     HISTORY_TOKENS,
@@ -302,7 +307,9 @@ class CitedSynthesizer(BaseSynthesizer):
                 warned=bool(prompted.warning),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
-                proved=not (checked.flagged or refuted),
+                proved=not (
+                    checked.flagged or refuted or lacks_calculation(query.question, checked.citations, language)
+                ),
                 allowed=all(check.passed for check in guardrails),
                 least=self._fit.least,
             ),

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from rag_service.answering.computed_answer import lacks_calculation
 from rag_service.answering.decision import decide, rate_confidence
-from rag_service.domain import Confidence, Decision, Hit, Scores
+from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit, Location, ProofMethod, Scores
 from rag_service.indices import QueryDefinition
 from tests.unit.answering.proof.answers import make_hit
 
@@ -59,3 +60,27 @@ def test_decisions(value: float, refused: bool, tokens: int, decision: Decision)
 def test_a_warning_makes_it_uncertain() -> None:
     sure = Confidence(value=0.9, mean_relevance=0.9, mean_rerank=None, critical_boost=False)
     assert decide(sure, refused=False, context_tokens=9, minimum=0, warned=True) is Decision.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("question", "places", "method", "lacks"),
+    [
+        ("What is the total stock in Lyon?", [Location(sheet="Stocks", cell="A2:C2")], "quote", True),
+        ("Quel est le total des stocks ?", [Location(row=3), Location(row=4)], "quote", True),
+        ("What is the total stock in Lyon?", [Location(sheet="Stocks", cell="C2")], "computed", False),
+        ("Who supplies the lamp?", [Location(sheet="Stocks", cell="A2:C2")], "quote", False),
+        ("What is the total rent?", [Location(page=3)], "quote", False),
+        ("What is the total rent?", [Location(cell="A2"), Location(page=3)], "quote", False),
+        ("What is the total rent?", [], "quote", False),
+    ],
+)
+def test_rows_alone_prove_no_calculation(question: str, places: list[Location], method: str, lacks: bool) -> None:
+    citations = [
+        Citation(
+            mark=1, status=CitationStatus.VERIFIED, method=ProofMethod(method), sentence_start=0, sentence_end=9,
+            support=1.0, location=place,
+        )
+        for place in places
+    ]  # fmt: skip
+    language = "fr" if question.startswith("Quel") else "en"
+    assert lacks_calculation(question, citations, language) is lacks
