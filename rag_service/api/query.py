@@ -7,13 +7,11 @@ from typing import Any
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.agents.keeping import keep_answers, read_history
-from rag_service.api.http.access import make_caller
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import wire_events
 from rag_service.api.http.presenters import find_nul, present_search, read_query
-from rag_service.api.http.problems import InvalidRequestError
+from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone
@@ -86,7 +84,13 @@ async def _reply(
         query.turns = tuple(Turn(role=message.role, content=message.content) for message in body.messages)
     if not body.keep and body.conversation_id is None:
         events = wire_events(services.answer(query, "answer"))
+    elif "tenancy" not in request.app.state:
+        name = "keep" if body.keep else "conversationId"
+        raise InvalidRequestError([FieldError(name, "is not available: RAG_ENABLED is off, nothing is kept")])
     else:
+        from rag_service.api.agents.keeping import keep_answers, read_history  # loads the database's packages
+        from rag_service.api.http.access import make_caller
+
         caller = make_caller(request, identity)
         if body.conversation_id is not None:
             said = await caller.run(read_history, body.conversation_id)

@@ -6,10 +6,10 @@ See https://platform.openai.com/docs/api-reference/embeddings.
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from msgspec import Meta, Struct
 
 from rag_service.api.http.problems import FieldError, InvalidRequestError
@@ -86,4 +86,4 @@ def present_embeddings(
 
 
 def _pack(vector: Sequence[float]) -> str:
-    return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

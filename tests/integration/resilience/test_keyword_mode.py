@@ -71,6 +71,12 @@ def test_there_is_nothing_to_upload_to(client: httpx.Client) -> None:
     assert (response.status_code, response.json()["code"]) == (403, "knowledge_base_read_only")
 
 
+def test_it_keeps_no_conversation_and_says_so(client: httpx.Client) -> None:
+    response = client.post("/api/v1/query/answer", json={"query": "What is the limit for travel?", "keep": True})
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["field"] == "keep"
+
+
 def test_it_is_ready_without_any_dependency_and_counts(client: httpx.Client) -> None:
     assert client.get("/health/ready").json() == {"status": "ready", "dependencies": {}}
     client.post("/api/v1/query/answer", json={"query": "What is the limit for travel?"})
