@@ -26,7 +26,7 @@ from rag_service.answering.record import AnswerRecorder, Difference, compare_rec
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
-from rag_service.indices import IndexDefinition, load_index, load_indices
+from rag_service.indices import IndexDefinition, find_index, load_index, load_indices
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.queue import Uploads
@@ -172,7 +172,7 @@ class Components:
             database=self.database,
             ingestor=self.ingestor,
             corpus=corpus,
-            index=self.indices[corpus.index_name],
+            index=find_index(self.indices, corpus.index_name),
             identity=identity,
             delete=delete,
             on_progress=on_progress,
@@ -182,7 +182,7 @@ class Components:
         """Ingest into the default corpus."""
         corpus = await self.default_corpus(identity)
         return await self.ingestor.ingest(
-            source, corpus=corpus, index=self.indices[corpus.index_name], identity=identity
+            source, corpus=corpus, index=find_index(self.indices, corpus.index_name), identity=identity
         )
 
 

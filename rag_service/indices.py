@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from rag_service.errors import DefinitionError
+from rag_service.errors import ConfigurationError, DefinitionError
 from rag_service.language.languages import check_language
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -236,6 +236,13 @@ def load_indices(*, indices_path: Path | None = None) -> dict[str, IndexDefiniti
         DefinitionError: as `load_index`.
     """
     return {name: load_index(name, indices_path=indices_path) for name in list_indices(indices_path=indices_path)}
+
+
+def find_index(indices: Mapping[str, IndexDefinition], name: str) -> IndexDefinition:
+    """The definition that rules a corpus. Raises ConfigurationError if it is no longer there."""
+    if name not in indices:
+        raise ConfigurationError(f"The corpus uses the index {name!r}, which is not defined.")
+    return indices[name]
 
 
 def _load_synonyms(file: Path) -> tuple[tuple[str, ...], ...]:

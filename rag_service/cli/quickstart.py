@@ -19,14 +19,14 @@ from rag_service.cli.progress import told_progress
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
 from rag_service.errors import DocumentError, UnsupportedMediaError
-from rag_service.indices import shipped_names
-from rag_service.ingest.ingestor import DocumentInput, Outcome
+from rag_service.indices import find_index, shipped_names
+from rag_service.ingest.ingestor import DocumentInput, Ingested, Outcome
 from rag_service.models.embedding.embeddings import warm_up
 from rag_service.models.embedding.packaged import describe_poorly_read, poorly_read
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
-from rag_service.sources.report import seconds_left
+from rag_service.sources.report import lost_copies, seconds_left
 from rag_service.store.documents.catalogue import read_languages
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
         console.print(f"Machines: {cluster.machines}, free CPUs: {cluster.cpus}.", style="dim")
         async with open_components(settings) as components:
             corpus = await components.default_corpus(LOCAL_ADMIN)
-            transform = cluster.transform(settings, components.indices[corpus.index_name])
+            transform = cluster.transform(settings, find_index(components.indices, corpus.index_name))
             return await ingest_files(components, paths, console, BulkIngestor(components.ingestor, transform))
 
 
@@ -128,10 +128,9 @@ async def ingest_files(
     """Ingest files and folders, print what became of each file, and return the number of failures."""
     found = await asyncio.to_thread(find_files, paths, components.reader_suffixes)
     files = found.files
-    outcomes: list[Outcome] = []
+    stored: dict[str, Ingested] = {}
     failures: list[str] = []
-    remarks: list[str] = []
-    started, chunks, done = time.monotonic(), 0, 0
+    started, done = time.monotonic(), 0
 
     with told_progress(console, "Ingesting") as tell:
 
@@ -141,7 +140,7 @@ async def ingest_files(
             tell(done, len(files), name, seconds_left(started, done, len(files)))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
-            for name, file in files:
+            for name, file in due:
                 step(name)
                 try:
                     data = await asyncio.to_thread(file.read_bytes)
@@ -152,21 +151,28 @@ async def ingest_files(
                 yield DocumentInput(data=data, file_name=file.name, name=name)
 
         corpus = await components.default_corpus(LOCAL_ADMIN)
-        ingesting = (bulk or components.ingestor).ingest_all(
-            read_files(), corpus=corpus, index=components.indices[corpus.index_name], identity=LOCAL_ADMIN
-        )
-        async for source, outcome in ingesting:
-            if isinstance(outcome, UnsupportedMediaError) and source.name not in found.named:
-                found.left.append((str(source.name), outcome.message.removeprefix(f'"{source.file_name}" ')))
-            elif isinstance(outcome, DocumentError):
-                failures.append(f"{source.name}: {outcome.message}")
-            else:
-                outcomes.append(outcome.outcome)
-                chunks += 0 if outcome.outcome is Outcome.UNCHANGED else outcome.chunk_count
-                remarks += [f"{source.name}: {warning}" for warning in outcome.warnings]
-                if outcome.same_as:
-                    remarks.append(f"{source.name}: has the same content as {outcome.same_as} and is stored once.")
-            step(str(source.name), 1)
+        index = find_index(components.indices, corpus.index_name)
+        due = files
+        while due:
+            ingesting = (bulk or components.ingestor).ingest_all(
+                read_files(), corpus=corpus, index=index, identity=LOCAL_ADMIN
+            )
+            async for source, outcome in ingesting:
+                name = str(source.name)
+                if isinstance(outcome, UnsupportedMediaError) and name not in found.named:
+                    found.left.append((name, outcome.message.removeprefix(f'"{source.file_name}" ')))
+                elif isinstance(outcome, DocumentError):
+                    failures.append(f"{name}: {outcome.message}")
+                else:
+                    stored[name] = outcome
+                step(name, 1)
+            lost = lost_copies(stored)
+            due = [file for file in due if file[0] in lost]
+            done -= len(due)
+            for name, _ in due:
+                del stored[name]
+    outcomes = [outcome.outcome for outcome in stored.values()]
+    chunks = sum(outcome.chunk_count for outcome in stored.values() if outcome.outcome is not Outcome.UNCHANGED)
     pace = f" {chunks} chunks, {chunks / (time.monotonic() - started):.1f} chunks/s." if chunks else ""
     counts = ", ".join(f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes)
     console.print(f"Documents: {counts or 'none ingested'}.{pace}")
@@ -174,8 +180,10 @@ async def ingest_files(
         console.print(f"  not ingested: {escape(failure)}", style="yellow")
     for name, reason in found.left:
         console.print(f"  not taken: {escape(name)}: {escape(reason)}", style="yellow")
-    for remark in remarks:
-        console.print(f"  note: {escape(remark)}", style="dim")
+    for name, outcome in stored.items():
+        copied = [f"has the same content as {outcome.same_as} and is stored once."] if outcome.same_as else []
+        for remark in (*outcome.warnings, *copied):
+            console.print(f"  note: {escape(name)}: {escape(remark)}", style="dim")
     if any(outcome is not Outcome.UNCHANGED for outcome in outcomes):
         async with components.database.transaction(LOCAL_ADMIN) as connection:
             languages = await read_languages(connection, corpus.id)

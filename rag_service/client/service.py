@@ -17,7 +17,7 @@ from rag_service.client.loop import BackgroundLoop
 from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Items, Passages
 from rag_service.errors import ConfigurationError, DocumentError
 from rag_service.sources.files import FoundFiles, Paths, find_files
-from rag_service.sources.report import SyncProgress, seconds_left
+from rag_service.sources.report import SyncProgress, lost_copies, seconds_left
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -173,6 +173,10 @@ class Service(Searchable):
         finally:
             for worker in workers:
                 worker.cancel()
+        lost = lost_copies({file.name: file for file in done.values()})
+        for file in files:
+            if file[0] in lost:
+                done[file] = await self._ingest_one(*file)
         tell("")
         left = (IngestedFile(name=name, outcome="skipped", reason=f"{reason}.") for name, reason in found.left)
         return IngestReport(items=(*(done[file] for file in files), *left))
@@ -193,6 +197,7 @@ class Service(Searchable):
             document_id=done.document_id,
             reason=f"Stored as {done.same_as}, which has the same content." if done.same_as else "",
             warnings=done.warnings,
+            same_as=done.same_as,
         )
 
     def search(

@@ -18,8 +18,8 @@ import structlog
 from llama_index.core.schema import BaseNode
 
 from rag_service.domain import Identity
-from rag_service.errors import ConfigurationError, NotFoundError, RagError, StoreError
-from rag_service.indices import IndexDefinition
+from rag_service.errors import NotFoundError, RagError, StoreError
+from rag_service.indices import IndexDefinition, find_index
 from rag_service.ingest.documents import Admitted, DocumentInput
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import Corpus, lock_corpora, require_writable
@@ -153,7 +153,7 @@ class UploadJob:
             await store_document(connection, replace(document, expires_at=expires_at), nodes)
             await finish_upload(connection, upload, chunk_count=len(nodes))
 
-        index = self._index_of(corpus)
+        index = find_index(self._indices, corpus.index_name)
         return await self._ingestor.index(
             admitted, write, corpus=corpus, index=index, identity=identity, progress=report
         )
@@ -183,7 +183,7 @@ class UploadJob:
             document_id=upload.document_id,
             name=name,
             content_hash=upload.content_hash,
-            fingerprint=self._ingestor.fingerprint(self._index_of(corpus)),
+            fingerprint=self._ingestor.fingerprint(find_index(self._indices, corpus.index_name)),
             replaces=True,
         )
 
@@ -216,12 +216,6 @@ class UploadJob:
                 await postpone_upload(connection, upload, StoreError("The worker was stopped."), count=False)
         except RagError as error:
             log.warning("upload_not_put_back", exc_info=error)  # upkeep finds it
-
-    def _index_of(self, corpus: Corpus) -> IndexDefinition:
-        index = self._indices.get(corpus.index_name)
-        if index is None:
-            raise ConfigurationError(f"The corpus uses the index {corpus.index_name!r}, which is not defined.")
-        return index
 
 
 async def _require_corpus(connection: Connection, upload: Upload) -> Corpus:

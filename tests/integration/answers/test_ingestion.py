@@ -119,6 +119,20 @@ async def test_the_command_line_lists_every_file_that_was_not_taken(
     assert await ingest_files(service, [tmp_path / "old.doc"], console) == 1  # it was named
 
 
+async def test_the_content_of_a_copy_stays_when_the_other_file_changes(service: Components, tmp_path: Path) -> None:
+    names = ["1.txt", "2.txt", "3.txt", "4.txt"]
+    for name in names:
+        (tmp_path / name).write_text("Pallets are stacked four high.")
+    console = Console(record=True, width=300, file=io.StringIO())
+    await ingest_files(service, [tmp_path], console)
+    (tmp_path / "1.txt").write_text("Pallets are stacked five high.")
+    await ingest_files(service, [tmp_path], console)
+    assert sorted(await found(service, "How high are pallets stacked?")) == [
+        "Pallets are stacked five high.", "Pallets are stacked four high.",
+    ]  # fmt: skip
+    assert "Documents: 1 added, 1 replaced, 2 unchanged." in console.export_text()
+
+
 @pytest.mark.parametrize(
     ("data", "file_name"),
     [(b"", "empty.txt"), (b"\x00\x01\x02\xff" * 400, "binary.txt"), (b"   \n\n ", "blank.md")],
