@@ -6,9 +6,12 @@ No table and no database is looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain, count
+from operator import itemgetter
 
 from rag_service.language.languages import FigureWords, language_codes, load_language
 from rag_service.language.words import words
@@ -25,6 +28,7 @@ _OTHER_OPERATIONS = (
 )  # fmt: skip
 
 Synonyms = tuple[tuple[str, ...], ...]
+Group = tuple[tuple[str, ...], ...]  # the words of each expression of a group
 Keys = tuple[str, ...]  # folded words of an expression, those without meaning left out
 
 
@@ -147,12 +151,7 @@ def _named(found: Sequence[str], language: str, synonyms: Synonyms) -> Iterator[
     taken: set[int] = set()
     data = load_language(language).tables.figures
     read = read_words(found, language)
-    hits = [
-        (places, group)
-        for group in _groups(synonyms)
-        for expression in group
-        if (places := _places_of_forms(read, expression))
-    ]
+    hits = [(places, group) for _, places, group in sorted(_expressions_in(read, synonyms), key=itemgetter(0))]
     income = _group_of_income(synonyms) or ()
     phrases = (_places(found, words(phrase)) for phrase in (*data.loss, *data.profit))
     hits += [(places, income) for places in phrases if places and income]
@@ -163,7 +162,7 @@ def _named(found: Sequence[str], language: str, synonyms: Synonyms) -> Iterator[
 
 
 @lru_cache(maxsize=8)
-def _groups(synonyms: Synonyms) -> tuple[tuple[tuple[str, ...], ...], ...]:
+def _groups(synonyms: Synonyms) -> tuple[Group, ...]:
     return tuple(tuple(tuple(words(expression)) for expression in group) for group in synonyms)
 
 
@@ -202,11 +201,31 @@ def _places(found: Sequence[str], expression: Sequence[str]) -> tuple[int, ...]:
     return ()
 
 
-def _places_of_forms(read: Sequence[Word], expression: Sequence[str]) -> tuple[int, ...]:
-    """Where an expression stands, its words in other forms included."""
-    wanted = [column_word(word) for word in expression]
-    for start in range(len(read) - len(wanted) + 1):
-        here = read[start : start + len(wanted)]
-        if all(one.text == other.text or one.key == other.key for one, other in zip(here, wanted, strict=True)):
-            return tuple(range(start, start + len(wanted)))
-    return ()
+def _expressions_in(read: Sequence[Word], synonyms: Synonyms) -> Iterator[tuple[int, tuple[int, ...], Group]]:
+    """The synonyms that stand in the question, in other forms too: their number, their places and their group."""
+    met: set[int] = set()
+    expressions = _by_first_word(synonyms)
+    for start, word in enumerate(read):
+        for number, wanted, group in chain(*(expressions.get(form, ()) for form in {word.text, word.key})):
+            here = read[start : start + len(wanted)]
+            if (
+                number not in met
+                and len(here) == len(wanted)
+                and all(one.text == other.text or one.key == other.key for one, other in zip(here, wanted, strict=True))
+            ):
+                met.add(number)
+                yield number, tuple(range(start, start + len(wanted))), group
+
+
+@lru_cache(maxsize=8)
+def _by_first_word(synonyms: Synonyms) -> Mapping[str, Sequence[tuple[int, tuple[Word, ...], Group]]]:
+    """Numbered expressions and their groups by text and key of the first word: there are hundreds of them."""
+    found: defaultdict[str, list[tuple[int, tuple[Word, ...], Group]]] = defaultdict(list)
+    numbers = count()
+    for group in _groups(synonyms):
+        for expression in group:
+            wanted = tuple(column_word(word) for word in expression)
+            entry = next(numbers), wanted, group
+            for form in {wanted[0].text, wanted[0].key}:
+                found[form].append(entry)
+    return found
