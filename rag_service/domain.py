@@ -328,6 +328,7 @@ class Answer:
     withheld_sentences: int = 0  # removed: not verified, where that is set; or text of the prompt
     flagged: tuple[tuple[int, int], ...] = ()  # sentences of the text that no verified citation proves
     guardrails: tuple[GuardrailCheck, ...] = ()  # what the knowledge base forbids to say, checked
+    model_error: str | None = None  # code of the error of the model that was to answer: the text is quotes
     related: tuple[
         Hit, ...
     ] = ()  # where no passage is above the threshold: the nearest, to look at; they prove nothing

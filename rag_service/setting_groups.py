@@ -248,6 +248,9 @@ class AnswerSettings(_Group):
         None,
         description="File that `rag-service eval calibrate --answers` wrote. Unset: the packaged one.",
     )
+    extractive_fallback: bool = Field(
+        True, description="Quote the passages found when the chat model fails; false: such questions fail."
+    )
     withhold_unverified: bool = Field(False, description="Leave out sentences whose citation cannot be verified.")
 
 

@@ -10,7 +10,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -54,6 +54,7 @@ from rag_service.answering.guards.injection import neutralise_metadata
 from rag_service.answering.judged import is_undecided, judge_citations
 from rag_service.answering.prompt.packing import Prompted, mentioning, tell_files, warn_of_absent, write_prompt
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.writing import write_answer
 from rag_service.domain import Answer, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judge import Judge
@@ -132,7 +133,7 @@ class CitedSynthesizer(BaseSynthesizer):
         """Answer a `RagQuery` from the passages in `nodes`, in their order.
 
         Raises:
-            ModelError: the model fails.
+            ModelError: the model fails and has no fallback.
             ContextOverflowError: question and instructions alone fill the window.
         """
         if not isinstance(query, RagQuery):
@@ -238,17 +239,17 @@ class CitedSynthesizer(BaseSynthesizer):
             shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
-            harmless=[prompted.refusal, prompted.preface],
+            harmless=[prompted.refusal, prompted.preface, prompted.model_failed],
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
         )
         last = ChatDelta(text="")
-        deltas = query.model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        deltas = write_answer(query, prompted)
         verifying = 0.0  # seconds
         async with aclosing(deltas):
-            async for delta in _introduced(deltas, prompted) if prompted.preface else deltas:
+            async for delta in deltas:
                 last = delta
                 began = time.perf_counter()
                 events = checker.feed(delta.text)
@@ -263,6 +264,8 @@ class CitedSynthesizer(BaseSynthesizer):
             for before, citation in zip(undecided.citations, checked.citations, strict=True):
                 if is_undecided(before):
                     await query.emit(CitationChecked(citation=citation))
+        if query.model_error is not None:
+            prompted = prompted.failed()
         return await self._complete(query, sources, prompted, checked, last)
 
     async def _emit_decided(self, query: RagQuery, events: Sequence[AnswerDelta | CitationChecked]) -> None:
@@ -325,6 +328,7 @@ class CitedSynthesizer(BaseSynthesizer):
             withheld_sentences=checked.withheld,
             flagged=() if refused else checked.flagged,
             guardrails=guardrails,
+            model_error=query.model_error,
         )
 
     # The rest of LlamaIndex's interface.
@@ -340,18 +344,3 @@ class CitedSynthesizer(BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
-
-
-async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
-    """The pieces of an answer after its preface, which a refusal does without."""
-    held, waiting, last = "", True, None
-    async for delta in deltas:
-        last = delta
-        if waiting:
-            held += delta.text
-            if prompted.refusal.startswith(held.strip()):
-                continue
-            waiting, last = False, replace(delta, text=f"{prompted.preface}\n\n{held}")
-        yield last
-    if waiting and last is not None:
-        yield replace(last, text=held)

@@ -189,8 +189,13 @@ async def open_workspace(settings: Settings) -> AsyncIterator[Workspace]:
         ConfigurationError: a setting or definition is wrong.
         StoreError: the database does not start or cannot be reached.
     """
-    # Without fallback and replica: a failing model must fail the run, and new corpora be visible at once.
-    own = {"data_dir": settings.database.data_dir / "eval", "lexical_fallback": False, "database_replica_url": None}
+    # Without fallbacks and replica: a failing model must fail the run, and new corpora be visible at once.
+    own = {
+        "data_dir": settings.database.data_dir / "eval",
+        "lexical_fallback": False,
+        "extractive_fallback": False,
+        "database_replica_url": None,
+    }
     async with open_components(settings.replace(own)) as components:
         ingestor = build_ingestor(components.settings, components.database, components.embedding, components.indices)
         workspace = Workspace(components=components, ingestor=ingestor)

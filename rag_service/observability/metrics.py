@@ -53,7 +53,7 @@ DOCUMENTED: Mapping[str, str] = {
     " or was too slow).",
     "rag_unmarked_sentences_total": "Sentences of answers that carry no citation.",
     "rag_feedback_total": "Feedback on answers, by `thumbs`: up or down.",
-    "rag_degraded_total": "Retrievals that did without a `part`: dense.",
+    "rag_degraded_total": "Retrievals that did without a `part`, `dense`, and answers without `model`, which failed.",
     "rag_replica_searches_total": "Searches where there is a read replica, by `outcome`: replica, or why the primary"
     " served: behind, failed, down.",
     "rag_circuit_open": "1 while a `provider` is left alone after failures, else 0.",
@@ -154,6 +154,8 @@ class Metrics:
         used = answer.decision is not Decision.OUT_OF_SCOPE and bool(answer.shown)
         self._answers.labels(answer.decision.value, str(used).lower()).inc()
         self._answer_seconds.observe(answer.latency_ms / 1000)
+        if answer.model_error is not None:
+            self._degraded.labels("model").inc()
         if answer.shown:
             self._context_tokens.observe(context_tokens)
         self._tokens.labels("prompt").inc(answer.tokens.prompt)

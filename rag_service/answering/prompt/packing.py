@@ -40,8 +40,13 @@ class Prompted:
     refusal: str  # the sentence for questions that the passages do not answer
     warning: str  # why the answer is uncertain; may be empty
     preface: str  # shown before the answer: the warning, and which files were searched; may be empty
+    model_failed: str  # shown before the quotes that take the place of a failing model's answer
     secret: str  # text that the answer must not repeat
     choice: Mapping[str, float]  # `Evidence.signals`, once it is answered
+
+    def failed(self) -> Prompted:
+        """The same after the model has failed: the answer begins with that, and is uncertain."""
+        return replace(self, preface=f"{self.model_failed} {self.preface}".strip(), warning=self.model_failed)
 
 
 def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings) -> Prompted:
@@ -83,14 +88,11 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         warning = f"{about_files} {warning}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
-    shown = context.hits
-    if model.provider == "extractive":
-        place = retrieval.files.place if retrieval.files is not None else None
-        shown = tuple(_quotable(hit, retrieval.weights, place) for hit in shown)
+    place = retrieval.files.place if retrieval.files is not None else None
     evidence = Evidence(
         question=query.question,
         language=language,
-        hits=shown,
+        hits=tuple(_quotable(hit, retrieval.weights, place) for hit in context.hits),
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
@@ -106,6 +108,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         refusal=refusal,
         warning=warning,
         preface=f"{note} {warning}".strip(),
+        model_failed=prompts.message("model_failed", language),
         secret=template.render({**values, "refusal": "", "question": ""})[0],
         choice=evidence.signals,
     )

@@ -254,6 +254,9 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     latency_ms: float
     prompt_tokens: int
     completion_tokens: int
+    model_error: Annotated[
+        str | None, Meta(description="Code of the chat model's error, where it failed: the answer quotes passages.")
+    ] = None
     related: Annotated[
         list[RelatedBody],
         Meta(description="Where nothing was found: the nearest passages, at most three. They prove nothing."),

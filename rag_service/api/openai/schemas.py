@@ -73,6 +73,9 @@ class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
     confidence: Annotated[float, Meta(description="0 to 1.")]
     language: Annotated[str, Meta(description="Of the answer, ISO 639-1.")]
     ignored: Annotated[list[str], Meta(description="Fields of the request that had no effect.")]
+    model_error: Annotated[
+        str | None, Meta(description="Code of the chat model's error, where it failed: the answer quotes passages.")
+    ]
 
 
 class Usage(Struct, kw_only=True, frozen=True):

@@ -54,6 +54,7 @@ class CompletionForm:
             confidence=answer.confidence,
             language=answer.language,
             ignored=list(self.ignored),
+            model_error=answer.model_error,
         )
 
     def sources(self, answer: AnswerBody) -> str:

@@ -63,11 +63,13 @@ class ChatModel:
         retries: RetryPolicy | None = None,
         breaker: CircuitBreaker | None = None,
         close: Callable[[], Awaitable[Any]] | None = None,
+        fallback: ChatModel | None = None,
     ):
         self.llm = llm  # for LlamaIndex code that takes an LLM; it has none of the limits
         self.provider = provider  # as in RAG_CHAT_PROVIDER
         self.max_tokens = max_tokens  # of an answer
         self.structured_output = structured_output  # whether `complete_json` can work
+        self.fallback = fallback  # answers from the same prompt where this model fails
         self._limits = limits
         self._slots = slots
         self._retries = retries or RetryPolicy()
@@ -187,8 +189,8 @@ def build_chat(
 ) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
-    `extractive` answers where that is the provider; `llm` replaces what the settings name. Raises ConfigurationError if
-    the provider cannot be built.
+    `extractive` answers where that is the provider, and where the model fails; `llm` replaces what the settings name.
+    Raises ConfigurationError if the provider cannot be built.
     """
     if llm is not None:
         name, provider = type(llm).__name__, Provider(llm=llm)
@@ -201,6 +203,9 @@ def build_chat(
         between_tokens=settings.servers.token_timeout,
         total=settings.servers.answer_timeout,
     )
+    fallback = None
+    if not local and settings.answers.extractive_fallback:
+        fallback = build_chat(settings.replace({"chat_provider": "extractive"}), extractive=extractive)
     # What runs in this process cannot be down.
     failures = 0 if local else settings.servers.breaker_failures
     return ChatModel(
@@ -215,4 +220,5 @@ def build_chat(
         retries=retries,
         breaker=CircuitBreaker("chat model", failures=failures, seconds=settings.servers.breaker_seconds),
         close=provider.close,
+        fallback=fallback,
     )

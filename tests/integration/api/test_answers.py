@@ -106,6 +106,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "latencyMs": 12.3,
         "promptTokens": 210,
         "completionTokens": 12,
+        "modelError": None,
         "related": [],
     }
 

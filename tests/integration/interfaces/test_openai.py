@@ -107,6 +107,7 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
         "confidence": 0.93,
         "language": "es",
         "ignored": [],
+        "modelError": None,
     }
 
 

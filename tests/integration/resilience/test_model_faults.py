@@ -30,6 +30,7 @@ from tests.doubles.ollama import (
     refused,
 )
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
+from tests.integration.resilience.test_clients_that_leave import chat_address
 from tests.serving import wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
@@ -80,44 +81,81 @@ MIDWAY = {
     "sends an error line": [Say("The limit"), ErrorLine("runner died")],
     "sends half a line": [Say("The limit"), Raw(b'{"message": {"con'), Break()],
 }
+NOTICE = "The language model could not answer; these are quotes from the documents."
+
+
+def assert_quotes(answer: dict[str, Any], code: str, *, before: str = "") -> None:
+    """The passages that were found, as quotes, in place of what the model did not say."""
+    assert answer["answer"].startswith(f"{before}{NOTICE}\n\n")
+    assert (answer["decision"], answer["modelError"], answer["model"]) == ("uncertain", code, "extractive")
+    assert [citation["status"] for citation in answer["citations"]] == ["verified"]
+    assert answer["citations"][0]["quote"] in answer["answer"]
+    assert answer["sources"]
 
 
 @pytest.mark.parametrize("fault", BEFORE_FIRST_TOKEN)
 @pytest.mark.parametrize("url", [ANSWER, STREAM])
 def test_a_model_that(client: httpx.Client, ollama: OllamaDouble, url: str, fault: str) -> None:
-    replies, status, code = BEFORE_FIRST_TOKEN[fault]
+    replies, _, code = BEFORE_FIRST_TOKEN[fault]
     ollama.script(CHAT, *replies)
     response = ask(client, url)
-    if url == ANSWER:
-        assert (response.status_code, response.json()["code"]) == (status, code)
-        problem = response.json()
-        assert (response.headers.get("retry-after") is not None) == (status == 503 or fault.startswith("refuses"))
-    else:  # the sources have gone out before the model was asked
-        names = [name for name, _ in events_of(response)]
-        assert names == ["sources", "error"]
-        problem = events_of(response)[-1][1]
-        assert (problem["status"], problem["code"]) == (status, code)
-    assert "ollama" not in json.dumps(problem).lower()
-    assert problem["correlationId"] == response.headers["x-request-id"]
+    assert response.status_code == 200
+    answer = response.json() if url == ANSWER else dict(events_of(response))["final"]
+    assert_quotes(answer, code)
+    if url == STREAM:
+        events = events_of(response)
+        assert [name for name, _ in events if name != "delta"] == ["sources", "citation", "final", "done"]
+        assert "".join(data["text"] for name, data in events if name == "delta") == answer["answer"]
+    assert "ollama" not in response.text.lower()
+    assert 'rag_degraded_total{part="model"} 1.0' in client.get("/metrics").text
+    assert client.get(f"/api/v1/answers/{answer['answerId']}").json()["modelError"] == code
     assert_works_again(client)
 
 
 @pytest.mark.parametrize("fault", MIDWAY)
-def test_a_model_that_dies_midway_ends_the_stream_honestly(
-    client: httpx.Client, ollama: OllamaDouble, fault: str
-) -> None:
+def test_a_model_that_dies_midway_is_followed_by_quotes(client: httpx.Client, ollama: OllamaDouble, fault: str) -> None:
     ollama.script(CHAT, chat(*MIDWAY[fault]))
     events = events_of(ask(client, STREAM))
-    names = [name for name, _ in events]
-    assert names[0] == "sources"
-    assert names[-1] == "error"
-    assert "final" not in names and "done" not in names
-    assert events[-1][1]["code"] == "llm_unavailable"
+    assert_quotes(dict(events)["final"], "llm_unavailable", before="The limit\n\n")
+    assert events[-1][0] == "done"
     assert len(ollama.bodies(CHAT)) == 1  # what a reader has seen is not asked for again
+    assert_works_again(client)
 
-    ollama.script(CHAT, chat(*MIDWAY[fault]))
-    plain = ask(client)
-    assert (plain.status_code, plain.json()["code"]) == (500, "llm_unavailable")
+
+def test_every_channel_quotes_while_the_model_fails(client: httpx.Client, ollama: OllamaDouble) -> None:
+    ollama.script(CHAT, *[failure(500)] * 3)
+    messages = [{"role": "user", "content": QUESTION}]
+    chatted = client.post(chat_address(client), json={"messages": messages}).json()
+    assert_quotes(chatted, "llm_unavailable")
+    assert chatted["ragUsed"]
+    completion = client.post("/v1/chat/completions", json={"model": "rag-service", "messages": messages}).json()
+    assert completion["choices"][0]["message"]["content"].startswith(NOTICE)
+    assert completion["rag"]["modelError"] == "llm_unavailable"
+    assert completion["rag"]["decision"] == "uncertain"
+    add_document(client, "El límite de gastos de viaje es de 300 euros por día.", "viajes.md")
+    spanish = ask(client, question="¿Cuál es el límite de gastos de viaje por día?").json()
+    assert spanish["answer"].startswith("El modelo de lenguaje no ha podido responder;")
+
+
+def test_quotes_instead_of_errors_can_be_turned_off(start: Start, ollama: OllamaDouble) -> None:
+    ollama.answer = GOOD
+    client = start(extractive_fallback=False, breaker_failures=0)
+    add_document(client)
+    for fault in ("refuses the connection", "answers 500", "is busy for longer than we wait"):
+        replies, status, code = BEFORE_FIRST_TOKEN[fault]
+        ollama.script(CHAT, *replies, *replies)
+        plain, stream = ask(client), events_of(ask(client, STREAM))
+        problem = plain.json()
+        assert (plain.status_code, problem["code"]) == (status, code)
+        assert ("retry-after" in plain.headers) == (not fault.startswith("answers"))
+        assert "ollama" not in plain.text.lower()
+        assert problem["correlationId"] == plain.headers["x-request-id"]
+        assert [name for name, _ in stream] == ["sources", "error"]  # the sources go out before the model is asked
+        assert (stream[-1][1]["status"], stream[-1][1]["code"]) == (status, code)
+    ollama.script(CHAT, chat(*MIDWAY["sends an error line"]))
+    events = events_of(ask(client, STREAM))
+    assert (events[0][0], events[-1][0], events[-1][1]["code"]) == ("sources", "error", "llm_unavailable")
+    assert "final" not in dict(events)
     assert_works_again(client)
 
 
@@ -224,19 +262,18 @@ def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: Ollama
     add_document(client)
     ollama.script(CHAT, *[chat(Hang())] * 2)
     for _ in range(2):
-        assert ask(client).json()["code"] == "llm_unavailable"
+        assert ask(client).json()["modelError"] == "llm_unavailable"
     began = time.monotonic()
     response = ask(client)
     assert time.monotonic() - began < 0.4  # no timeout is waited for
-    assert (response.status_code, response.json()["code"]) == (500, "llm_unavailable")
-    assert response.headers["retry-after"] == "1"
+    assert_quotes(response.json(), "llm_unavailable")
     assert len(ollama.bodies(CHAT)) == 2
     ready = client.get("/health/ready")
     assert ready.status_code == 200
     assert ready.json()["status"] == "degraded"
     assert ready.json()["dependencies"]["chat"]["code"] == "circuit_open"
     assert 'rag_circuit_open{provider="chat model"} 1.0' in client.get("/metrics").text
-    wait_until(lambda: ask(client).status_code == 200, 5)
+    wait_until(lambda: ask(client).json()["modelError"] is None, 5)
     assert client.get("/health/ready").json()["status"] == "ready"
 
 

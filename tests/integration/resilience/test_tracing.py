@@ -88,7 +88,7 @@ def test_a_caller_that_traces_sees_the_request_in_its_own_trace(start: Start, ex
 
 def test_no_text_leaves_by_a_span(start: Start, ollama: OllamaDouble, exporter: InMemorySpanExporter) -> None:
     question, document, said, wrong = (f"canary-{place}" for place in ("question", "document", "said", "wrong"))
-    client = start()
+    client = start(extractive_fallback=False)
     add_document(client, f"The limit for travel is 300 euros. {document}", "travel.txt")
     ollama.script(CHAT, chat(Say(f"{said} [C1].")), chat(ErrorLine(wrong)))
     for _ in range(2):
