@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "static"
-_MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+VENDOR = Path(__file__).parent / "vendor"  # pdf.js as its authors built it; fetched with the first PDF that is opened
+PDF_WORKER = "pdf.worker.min.mjs"
+_MEDIA_TYPES = {
+    ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+}  # fmt: skip
 _ENTRY = "main.js"
 _IMPORT = re.compile(r'^(?:import|\} from|export)\b[^"\n]*"\./([\w.]+)";', re.MULTILINE)  # static ones: import() waits
 
@@ -61,9 +66,9 @@ class Assets:
         return sorted(found)
 
 
-def load_assets(folder: Path = FOLDER) -> Assets:
+def load_assets() -> Assets:
     """Read the files; none can be reached by name but these."""
-    paths = [path for path in sorted(folder.iterdir()) if path.suffix in _MEDIA_TYPES]
+    paths = [path for folder in (FOLDER, VENDOR) for path in sorted(folder.iterdir()) if path.suffix in _MEDIA_TYPES]
     files = {path.name: make_asset(_read(path), _MEDIA_TYPES[path.suffix]) for path in paths}
     together = "".join(f"{name}{asset.etag}" for name, asset in files.items())
     return Assets(version=hashlib.sha256(together.encode()).hexdigest()[:12], files=files)

@@ -18,7 +18,7 @@ from rag_service.api.http.bodies import AnyRequest
 from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
 from rag_service.readers.common.ocr import is_installed
 from rag_service.settings import Settings
-from rag_service.web.assets import Asset, Assets, load_assets, make_asset
+from rag_service.web.assets import PDF_WORKER, Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import choose_language, load_strings
 from rag_service.web.texts import read_document_text
 
@@ -28,12 +28,14 @@ THEME_COOKIE = "rag_theme"  # written by theme.js; read here so that the first p
 _THEMES = ("", "light", "dark")  # "" follows the system
 _YEAR = 365 * 24 * 3600
 # Stricter than the API's: nothing but our own files, and no way from text to markup (Trusted Types), so
-# that a slip in a script cannot turn an answer into HTML.
+# that a slip in a script cannot turn an answer into HTML. The one policy knows the address of one worker.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "require-trusted-types-for 'script'; trusted-types pdf-worker"
 )
+# Of the worker that reads PDFs, which has no page: its image decoders are WebAssembly.
+_WORKER_POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
 
 
 def _embed(strings: object) -> Markup:
@@ -107,7 +109,8 @@ def _asset_route(assets: Assets) -> HTTPRouteHandler:
         # While a new version is rolled out, a page may ask for files of the one before: never keep those.
         lasting = version == assets.version
         cache = f"public, max-age={_YEAR}, immutable" if lasting else "no-cache"
-        return _reply(request, asset, {"Cache-Control": cache})
+        policy = {"Content-Security-Policy": _WORKER_POLICY} if name == PDF_WORKER else {}
+        return _reply(request, asset, {"Cache-Control": cache, **policy})
 
     return send_asset
 

@@ -12,6 +12,7 @@ from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, pre
 from tests.integration.web.browser import PHONE, WIDE, browser
 from tests.integration.web.papers import HOSTILE, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
+from tests.serving import wait_until
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
@@ -44,9 +45,23 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
             box = one.page.locator(MARKED).first.bounding_box()
             assert box and 0 <= box["y"] <= size[1] - box["height"]
             if number == 0:
-                assert words in " ".join(one.page.locator(MARKED).all_inner_texts())
+                shown = " ".join(one.page.locator(MARKED).all_inner_texts())
+                assert words in shown
+                view = "canvas" if ".pdf" in place else ".grid .is-cited"
+                assert one.page.locator(f"#panel {view}").count() == 1, "the original, not its text"
             one.page.keyboard.press("Escape")
             one.page.wait_for_selector("#panel", state="hidden")
+
+    one.page.locator(".turn").nth(0).locator(".badge").first.click()
+    one.page.wait_for_selector(MARKED)
+    one.page.click("button[title='Next page']")
+    one.page.wait_for_selector(".pdf-where:has-text('Page 3 of 3')")
+    one.page.click("#panel [data-view=text]")
+    one.page.wait_for_selector("#panel .passage-text mark:has-text('97.4')")
+    with one.page.expect_download() as saved:
+        one.page.click("text=Download original")
+    assert saved.value.path().read_bytes() == REPORT
+    one.page.keyboard.press("Escape")
 
     documents(one)
     press(one, "stocks.xlsx", "Delete")
@@ -71,6 +86,22 @@ def test_hostile_document_stays_text(enter: SignIn, real_service: RealService) -
     inert = ":is(.turns, #panel, #documents-list) :is(a[href^=http], a[href^=javascript], img, script, iframe)"
     assert one.page.locator(inert).count() == 0
     assert one.page.evaluate("window.hacked") is None
+
+
+def test_original_never_runs_as_ours(real_service: RealService) -> None:
+    with real_service.client(real_service.add_person("html")) as client:
+        corpus = client.post("/api/v1/corpora", json={"name": "pages"}).json()["id"]
+        page = b"<html><body><h1>Note</h1><p>Ten barrels.</p><script>alert(1)</script></body></html>"
+        accepted = client.post(f"/api/v1/corpora/{corpus}/documents", files={"file": ("note.html", page)}).json()
+        wait_until(lambda: client.get(f"/api/v1/uploads/{accepted['uploadId']}").json()["status"] == "indexed", 20)
+        url = f"/api/v1/documents/{accepted['documentId']}/original"
+        sent = client.get(url)
+    assert sent.content == page
+    assert sent.headers["content-disposition"].startswith("attachment")
+    assert sent.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in sent.headers["content-security-policy"]
+    with real_service.client(real_service.add_person("other")) as other:
+        assert other.get(url).status_code == 404
 
 
 def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, real_service: RealService) -> None:

@@ -92,13 +92,14 @@ class DocumentsController(Controller):
         async with caller.transaction() as connection:
             document = await read_document(connection, document_id)
             data = await caller.tenancy.originals.read(connection, document.id, document.content_hash)
-        # An attachment, whatever it is: a page or script from a document must never run as ours.
+        # An attachment in a sandbox, whatever it is: a page or script from a document must never run as ours.
         name = quote(document.file_name or document.name, safe="")
-        return Response(
-            data,
-            media_type=document.media_type or "application/octet-stream",
-            headers={"Content-Disposition": f"attachment; filename*=UTF-8''{name}"},
-        )
+        headers = {
+            "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
+            "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+            "ETag": f'"{document.content_hash}"',
+        }
+        return Response(data, media_type=document.media_type or "application/octet-stream", headers=headers)
 
     @get("/chunks", summary="List a document's chunks", responses=problems(400, 401, 403, 404, 500))
     async def chunks(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> ChunkList:

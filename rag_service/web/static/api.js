@@ -14,6 +14,7 @@ export class ApiError extends Error {
 export const networkError = () => new ApiError({ code: "network" });
 export const brokenStream = () => new ApiError({ code: "broken" });
 
+const MOST_BYTES = 64e6; // of an original that is shown
 const JSON_TYPE = { "Content-Type": "application/json" };
 const CODES = { 401: "not_authenticated", 403: "not_permitted", 404: "not_found", 413: "too_large", 415: "unsupported_media_type" };
 
@@ -59,6 +60,16 @@ export async function change(method, path, body) {
 /** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
 export async function download(path, name) {
   saveAs(await (await call(`/api/v1${path}`)).blob(), name);
+}
+
+/** The bytes of a document and their hash. Null when they are too many to be shown. */
+export async function readOriginal(documentId) {
+  const response = await call(`/api/v1/documents/${encodeURIComponent(documentId)}/original`);
+  if (Number(response.headers.get("Content-Length")) > MOST_BYTES) {
+    await response.body.cancel();
+    return null;
+  }
+  return { data: await response.arrayBuffer(), hash: response.headers.get("ETag")?.slice(1, -1) };
 }
 
 /** Give a blob to the visitor as a file. */

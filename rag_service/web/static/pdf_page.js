@@ -1,0 +1,132 @@
+// A page of a PDF as its author made it, with the quote marked. pdf.js is fetched with the first one.
+
+import { readOriginal } from "./api.js";
+import { el, hidden, icon } from "./dom.js";
+import { t } from "./i18n.js";
+import { findQuote } from "./pdf_quote.js";
+
+const FOLDER = new URL("./", import.meta.url).href;
+const WORKER = `${FOLDER}pdf.worker.min.mjs`;
+const ZOOMS = [1, 1.5, 2.25];
+const SHARPEST = 2; // pixels of the canvas per pixel of the page's layout
+const MOST_PIXELS = 50e6; // of an image in the document
+const policy = globalThis.trustedTypes?.createPolicy("pdf-worker", { createScriptURL: () => WORKER });
+let starting = null; // pdf.js
+let opened = null; // the document that was shown last: {id, hash, task}
+
+/** Show the page of a citation in an element of the page. Throws when it cannot be shown. */
+export async function showOriginal(into, { citation, name }) {
+  const pdf = await openDocument(citation);
+  const view = new PdfView(into, pdf, name, citation);
+  await view.draw();
+}
+
+async function start() {
+  const pdfjs = await import("./pdf.min.mjs");
+  const worker = new Worker(policy ? policy.createScriptURL("") : WORKER, { type: "module" });
+  const broken = new Promise((_, reject) => worker.addEventListener("error", () => reject(new Error("pdf.js"))));
+  broken.catch(() => (starting = null));
+  pdfjs.GlobalWorkerOptions.workerPort = worker;
+  return { pdfjs, broken };
+}
+
+async function openDocument({ documentId, contentHash }) {
+  if (opened?.id !== documentId || opened.hash !== contentHash) {
+    opened?.task.destroy();
+    opened = null;
+    const { pdfjs, broken } = await (starting ??= start());
+    const original = await readOriginal(documentId);
+    if (original?.hash !== contentHash) throw new Error("another version, or too large");
+    const task = pdfjs.getDocument({
+      data: original.data, wasmUrl: FOLDER, useWorkerFetch: true, isEvalSupported: false, maxImageSize: MOST_PIXELS,
+    });
+    opened = { id: documentId, hash: contentHash, task, pdf: Promise.race([task.promise, broken]) };
+    opened.pdf.catch(() => (opened = null));
+  }
+  return opened.pdf;
+}
+
+class PdfView {
+  constructor(into, pdf, name, citation) {
+    Object.assign(this, { _pdf: pdf, _name: name, _quote: citation.quote, _cited: citation.location.page });
+    this._number = Math.min(this._cited, pdf.numPages);
+    this._zoom = 0; // index of ZOOMS
+    this._request = 0; // only the newest drawing is shown
+    this._sheet = el("div", { className: "pdf-page" });
+    this._scroll = el("div", { className: "pdf-scroll", tabIndex: 0, role: "region", "aria-label": t("view_page") }, this._sheet);
+    this._where = el("span", { className: "pdf-where", role: "status" });
+    this._previous = button("previous_page", "chevron", () => this._turn(-1), "turned");
+    this._next = button("next_page", "chevron", () => this._turn(1));
+    this._larger = button("zoom", "zoom", () => this._enlarge());
+    this._missing = el("p", { className: "muted", hidden: true }, t("quote_unmarked"));
+    const bar = el("div", { className: "pdf-bar" }, this._previous, this._where, this._next, this._larger);
+    into.replaceChildren(bar, this._missing, this._scroll);
+  }
+
+  async draw() {
+    const request = (this._request += 1);
+    const page = await this._pdf.getPage(this._number);
+    const width = this._scroll.clientWidth * ZOOMS[this._zoom];
+    const viewport = page.getViewport({ scale: width / page.getViewport({ scale: 1 }).width });
+    const ratio = Math.min(devicePixelRatio, SHARPEST);
+    const words = t("page_of", { page: this._number, total: this._pdf.numPages });
+    const canvas = el("canvas", { width: viewport.width * ratio, height: viewport.height * ratio, role: "img", "aria-label": `${this._name}, ${words}` });
+    await page.render({ canvas, viewport, transform: [ratio, 0, 0, ratio, 0, 0] }).promise;
+    const marks = this._number === this._cited ? await makeMarks(page, viewport, this._quote) : [];
+    if (request !== this._request) return;
+    this._sheet.style.width = `${ZOOMS[this._zoom] * 100}%`;
+    this._sheet.replaceChildren(canvas, ...marks);
+    this._missing.hidden = marks.length > 0 || this._number !== this._cited;
+    this._where.textContent = words;
+    this._previous.disabled = this._number === 1;
+    this._next.disabled = this._number === this._pdf.numPages;
+    marks[0]?.scrollIntoView({ block: "center", inline: "center" });
+  }
+
+  _turn(by) {
+    this._number += by;
+    this.draw();
+  }
+
+  _enlarge() {
+    this._zoom = (this._zoom + 1) % ZOOMS.length;
+    this.draw();
+  }
+}
+
+function button(key, shape, onclick, extra = "") {
+  return el("button", { type: "button", className: "icon-button", title: t(key), onclick }, icon(shape, extra), hidden(t(key)));
+}
+
+/** The quote as boxes over the page, in shares of its size. */
+async function makeMarks(page, viewport, quote) {
+  const { items, styles } = await page.getTextContent();
+  const texts = items.filter(({ str }) => str);
+  const pen = el("canvas").getContext("2d");
+  return findQuote(texts, quote).map(({ item, from, to }) => {
+    const { str, transform, width, fontName } = texts[item];
+    pen.font = `100px ${styles[fontName]?.fontFamily ?? "sans-serif"}`;
+    const share = (end) => pen.measureText(str.slice(0, end)).width / pen.measureText(str).width;
+    const box = place(transform, [width * share(from), width * share(to)], viewport);
+    const mark = el("mark", { className: "pdf-mark" }, hidden(str.slice(from, to)));
+    Object.assign(mark.style, box);
+    return mark;
+  });
+}
+
+/** A box around a part of a line. @param along where the box begins and ends on the line of an item, from its start */
+function place([a, b, c, d, x, y], along, viewport) {
+  const size = Math.hypot(a, b) || 1;
+  const corners = along.flatMap((by) =>
+    [-0.25, 0.95].map((up) => viewport.convertToViewportPoint(x + (a / size) * by + c * up, y + (b / size) * by + d * up)),
+  );
+  const [left, top] = [0, 1].map((axis) => Math.min(...corners.map((corner) => corner[axis])));
+  const [right, bottom] = [0, 1].map((axis) => Math.max(...corners.map((corner) => corner[axis])));
+  const percent = (value, whole) => `${(100 * value) / whole}%`;
+  return {
+    left: percent(left, viewport.width),
+    top: percent(top, viewport.height),
+    width: percent(right - left, viewport.width),
+    height: percent(bottom - top, viewport.height),
+  };
+}

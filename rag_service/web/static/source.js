@@ -1,0 +1,76 @@
+// What a citation rests on: the original with the quote marked where there is a view of it, else its text.
+
+import { download } from "./api.js";
+import { announce, el, icon } from "./dom.js";
+import { t } from "./i18n.js";
+import { extensionOf } from "./places.js";
+import { namedOnly, showText } from "./source_text.js";
+import { read, write } from "./storage.js";
+
+const CHOICE = "rag_source_view"; // "text" when that was chosen last
+const SHEETS = new Set(["xlsx", "xls", "csv", "tsv", "ods"]);
+
+/**
+ * Fill an element.
+ *
+ * @param source {citation, name, evidence}
+ * @param isWanted whether another source has not taken the place meanwhile
+ */
+export async function showSource(into, source, isWanted) {
+  const { citation } = source;
+  if (citation.quote === null || citation.quote === undefined) {
+    into.replaceChildren(...namedOnly(citation, source.evidence));
+    return;
+  }
+  const original = originalOf(source);
+  const area = el("div", { className: "source-view" });
+  const show = async (view) => {
+    const shown = el("div", {}, el("p", { className: "muted" }, t("panel_loading")));
+    area.replaceChildren(shown); // one that comes late fills what is no longer there
+    for (const one of tabs) one.setAttribute("aria-pressed", String(one.dataset.view === view));
+    try {
+      if (view === "original") await (await original.load()).showOriginal(shown, source);
+      else await showText(shown, source);
+    } catch (error) {
+      if (!isWanted() || view === "text") throw error;
+      console.info("original not shown", error);
+      await show("text");
+      area.prepend(el("p", { className: "muted" }, t("original_failed")));
+    }
+  };
+  const choose = (view) => () => {
+    write(CHOICE, view);
+    show(view);
+  };
+  const tabs = (original ? ["original", "text"] : []).map((view) =>
+    el("button", { type: "button", className: "quiet", "data-view": view, onclick: choose(view) }, t(view === "text" ? "view_text" : original.label)),
+  );
+  into.replaceChildren(
+    el("div", { className: "source-bar" }, tabs.length ? el("div", { role: "group", className: "tabs", "aria-label": t("panel_view") }, ...tabs) : null, saveButton(source)),
+    area,
+  );
+  await show(original && read(CHOICE) !== "text" ? "original" : "text");
+}
+
+/** The view of a citation's original: {label, load}; null where there is only the text. */
+function originalOf({ citation: { location, chunkId }, name }) {
+  const kind = extensionOf(name);
+  if (!location || location.part) return null; // a member of an archive
+  if (kind === "pdf" && location.page !== null) return { label: "view_page", load: () => import("./pdf_page.js") };
+  if (SHEETS.has(kind) && location.cell && chunkId) return { label: "view_sheet", load: () => import("./sheet_grid.js") };
+  return null;
+}
+
+function saveButton({ citation, name }) {
+  const words = el("span", {}, t("download_original"));
+  const save = async () => {
+    try {
+      await download(`/documents/${encodeURIComponent(citation.documentId)}/original`, name);
+    } catch (error) {
+      if (!error.problem) throw error;
+      words.textContent = t(error.code === "not_found" ? "original_gone" : "error_network");
+      announce(words.textContent);
+    }
+  };
+  return el("button", { type: "button", className: "quiet", onclick: save }, icon("download"), words);
+}
