@@ -1,12 +1,14 @@
 """Turns API keys and bearer tokens into an identity with scopes.
 
 A checked credential is remembered for a few seconds; a revoked key stops working after that. The database decides in
-each transaction what the identity may see, so deactivating a user works at once.
+each transaction what the identity may see, so deactivating a user works at once. While the database is down, a
+credential that was checked in the last ten minutes is taken: it reads nothing, but agents chat on without documents.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_service.domain import Identity, Role
-from rag_service.errors import AuthenticationError, InputError
+from rag_service.errors import AuthenticationError, InputError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, identify_key, is_key
 from rag_service.store.migrate import LOCAL_ADMIN
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 Authenticate = Callable[[Mapping[str, str]], Awaitable[Identity]]
 
 _REMEMBERED = 10_000  # credentials
+_OUTAGE_SECONDS = 600.0  # that a checked credential is taken while the database is down
 _MAX_CREDENTIAL = 16_384  # characters
 _SCOPE_PREFIX = "rag:"  # of our scopes in a token's `scope`
 
@@ -36,6 +39,15 @@ class Principal(Identity):
 
     scopes: frozenset[Scope] = ALL_SCOPES
     credential: bytes = field(default=b"", repr=False)  # SHA-256 of an API key, which has quotas of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checked:
+    """A credential that was checked. Times are those of `time.monotonic`."""
+
+    principal: Principal
+    fresh_until: float  # taken without asking the database
+    ends: float  # taken while the database is down
 
 
 def scopes_of(identity: Identity) -> frozenset[Scope]:
@@ -60,7 +72,7 @@ class Authenticator:
         """`fetch_jwks` gets an issuer's key set; None: over HTTP."""
         self._database = database
         self._seconds = settings.auth.cache_seconds
-        self._known: dict[bytes, tuple[Principal, float]] = {}  # hash of a credential → who, until when (monotonic)
+        self._known: dict[bytes, _Checked] = {}  # by the hash of the credential
         self._tokens: TokenChecker | None = None
         if settings.auth.jwt_secret is not None or settings.auth.jwt_jwks_url is not None:
             from rag_service.auth.tokens import TokenChecker  # loads libraries of cryptography
@@ -75,24 +87,37 @@ class Authenticator:
         Raises:
             InputError: more than one credential; which of them counts must not be guessed.
             AuthenticationError: none, or it is unknown, revoked, expired or not for us.
-            StoreError: the database cannot be asked.
+            StoreError: the database cannot be asked, and the credential was not checked lately.
         """
         credential = _find_credential(headers)
         digest = _digest(credential)
-        known, good_until = self._known.get(digest, (None, 0.0))
-        if known is not None and good_until > time.monotonic():
-            return known
-        if is_key(credential):
-            principal, until = await self._from_key(credential)
-        else:
-            principal, until = await self._from_token(credential)
-        # Never beyond the credential's own end.
-        seconds = self._seconds if until is None else min(self._seconds, until - time.time())
-        if seconds > 0:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[digest] = (principal, time.monotonic() + seconds)
+        known = self._known.get(digest)
+        if known is not None and known.fresh_until > time.monotonic():
+            return known.principal
+        try:
+            if is_key(credential):
+                principal, until = await self._from_key(credential)
+            else:
+                principal, until = await self._from_token(credential)
+        except StoreError as error:
+            # An issuer that is down is another matter: then the database gives what it has.
+            if known is None or known.ends < time.monotonic() or error.code != StoreError.code:
+                raise
+            return known.principal
+        except AuthenticationError:
+            self._known.pop(digest, None)
+            raise
+        self._remember(digest, principal, until)
         return principal
+
+    def _remember(self, digest: bytes, principal: Principal, until: float | None) -> None:
+        """Keep who this is, never beyond the credential's own end, `until` (Unix time)."""
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        left, now = math.inf if until is None else until - time.time(), time.monotonic()
+        self._known[digest] = _Checked(
+            principal=principal, fresh_until=now + min(self._seconds, left), ends=now + min(_OUTAGE_SECONDS, left)
+        )
 
     async def _from_key(self, key: str) -> tuple[Principal, float | None]:
         async with self._database.transaction(None) as connection:

@@ -11,6 +11,7 @@ from llama_index.core.node_parser import NodeParser
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import BaseNode, TransformComponent
 
+from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.chunker import Chunker
 from rag_service.models.plugins import build, load_class
@@ -48,7 +49,10 @@ def _setting(index: IndexDefinition, key: str) -> str:
 
 
 class EmbedWithProgress(TransformComponent):
-    """Embeds batch by batch; `progress` is called before each and may stop the work by raising."""
+    """Embeds batch by batch; `progress` is called before each and may stop the work by raising.
+
+    A batch that fails does not stop the others: what a cache keeps of them is not embedded again by the next attempt.
+    """
 
     _embedding: BaseEmbedding = PrivateAttr()
     _progress: Progress = PrivateAttr()
@@ -64,9 +68,15 @@ class EmbedWithProgress(TransformComponent):
     async def acall(self, nodes: Sequence[BaseNode], **_: Any) -> Sequence[BaseNode]:
         size = self._embedding.embed_batch_size
         embedded: list[BaseNode] = []
+        failed: EmbeddingError | None = None
         for start in range(0, len(nodes), size):
             await self._progress(UploadStatus.EMBEDDING, start, len(nodes))
-            embedded += await self._embedding.acall(nodes[start : start + size])
+            try:
+                embedded += await self._embedding.acall(nodes[start : start + size])
+            except EmbeddingError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
         if nodes:
             await self._progress(UploadStatus.STORING, len(nodes), len(nodes))
         return embedded

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 
 from rag_service.domain import CorpusKind, Filters, ParsedDocument
 from rag_service.errors import ConflictError, EmbeddingError, InputError, NotFoundError, PermissionDeniedError
+from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.store.corpora import delete_corpus, update_corpus
 from rag_service.store.documents.catalogue import list_documents, read_document, remove_document, set_expiry
 from rag_service.store.documents.uploads import UploadStatus, claim_upload, report_progress
 from rag_service.store.rows import Slice
+from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
 
 LLAMAS = "Llamas live in the Andes."
@@ -196,6 +199,27 @@ async def test_a_failing_embedding_model_is_tried_again_and_then_given_up(house:
         calls = -100
         retried = await house.uploads.accept(text_file("never.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
         assert retried.id != failed.id  # a failed one may be sent again
+
+
+async def test_a_failing_batch_stops_no_other_and_only_it_is_embedded_again(house: House) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    animals = ("Alpacas", "Llamas", "Condors")
+    embedded: list[str] = []
+
+    class Flaky(FakeEmbedding):
+        async def _aget_text_embedding(self, text: str) -> list[float]:
+            embedded.append(next(animal for animal in animals if f"{animal} live" in text))
+            if embedded == ["Alpacas", "Llamas"]:
+                raise EmbeddingError("The embedding model does not answer.")
+            return self._embed(text)
+
+    flaky = Flaky(model_name="flaky", embed_batch_size=1)
+    house = replace(house, embedding=CachedEmbedding(flaky, house.database, dimension=384, ttl_seconds=60))
+    text = "\n\n".join(f"# {animal}\n\n" + f"{animal} live in the Andes. " * 60 for animal in animals)
+    (upload,) = await house.index(ana, corpus, text_file("animals.md", text))
+    assert (upload.status, upload.attempts) == (UploadStatus.INDEXED, 2)
+    assert embedded == ["Alpacas", "Llamas", "Condors", "Llamas"]
 
 
 async def test_an_unforeseen_failure_tells_no_internals_and_ends(house: House, quick) -> None:
