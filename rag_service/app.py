@@ -30,8 +30,10 @@ from rag_service.api.limits import LimitedApplication, RateLimiter
 from rag_service.api.mcp.server import mcp_installed, mcp_route
 from rag_service.api.metrics import metered_answer, metered_search, metrics_route
 from rag_service.api.openai.routes import list_agent_models, openai_routes
+from rag_service.api.sign_in import sign_in_routes
 from rag_service.api.tenancy import tenancy_router
 from rag_service.auth.authenticator import choose_authentication, local_administrator
+from rag_service.auth.sign_in import SignIn
 from rag_service.components import LOCAL_ADMIN, Components, Plugins, open_components, open_keyword_engine
 from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError, PermissionDeniedError
@@ -105,6 +107,7 @@ def create_app(
     if settings.retrieval.enabled:
         routes += [
             tenancy_router(settings),
+            *sign_in_routes(settings),
             advisor_router(),
             *openai_routes(list_models=list_agent_models),
             *web_routes(settings),
@@ -178,6 +181,7 @@ async def _with_components(
     async with opened as parts:
         limiter = RateLimiter(parts.database, settings)
         app.state.limiter = limiter
+        app.state.sign_in = SignIn(parts.database, settings)
         app.state.services = _services(settings, parts, limiter)
         app.state.tenancy = _tenancy_services(settings, parts, limiter)
         app.state.advisor = _advisor_services(settings, parts, limiter)

@@ -11,8 +11,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 CHAT_PROVIDERS = ("extractive", "ollama", "openai_like")
 EMBEDDING_PROVIDERS = ("local", "huggingface", "ollama", "openai_like")
@@ -316,6 +326,73 @@ class AuthSettings(_Group):
             raise ValueError("RAG_JWT_JWKS_URL needs RAG_JWT_ISSUER and RAG_JWT_AUDIENCE")
         if self.jwt_secret is None and self.jwt_jwks_url is None and (self.jwt_issuer or self.jwt_audience):
             raise ValueError("RAG_JWT_ISSUER and RAG_JWT_AUDIENCE need RAG_JWT_JWKS_URL or RAG_JWT_SECRET")
+        return self
+
+
+class SignInSettings(_Group):
+    """Sign-in on the page."""
+
+    public_url: str | None = Field(
+        None, description="Address of the page in browsers, https; turns sign-in with a session on. Unset: keys alone."
+    )
+    issuer: str | None = Field(
+        None, alias="oidc_issuer", description="OpenID provider that users sign in with. Unset: name and password."
+    )
+    client_id: str | None = Field(None, alias="oidc_client_id", description="The service's id at the provider.")
+    client_secret: SecretStr | None = Field(
+        None, alias="oidc_client_secret", description="Its secret; unset for a public client."
+    )
+    label: str = Field("OpenID Connect", alias="oidc_label", description="The provider's name on the page.")
+    scopes: str = Field("openid profile email", alias="oidc_scopes", description="Scopes to ask the provider for.")
+    groups_claim: str = Field(
+        "groups", alias="oidc_groups_claim", description="Claim with the user's groups: a list, or one text."
+    )
+    allowed_groups: str = Field(
+        "", alias="oidc_allowed_groups", description="Groups whose members may sign in: `a,b`. Empty: all users."
+    )
+    admin_groups: str = Field(
+        "",
+        alias="oidc_admin_groups",
+        description="Groups whose members are administrators, others not: `a,b`. Empty: administrators choose.",
+    )
+    idle_minutes: int = Field(
+        120, alias="session_idle_minutes", ge=1, description="Minutes without a request that end a session."
+    )
+    hours: int = Field(24, alias="session_hours", ge=1, le=720, description="Hours after which every session ends.")
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the provider sends browsers back to."""
+        return f"{self.public_url}/auth/callback"
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers use https, so that cookies may be bound to it."""
+        return (self.public_url or "").startswith("https:")
+
+    @field_validator("public_url", "issuer")
+    @classmethod
+    def _is_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        local = parts.hostname in {"127.0.0.1", "::1", "localhost"}
+        if not parts.hostname or parts.scheme not in ("https", *(["http"] if local else [])):
+            raise ValueError("must be an https:// address (http:// for a loopback address)")
+        if info.field_name != "public_url":
+            return value  # compared character by character with what the provider says
+        if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
+            raise ValueError("must be scheme, host and port alone")
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _provider_is_complete(self) -> SignInSettings:
+        if self.issuer is None and (self.client_id or self.client_secret):
+            raise ValueError("RAG_OIDC_CLIENT_ID and RAG_OIDC_CLIENT_SECRET need RAG_OIDC_ISSUER")
+        if self.issuer is not None and (self.client_id is None or self.public_url is None):
+            raise ValueError("RAG_OIDC_ISSUER needs RAG_OIDC_CLIENT_ID and RAG_PUBLIC_URL")
+        if "openid" not in self.scopes.split():
+            raise ValueError("RAG_OIDC_SCOPES must contain openid")
         return self
 
 

@@ -38,6 +38,7 @@ class Settings(BaseModel):
     http: groups.HttpSettings = groups.HttpSettings()
     observability: groups.ObservabilitySettings = groups.ObservabilitySettings()
     auth: groups.AuthSettings = groups.AuthSettings()
+    sign_in: groups.SignInSettings = groups.SignInSettings()
     limits: groups.LimitSettings = groups.LimitSettings()
     uploads: groups.UploadSettings = groups.UploadSettings()
     sync: groups.SyncSettings = groups.SyncSettings()
@@ -61,6 +62,11 @@ class Settings(BaseModel):
             raise ValueError("RAG_DATABASE_REPLICA_URL needs RAG_DATABASE_URL")
         if self.auth.mode == "none" and self.http.host not in {"127.0.0.1", "::1", "localhost"}:
             raise ValueError("RAG_HOST must be a loopback address while RAG_AUTH is 'none'")
+        if self.auth.mode == "none" and self.sign_in.public_url is not None:
+            raise ValueError("RAG_PUBLIC_URL needs RAG_AUTH=required")
+        if self.sign_in.issuer and self.auth.jwt_issuer and self.sign_in.issuer != self.auth.jwt_issuer:
+            # Both name users by `sub`, which is unique within one issuer only.
+            raise ValueError("RAG_OIDC_ISSUER and RAG_JWT_ISSUER must be the same issuer")
         return self
 
     def flat(self) -> dict[str, object]:

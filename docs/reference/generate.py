@@ -121,7 +121,8 @@ def command_lines(command: click.Command, name: str, parent: click.Context | Non
 
 def rest_api_page() -> Iterator[str]:
     """Every route with its parameters and the fields of its body and reply."""
-    schema = create_app(load_settings()).openapi_schema.to_schema()
+    settings = load_settings(auth="required", public_url="https://rag.example.org")  # with the routes of sessions
+    schema = create_app(settings).openapi_schema.to_schema()
     named: Mapping[str, Any] = schema["components"]["schemas"]
     by_tag: dict[str, list[tuple[str, str, Mapping[str, Any]]]] = {}
     for path, operations in sorted(schema["paths"].items()):

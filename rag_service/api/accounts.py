@@ -18,6 +18,7 @@ from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import Name
 from rag_service.auth.authenticator import scopes_of
+from rag_service.auth.sign_in import make_invitation
 from rag_service.domain import Role
 from rag_service.store.accounts.keys import ApiKey, Scope, create_key, list_keys, read_key, revoke_key
 from rag_service.store.accounts.users import create_user, delete_user, list_users, read_user, update_user
@@ -70,11 +71,16 @@ class UserBody(Struct, kw_only=True, frozen=True, rename="camel"):
     role: str
     active: bool
     subject: str | None
+    groups: Annotated[Sequence[str], Meta(description="As the OpenID provider named them at the last sign-in.")] = ()
     created_at: datetime
 
 
 class MeBody(UserBody, kw_only=True, frozen=True, rename="camel"):
     scopes: Annotated[Sequence[str], Meta(description="read, write, admin: what the credential in use allows.")]
+
+
+class InvitationBody(Struct, kw_only=True, frozen=True):
+    link: Annotated[str, Meta(description="Opens the page, where the user chooses a password. Good once, for a week.")]
 
 
 class UserList(Struct, kw_only=True, frozen=True):
@@ -170,6 +176,13 @@ class UsersController(Controller):
         body = await read_json(request, UserUpdate)
         role = None if body.role is None else Role(body.role)
         return present(UserBody, await caller.run(update_user, caller.identity, user_id, role=role, active=body.active))
+
+    @post("/{user_id:uuid}/invitation", summary="Invite a user", responses=problems(401, 403, 404, 409, 500))
+    async def invite(self, user_id: UUID, caller: CallerDependency) -> InvitationBody:
+        """To choose a password, a new one as well; an earlier invitation is void."""
+        async with caller.transaction() as connection:
+            user = await read_user(connection, user_id)
+            return InvitationBody(link=await make_invitation(connection, caller.tenancy.settings, user.id))
 
     @delete("/{user_id:uuid}", summary="Delete a user", responses=problems(401, 403, 404, 500))
     async def remove(self, user_id: UUID, caller: CallerDependency) -> None:

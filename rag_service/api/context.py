@@ -111,5 +111,5 @@ def _add_headers(message: Message, path: str, correlation_id: str) -> None:
     headers[CORRELATION_HEADER] = correlation_id
     for name, value in _SECURITY_HEADERS.items():
         headers.setdefault(name, value)
-    if path.startswith(("/api/", "/v1/")):
+    if path.startswith(("/api/", "/v1/", "/auth/")):
         headers.setdefault("Cache-Control", "no-store")  # replies are private to the caller

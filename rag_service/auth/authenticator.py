@@ -1,4 +1,4 @@
-"""Turns API keys and bearer tokens into an identity with scopes.
+"""Turns API keys, bearer tokens and sessions into an identity with scopes.
 
 A checked credential is remembered for a few seconds; a revoked key stops working after that. The database decides in
 each transaction what the identity may see, so deactivating a user works at once. While the database is down, a
@@ -12,13 +12,16 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from rag_service.auth.sessions import cookie_names, find_session
 from rag_service.domain import Identity, Role
 from rag_service.errors import AuthenticationError, InputError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, identify_key, is_key
+from rag_service.store.accounts.sessions import identify_session
 from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.session import Database
 
@@ -73,6 +76,8 @@ class Authenticator:
         self._database = database
         self._seconds = settings.auth.cache_seconds
         self._known: dict[bytes, _Checked] = {}  # by the hash of the credential
+        self._idle = timedelta(minutes=settings.sign_in.idle_minutes)
+        self._cookies = cookie_names(settings)
         self._tokens: TokenChecker | None = None
         if settings.auth.jwt_secret is not None or settings.auth.jwt_jwks_url is not None:
             from rag_service.auth.tokens import TokenChecker  # loads libraries of cryptography
@@ -82,7 +87,8 @@ class Authenticator:
     async def authenticate(self, headers: Mapping[str, str]) -> Principal:
         """The identity that the headers prove.
 
-        Exactly one credential is taken: `Authorization: Bearer <key or token>` or `X-API-Key: <key>`.
+        Exactly one credential is taken: `Authorization: Bearer <key or token>` or `X-API-Key: <key>`; without one the
+        session of a browser.
 
         Raises:
             InputError: more than one credential; which of them counts must not be guessed.
@@ -90,15 +96,20 @@ class Authenticator:
             StoreError: the database cannot be asked, and the credential was not checked lately.
         """
         credential = _find_credential(headers)
-        digest = _digest(credential)
+        session = find_session(headers, self._cookies) if credential is None else None
+        if credential is None and session is None:
+            raise AuthenticationError("This address needs an API key, a bearer token or a sign-in.")
+        digest = _digest(credential or f"session\0{session}")  # no header holds NUL: never the digest of a key
         known = self._known.get(digest)
         if known is not None and known.fresh_until > time.monotonic():
             return known.principal
         try:
-            if is_key(credential):
-                principal, until = await self._from_key(credential)
+            if session is not None:
+                principal, until = await self._from_session(session)
+            elif is_key(credential or ""):
+                principal, until = await self._from_key(credential or "")
             else:
-                principal, until = await self._from_token(credential)
+                principal, until = await self._from_token(credential or "")
         except StoreError as error:
             # An issuer that is down is another matter: then the database gives what it has.
             if known is None or known.ends < time.monotonic() or error.code != StoreError.code:
@@ -118,6 +129,13 @@ class Authenticator:
         self._known[digest] = _Checked(
             principal=principal, fresh_until=now + min(self._seconds, left), ends=now + min(_OUTAGE_SECONDS, left)
         )
+
+    async def _from_session(self, session: str) -> tuple[Principal, float | None]:
+        async with self._database.transaction(None) as connection:
+            holder = await identify_session(connection, session, idle=self._idle)
+        if holder is None:
+            raise AuthenticationError("The session has ended.")
+        return Principal(user_id=holder.user_id, role=holder.role), holder.ends_at.timestamp()
 
     async def _from_key(self, key: str) -> tuple[Principal, float | None]:
         async with self._database.transaction(None) as connection:
@@ -146,12 +164,12 @@ class Authenticator:
         return principal, self._tokens.end_of(claims)
 
 
-def _find_credential(headers: Mapping[str, str]) -> str:
+def _find_credential(headers: Mapping[str, str]) -> str | None:
     authorizations, keys = _values(headers, "authorization"), _values(headers, "x-api-key")
     if len(authorizations) + len(keys) > 1:
         raise InputError("Send one credential, once: Authorization or X-API-Key.", field="Authorization")
     if not authorizations and not keys:
-        raise AuthenticationError("This address needs an API key or a bearer token.")
+        return None
     credential = keys[0].strip() if keys else ""
     if authorizations:
         scheme, _, credential = authorizations[0].strip().partition(" ")

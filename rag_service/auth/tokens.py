@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ JwksFetcher = Callable[[str], Awaitable[Mapping[str, Any]]]  # URL → the issue
 _PUBLIC_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _OWN_ALGORITHMS = ("HS256",)
 _LEEWAY_SECONDS = 10  # for clocks that differ
+_FETCH_SECONDS = 5.0
+_FETCH_BYTES = 512 * 1024
 _JWKS_SECONDS = 300.0  # a key set is fetched again after
 _JWKS_PAUSE_SECONDS = 5.0  # at least, between two fetches: unknown key ids must not make us flood the issuer
 
@@ -29,17 +32,17 @@ class IssuerUnreachableError(StoreError):
     """The keys of the token's issuer cannot be fetched."""
 
     code = "issuer_unavailable"
-    help = "Try again shortly; RAG_JWT_JWKS_URL must be reachable from the service."
+    help = "Try again shortly; RAG_JWT_JWKS_URL or RAG_OIDC_ISSUER must be reachable from the service."
 
 
 class TokenChecker:
-    """Checks signature, issuer, audience and times of a token."""
+    """Checks signature, issuer, audience and times of a bearer token."""
 
     def __init__(self, settings: Settings, fetch: JwksFetcher | None = None):
         """`fetch` gets an issuer's key set; None: over HTTP."""
         auth = self._auth = settings.auth
         self._secret = None if auth.jwt_secret is None else auth.jwt_secret.get_secret_value()
-        self._keys = None if auth.jwt_jwks_url is None else _KeySet(auth.jwt_jwks_url, fetch or fetch_jwks_over_http)
+        self._keys = None if auth.jwt_jwks_url is None else KeySet(auth.jwt_jwks_url, fetch or fetch_json)
 
     @property
     def own(self) -> bool:
@@ -53,23 +56,22 @@ class TokenChecker:
             AuthenticationError: says what is wrong with it.
             IssuerUnreachableError: the issuer's keys cannot be fetched.
         """
-        try:
-            if self._secret is not None:
-                return self._decode(token, self._secret, _OWN_ALGORITHMS)
-            key = await self._key_of(token)
-            return self._decode(token, key, _PUBLIC_ALGORITHMS)
-        except jwt.ExpiredSignatureError as error:
-            raise AuthenticationError("The token has expired.") from error
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise AuthenticationError("The token is not valid here.") from error
+        issuer, audience = self._auth.jwt_issuer, self._auth.jwt_audience
+        if self._keys is not None:
+            return await self._keys.check(token, issuer=issuer, audience=audience)
+        return _check(token, self._secret, _OWN_ALGORITHMS, issuer=issuer, audience=audience)
 
     def end_of(self, claims: Mapping[str, Any]) -> float:
         """When the token stops being good, in seconds since 1970."""
         return float(claims["exp"]) + _LEEWAY_SECONDS
 
-    def _decode(self, token: str, key: Any, algorithms: Sequence[str]) -> Mapping[str, Any]:
-        issuer, audience = self._auth.jwt_issuer, self._auth.jwt_audience
-        required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
+
+def _check(
+    token: str, key: Any, algorithms: Sequence[str], *, issuer: str | None, audience: str | None
+) -> Mapping[str, Any]:
+    required = ["exp", "sub", *(["iss"] if issuer else []), *(["aud"] if audience else [])]
+    options: Any = {"require": required, "verify_aud": audience is not None}
+    try:
         claims: Mapping[str, Any] = jwt.decode(
             token,
             key,
@@ -77,18 +79,16 @@ class TokenChecker:
             issuer=issuer,
             audience=audience,
             leeway=_LEEWAY_SECONDS,
-            options={"require": required, "verify_aud": audience is not None},
+            options=options,
         )
-        return claims
-
-    async def _key_of(self, token: str) -> Any:
-        header = jwt.get_unverified_header(token)
-        if header.get("alg") not in _PUBLIC_ALGORITHMS or self._keys is None:
-            raise jwt.InvalidAlgorithmError("not an allowed algorithm")
-        return await self._keys.find(header.get("kid"))
+    except jwt.ExpiredSignatureError as error:
+        raise AuthenticationError("The token has expired.") from error
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise AuthenticationError("The token is not valid here.") from error
+    return claims
 
 
-class _KeySet:
+class KeySet:
     """An issuer's public keys; fetched at first use, after five minutes, and when a key id is unknown."""
 
     def __init__(self, url: str, fetch: JwksFetcher):
@@ -99,16 +99,24 @@ class _KeySet:
         self._tried = float("-inf")
         self._lock = asyncio.Lock()
 
-    async def find(self, key_id: str | None) -> Any:
-        """The key of an id.
+    async def check(self, token: str, *, issuer: str | None, audience: str | None) -> Mapping[str, Any]:
+        """The claims of a token that the issuer has signed. Raises like `TokenChecker.check`."""
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError as error:
+            raise AuthenticationError("The token is not valid here.") from error
+        if header.get("alg") not in _PUBLIC_ALGORITHMS:
+            raise AuthenticationError("The token is not valid here.")
+        return _check(token, await self._find(header.get("kid")), _PUBLIC_ALGORITHMS, issuer=issuer, audience=audience)
 
-        Raises AuthenticationError if the issuer has no such key, IssuerUnreachableError if no key set can be fetched.
-        """
+    async def _find(self, key_id: str | None) -> Any:
         now = time.monotonic()
         if key_id not in self._keys or now - self._fetched > _JWKS_SECONDS:
             await self._refresh(key_id)
         if not self._keys:
             raise IssuerUnreachableError("The token cannot be checked now.", retry_after=5)
+        if key_id is None and len(self._keys) == 1:  # need not be named (OpenID Connect Core, 10.1)
+            return next(iter(self._keys.values()))
         if key_id not in self._keys:
             raise AuthenticationError("The token is signed with a key that its issuer does not publish.")
         return self._keys[key_id]
@@ -130,12 +138,27 @@ class _KeySet:
             self._fetched = now
 
 
-async def fetch_jwks_over_http(url: str) -> Mapping[str, Any]:
-    """An issuer's key set. Raises httpx.HTTPError."""
+async def fetch_json(url: str, *, method: str = "GET", **options: Any) -> Mapping[str, Any]:
+    """An object that an issuer sends; `options` as for httpx.
+
+    Raises:
+        httpx.HTTPError: it cannot be reached or refuses (HTTPStatusError).
+        TimeoutError, ValueError: it is too slow, or sends too much or something else.
+    """
     import httpx
 
-    async with httpx.AsyncClient(timeout=5.0, follow_redirects=False) as client:
-        response = await client.get(url, headers={"Accept": "application/json"})
+    body = bytearray()
+    async with (
+        asyncio.timeout(_FETCH_SECONDS),
+        httpx.AsyncClient(timeout=_FETCH_SECONDS) as client,
+        client.stream(method, url, **options) as response,
+    ):
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > _FETCH_BYTES:
+                raise ValueError("the issuer sends too much")
         response.raise_for_status()
-        found: Mapping[str, Any] = response.json()
-        return found
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError("the issuer sends no JSON object")
+    return found

@@ -21,7 +21,7 @@ from rag_service.cli.running import (
     run_command,
 )
 from rag_service.domain import Role
-from rag_service.errors import InputError
+from rag_service.errors import InputError, NotFoundError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope, create_key, list_keys, revoke_key
 from rag_service.store.accounts.users import create_user, find_user, list_users, update_user
@@ -114,7 +114,7 @@ def revoke_key_command(key_id: UUID) -> None:
 
 @click.group()
 def users() -> None:
-    """Users: create, list, deactivate."""
+    """Users: create, invite, list, deactivate."""
 
 
 @users.command("create")
@@ -128,6 +128,27 @@ def create_user_command(name: str, admin: bool, subject: str | None) -> None:
         raise Failure(InputError("A user needs a name.", field="name"))
     role = Role.ADMIN if admin else Role.USER
     click.echo(_run(create_user, name=name.strip(), role=role, subject=subject).id)
+
+
+@users.command("invite")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="Make a new user an administrator.")
+def invite_user_command(name: str, admin: bool) -> None:
+    """Print a link with which a user, created if new, chooses a password. It is good once, for a week."""
+    from rag_service.auth.sign_in import make_invitation
+
+    settings = read_quiet_settings()
+
+    async def invite(connection: Connection) -> str:
+        try:
+            user = await find_user(connection, name)
+        except NotFoundError:
+            user = await create_user(connection, name=name.strip(), role=Role.ADMIN if admin else Role.USER)
+        return await make_invitation(connection, settings, user.id)
+
+    if not name.strip():
+        raise Failure(InputError("A user needs a name.", field="name"))
+    click.echo(_run(invite))
 
 
 @users.command("list")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,6 +29,7 @@ class Corpus:
     active: bool  # inactive: kept, but not searched and not written to
     ttl_seconds: int | None  # lifetime of its documents
     shared: bool = False  # every user may read it, if it is global
+    groups: tuple[str, ...] = ()  # of the OpenID provider: their members may read it, if it is global
     created_at: datetime
     updated_at: datetime
 
@@ -122,6 +123,7 @@ async def update_corpus(
     ttl_seconds: int | None = None,
     keep_for_ever: bool = False,
     shared: bool | None = None,
+    groups: Sequence[str] | None = None,
 ) -> Corpus:
     """Rename, share, activate or deactivate a corpus, or change the lifetime of documents stored from now on.
 
@@ -131,10 +133,11 @@ async def update_corpus(
     check_ttl(ttl_seconds)
     await read_corpus(connection, corpus_id)
     changes = """name = coalesce(%s, name), active = coalesce(%s, active),
-        shared = coalesce(%s, shared), updated_at = now(),
+        shared = coalesce(%s, shared), groups = coalesce(%s, groups), updated_at = now(),
         ttl_seconds = CASE WHEN %s THEN NULL ELSE coalesce(%s, ttl_seconds) END WHERE id = %s"""
     try:
-        return await _CORPORA.update(connection, changes, [name, active, shared, keep_for_ever, ttl_seconds, corpus_id])
+        values = [name, active, shared, groups, keep_for_ever, ttl_seconds, corpus_id]
+        return await _CORPORA.update(connection, changes, values)
     except psycopg.errors.UniqueViolation as error:
         raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
     except NotFoundError as error:

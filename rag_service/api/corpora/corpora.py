@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from litestar import Controller, delete, get, patch, post
+from msgspec import UnsetType
 
 from rag_service.api.corpora.schemas import CorpusBody, CorpusCreate, CorpusList, CorpusUpdate
 from rag_service.api.http.access import CallerDependency, require_scope
@@ -78,6 +80,7 @@ class CorporaController(Controller):
                 name=body.name.strip() if isinstance(body.name, str) else None,
                 active=body.active if isinstance(body.active, bool) else None,
                 shared=body.shared if isinstance(body.shared, bool) else None,
+                groups=None if isinstance(body.groups, UnsetType) else check_groups(body.groups),
                 ttl_seconds=body.ttl_seconds if isinstance(body.ttl_seconds, int) else None,
                 keep_for_ever=body.ttl_seconds is None,
             )
@@ -89,6 +92,11 @@ class CorporaController(Controller):
         async with caller.transaction() as connection:
             await caller.check_writable(connection, corpus_id)
             await delete_corpus(connection, corpus_id)
+
+
+def check_groups(groups: Sequence[str]) -> list[str]:
+    check_texts(required={f"groups[{number}]": group for number, group in enumerate(groups)})
+    return sorted(set(groups))
 
 
 def present_corpus(corpus: Corpus) -> CorpusBody:

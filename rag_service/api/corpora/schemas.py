@@ -11,6 +11,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rag_service.api.http.schemas import IngestRequest, LocationBody, Name
 
+Groups = Annotated[
+    Sequence[Annotated[str, Meta(min_length=1, max_length=200)]],
+    Meta(max_length=100, description="Groups of the OpenID provider whose members may read a global corpus."),
+]
 Seconds = Annotated[int, Meta(description="Lifetime in seconds, 1 or more.")]
 
 
@@ -31,6 +35,7 @@ class CorpusUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
     name: Name | UnsetType = UNSET
     active: bool | UnsetType = UNSET
     shared: Annotated[bool | UnsetType, Meta(description="Whether every user may read a global corpus.")] = UNSET
+    groups: Groups | UnsetType = UNSET
     ttl_seconds: Annotated[Seconds | UnsetType | None, Meta(description="null: documents are kept for ever.")] = UNSET
 
 
@@ -41,6 +46,7 @@ class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
     index: str
     active: bool
     shared: Annotated[bool, Meta(description="Every user may read it, if it is global.")] = False
+    groups: Groups = ()
     ttl_seconds: int | None
     created_at: datetime
     updated_at: datetime

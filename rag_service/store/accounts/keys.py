@@ -82,7 +82,7 @@ async def create_key(
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
     try:
         values = {"user_id": user_id, "name": name, "scopes": sorted(scopes), "expires_at": expires_at}
-        key = await _KEYS.insert(connection, values | {"key_hash": _hash(secret), "prefix": secret[:_SHOWN]})
+        key = await _KEYS.insert(connection, values | {"key_hash": hash_secret(secret), "prefix": secret[:_SHOWN]})
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionDeniedError("Only administrators create keys for others.") from error
     except psycopg.errors.ForeignKeyViolation as error:
@@ -109,9 +109,10 @@ async def revoke_key(connection: Connection, key_id: UUID) -> ApiKey:
 async def identify_key(connection: Connection, secret: str) -> KeyHolder | None:
     """Whose key this is; None when it is unknown, revoked, expired or its user inactive. Needs no identity."""
     query = "SELECT user_id, role, scopes, expires_at FROM rag.identify_key(%s)"
-    return await find_one(connection, KeyHolder, query, [_hash(secret)])
+    return await find_one(connection, KeyHolder, query, [hash_secret(secret)])
 
 
-def _hash(secret: str) -> bytes:
+def hash_secret(secret: str) -> bytes:
+    """SHA-256 of 256 random bits."""
     # Plain SHA-256 will do: 256 random bits cannot be guessed, however fast the hash.
     return hashlib.sha256(secret.encode()).digest()

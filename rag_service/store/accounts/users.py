@@ -21,6 +21,7 @@ class User:
     role: Role
     active: bool  # inactive: keys and tokens are refused, nothing is visible, nothing is lost
     subject: str | None  # `sub` of the user's tokens; None: only keys, or own tokens that name the id
+    groups: tuple[str, ...] = ()  # as the OpenID provider named them at the last sign-in
     created_at: datetime
 
 

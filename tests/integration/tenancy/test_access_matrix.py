@@ -56,9 +56,9 @@ def common(status: int, body: Any = None) -> Row:
     return Row(stranger=status, owner=status, admin=status, body=body)
 
 
-def public(status: int = 200) -> Row:
+def public(status: int = 200, body: Any = None) -> Row:
     """The same for everybody."""
-    return Row(stranger=status, owner=status, admin=status, anonymous=status)
+    return Row(stranger=status, owner=status, admin=status, anonymous=status, body=body)
 
 
 def ask(body: Mapping[str, Any], *, shows: bool = True) -> Row:
@@ -137,6 +137,10 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/users/{{user_id}}"): administer(200),
     ("PATCH", f"{API}/users/{{user_id}}"): administer(200, {"active": True}),
     ("DELETE", f"{API}/users/{{user_id}}"): administer(204),
+    ("POST", f"{API}/users/{{user_id}}/invitation"): administer(201),
+    ("POST", f"{API}/session"): public(400, {}),
+    ("POST", f"{API}/session/invitation"): public(400, {}),
+    ("DELETE", f"{API}/session"): public(204),
     ("GET", f"{API}/projects"): read(200, 200, 200),
     ("POST", f"{API}/projects"): write(201, 201, 201, {"name": "new"}),
     ("DELETE", f"{API}/projects/{{project_id}}"): write(404, 204, 404),

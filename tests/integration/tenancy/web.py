@@ -30,7 +30,8 @@ SECRET = "a secret of thirty-two bytes, at the least"
 
 
 def web_settings(**changes: Any) -> Settings:
-    return Settings(**{"auth": "required", "auth_cache_seconds": 0, "jwt_secret": SECRET, "index": INDEX, **changes})
+    common = {"auth": "required", "auth_cache_seconds": 0, "jwt_secret": SECRET, "index": INDEX}
+    return Settings(**{**common, "public_url": "https://rag.example.org", **changes})
 
 
 def build_application(house: House, settings: Settings, *, chat: Any = None) -> Litestar:

@@ -1,0 +1,108 @@
+"""Begins and ends the sessions of browsers: with the OpenID provider where one is set, else with name and password."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+
+from rag_service.auth.passwords import hash_password, is_password
+from rag_service.errors import AuthenticationError, ConflictError, PermissionDeniedError, RateLimitedError
+from rag_service.settings import Settings
+from rag_service.store.accounts.sessions import (
+    accept_invitation,
+    admit_subject,
+    close_session,
+    invite_user,
+    open_session,
+    read_account,
+)
+from rag_service.store.session import Connection, Database
+
+if TYPE_CHECKING:
+    from rag_service.auth.provider import Provider
+
+log = structlog.get_logger(__name__)
+
+_INVITATION_LIFETIME = timedelta(days=7)
+_ATTEMPTS = 10  # for a name in a minute, whether there is such a user or not
+_PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
+
+
+async def make_invitation(connection: Connection, settings: Settings, user_id: UUID) -> str:
+    """A link with which a user chooses a password; for administrators.
+
+    The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises ConflictError where
+    users do not sign in with passwords.
+    """
+    if settings.sign_in.public_url is None or settings.sign_in.issuer is not None:
+        raise ConflictError("Passwords are for services with RAG_PUBLIC_URL and without RAG_OIDC_ISSUER.")
+    token = await invite_user(connection, user_id, lifetime=_INVITATION_LIFETIME)
+    return f"{settings.sign_in.public_url}/#invitation={token}"
+
+
+class SignIn:
+    """Every way to sign in gives a session's token, or raises the same error whatever is wrong with the account."""
+
+    def __init__(self, database: Database, settings: Settings):
+        self._database = database
+        self._lifetime = timedelta(hours=settings.sign_in.hours)
+        self._turns = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
+        self._provider: Provider | None = None
+        if settings.sign_in.issuer is not None:
+            from rag_service.auth.provider import Provider  # loads libraries of cryptography
+
+            self._provider = Provider(settings)
+
+    @property
+    def provider(self) -> Provider:
+        if self._provider is None:
+            raise RuntimeError("RAG_OIDC_ISSUER is not set")
+        return self._provider
+
+    async def with_provider(self, secret: str, reply: Mapping[str, str]) -> str:
+        """For whom the provider has signed in, see `Provider.finish`; a deactivated user gets PermissionDeniedError."""
+        person = await self.provider.finish(secret, reply)
+        async with self._database.transaction(None) as connection:
+            user_id = await admit_subject(
+                connection, person.subject, name=person.name, role=person.role, groups=person.groups
+            )
+        if user_id is None:
+            raise PermissionDeniedError("The user is deactivated.")
+        return await self._open(user_id)
+
+    async def with_password(self, name: str, password: str) -> str:
+        """Raises AuthenticationError; RateLimitedError when there were too many attempts with this name."""
+        async with self._database.transaction(None) as connection:
+            account = await read_account(connection, name, attempts=_ATTEMPTS)
+        if account is None:
+            raise RateLimitedError("Too many attempts with this name.", retry_after=60 // _ATTEMPTS)
+        async with self._turns:
+            matches = await asyncio.to_thread(is_password, password, account.hash)
+        if not matches or account.user_id is None:
+            raise AuthenticationError("There is no active user with this name and password.")
+        return await self._open(account.user_id)
+
+    async def with_invitation(self, invitation: str, password: str) -> str:
+        """Choose a password. Raises AuthenticationError where the link is unknown, used or too old."""
+        async with self._turns:
+            made = await asyncio.to_thread(hash_password, password)
+        async with self._database.transaction(None) as connection:
+            user_id = await accept_invitation(connection, invitation, made)
+        if user_id is None:
+            raise AuthenticationError("This invitation is unknown, used or too old; ask for a new one.")
+        return await self._open(user_id)
+
+    async def end(self, session: str) -> None:
+        async with self._database.transaction(None) as connection:
+            await close_session(connection, session)
+
+    async def _open(self, user_id: UUID) -> str:
+        async with self._database.transaction(None) as connection:
+            session = await open_session(connection, user_id, lifetime=self._lifetime)
+        log.info("signed_in", user_id=str(user_id))
+        return session

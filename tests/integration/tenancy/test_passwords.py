@@ -1,0 +1,101 @@
+"""Local accounts: an invitation, a password, and what attempts learn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from rag_service.auth.sign_in import make_invitation
+from rag_service.errors import ConflictError
+from tests.integration.tenancy.conftest import ADMIN, Street
+from tests.integration.tenancy.web import new_key, web_settings
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PASSWORD = "correct horse battery"
+TOKEN = "__Host-rag_csrf"
+
+
+@asynccontextmanager
+async def browser(street: Street) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=street.application)  # type: ignore[arg-type]  # an ASGI application
+    async with httpx.AsyncClient(transport=transport, base_url="https://rag.example.org") as client:
+        yield client
+
+
+async def invitation(street: Street, client: httpx.AsyncClient, user_id: Any) -> str:
+    headers = {"X-API-Key": await new_key(street.house, ADMIN)}
+    reply = await client.post(f"/api/v1/users/{user_id}/invitation", headers=headers)
+    address, _, token = reply.json()["link"].partition("#invitation=")
+    assert address == "https://rag.example.org/"
+    return str(token)
+
+
+async def choose(client: httpx.AsyncClient, token: str, password: str = PASSWORD) -> httpx.Response:
+    return await client.post("/api/v1/session/invitation", json={"invitation": token, "password": password})
+
+
+async def sign_in(client: httpx.AsyncClient, name: str, password: str = PASSWORD) -> httpx.Response:
+    return await client.post("/api/v1/session", json={"name": name, "password": password})
+
+
+async def test_invited_user_chooses_a_password_once_and_signs_in_with_it(street: Street) -> None:
+    eva = await street.house.user("eva")
+    async with browser(street) as client, browser(street) as later:
+        void, token = [await invitation(street, client, eva.user_id) for _ in range(2)]
+        assert (await choose(client, token, "too short")).status_code == 400
+        assert (await choose(client, void)).status_code == 401
+        assert (await choose(client, token)).status_code == 204
+        assert (await choose(later, token)).status_code == 401, "it is good once"
+        client.headers["X-CSRF-Token"] = client.cookies[TOKEN]
+        assert (await client.get("/api/v1/users/me")).json()["name"] == "eva"
+        assert (await sign_in(later, "eva")).status_code == 204
+        later.headers["X-CSRF-Token"] = later.cookies[TOKEN]
+        assert (await later.get("/api/v1/users/me")).status_code == 200
+        token = await invitation(street, client, eva.user_id)
+        with street.house.owner() as connection:
+            connection.execute("UPDATE rag.passwords SET invited_until = now()")
+        assert (await choose(later, token)).status_code == 401, "it is too old"
+        assert (await client.get("/api/v1/users/me")).status_code == 200
+        token = await invitation(street, client, eva.user_id)
+        async with browser(street) as elsewhere:
+            assert (await choose(elsewhere, token, "another long password")).status_code == 204
+        assert (await later.get("/api/v1/users/me")).status_code == 401, "a new password ends all sessions"
+        assert (await sign_in(later, "eva")).status_code == 401
+
+
+async def test_replies_do_not_tell_who_exists_and_attempts_are_few(street: Street) -> None:
+    fay = await street.house.user("fay")
+    async with browser(street) as client:
+        await choose(client, await invitation(street, client, fay.user_id))
+        with street.house.owner() as connection:
+            connection.execute("UPDATE rag.users SET active = false WHERE name = 'fay'")
+        bodies = []
+        for name in ("fay", "nobody"):  # deactivated, with the right password; not there
+            reply = await sign_in(client, name)
+            assert reply.status_code == 401
+            body = reply.json()
+            body.pop("correlationId")
+            bodies.append(body)
+        assert bodies[0] == bodies[1]
+        with street.house.owner() as connection:
+            connection.execute("UPDATE rag.users SET active = true WHERE name = 'fay'")
+            connection.execute("UPDATE rag.password_attempts SET full_at = now() + interval '1 minute'")
+        for name in ("fay", "nobody"):
+            reply = await sign_in(client, name)
+            assert (reply.status_code, reply.headers["retry-after"]) == (429, "6"), "also with the right password"
+        with street.house.owner() as connection:
+            connection.execute("UPDATE rag.password_attempts SET full_at = now() + interval '53 seconds'")
+        assert (await sign_in(client, "fay")).status_code == 204
+
+
+async def test_passwords_are_for_services_that_say_so(street: Street) -> None:
+    provider = {"oidc_issuer": "https://id.example.org", "oidc_client_id": "rag"}
+    async with street.house.database.transaction(ADMIN) as connection:
+        for changes in ({"public_url": None}, provider):
+            with pytest.raises(ConflictError):
+                await make_invitation(connection, web_settings(**changes), ADMIN.user_id)
