@@ -28,6 +28,7 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
+    ask_for_operations,
     check_computed,
     choose_passages,
     lacks_calculation,
@@ -213,7 +214,13 @@ class CitedSynthesizer(BaseSynthesizer):
         if self._tables is None or found.absent:
             return None
         hits = sources if query.postprocessed or query.threshold is not None else (*sources, *found.hits)
-        return await self._tables.compute(query.question, hits, language=found.plan.language, identity=query.identity)
+        return await self._tables.compute(
+            query.question,
+            hits,
+            language=found.plan.language,
+            identity=query.identity,
+            ask=ask_for_operations(query.model),
+        )
 
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
         chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)

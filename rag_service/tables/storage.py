@@ -13,6 +13,7 @@ from rag_service.tables.model import Column, StoredTable, Table, TableRow
 
 MAX_TABLES = 20  # that one question looks at
 _MAX_VALUES = 1_000  # values that share a word with the question; with more, the question names none
+_EXAMPLES = 3  # rows that a chat model is shown of a table
 _BATCH = 5_000  # rows of one statement
 
 
@@ -83,6 +84,22 @@ async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> l
         )
         for table_id, document_id, document, sheet, caption, columns, row_count, page, unit in await cursor.fetchall()
     ]
+
+
+async def find_examples(connection: Connection, table_ids: Sequence[UUID]) -> dict[UUID, dict[int, dict[str, str]]]:
+    """The cells of the first rows, by table and column: {key: text}."""
+    cursor = await connection.execute(
+        """SELECT r.table_id, r.cells FROM unnest(%b::uuid[]) AS wanted(id), LATERAL (
+               SELECT table_id, cells FROM table_rows
+               WHERE table_id = wanted.id AND is_data ORDER BY number LIMIT %b) AS r""",
+        [list(table_ids), _EXAMPLES],
+    )
+    found: dict[UUID, dict[int, dict[str, str]]] = {}
+    for table_id, cells in await cursor.fetchall():
+        for place, cell in enumerate(cells):
+            if cell is not None:
+                found.setdefault(table_id, {}).setdefault(place, {})[cell[1]] = cell[0]
+    return found
 
 
 async def find_values(

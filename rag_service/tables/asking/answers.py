@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,12 +12,14 @@ import psycopg
 import structlog
 
 from rag_service.domain import Hit, Identity
-from rag_service.language.languages import load_language
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import words
 from rag_service.store.session import Connection, Database
 from rag_service.tables.asking.comparison import compare_columns, compare_files, may_compare, read_comparison
 from rag_service.tables.asking.comparison_wording import write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
+from rag_service.tables.asking.proposing import MAX_TABLES, Ask, propose_plan
 from rag_service.tables.asking.question import Question, read_question
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
@@ -24,7 +27,8 @@ from rag_service.tables.figures.search import find_figures
 from rag_service.tables.figures.wording import write_figures
 from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
-from rag_service.tables.storage import find_tables, find_values
+from rag_service.tables.storage import find_examples, find_tables, find_values
+from rag_service.tables.vocabulary import MAX_WORDS, read_words
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +44,10 @@ class ComputedAnswer:
     quotes: dict[CitedCells, str]
 
 
+class _TooSlowError(Exception):
+    """A statement took longer than `STATEMENT_MS`."""
+
+
 class TableAnswers:
     """Answers questions from the tables of the documents that a search found."""
 
@@ -53,9 +61,12 @@ class TableAnswers:
         self._synonyms = synonyms
 
     async def compute(
-        self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
+        self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity, ask: Ask | None = None
     ) -> ComputedAnswer | None:
         """The computed answer; None if the question is not one for these tables.
+
+        Where the words of the question do not tell the operation, `ask` lets a chat model propose one, if a
+        calculation is asked for or the best passage is a row. Such an answer is never certain.
 
         Without a cell or a page among the passages the database is not asked. Several questions in one text are not
         computed: "the total of Ventas?" and "and of Compras?" would become one total of both.
@@ -67,22 +78,49 @@ class TableAnswers:
         if not documents or _SEVERAL.search(text.strip()):
             return None
         question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        if question is None and figure is None and not may_compare(text):
+        asks = question is not None and question.asks
+        may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
+        if question is None and figure is None and not may_propose and not may_compare(text):
             return None
-        async with self._database.transaction(identity) as connection:
-            try:
-                await limit_statements(connection)
+        try:
+            async with self._limited(identity) as connection:
                 tables = await find_tables(connection, documents)
                 found = await _compare(connection, text, language, question, tables)
                 if found is None and question is not None:
                     found = await _compute(connection, question, tables)
-                return found or (None if figure is None else await _find(connection, figure, documents))
-            except psycopg.errors.QueryCanceled:
-                log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
-                if question is None or not question.asks:
-                    return None
-                told = load_language(language).tables.answers["too_slow"]
-                return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
+                if found is None and figure is not None:
+                    found = await _find(connection, figure, documents)
+                if found is not None or ask is None or not (may_propose and tables):
+                    return found
+                tables = tables[:MAX_TABLES]
+                ids = [table.id for table in tables]
+                spoken = read_words(words(text)[:MAX_WORDS], language)
+                values = await find_values(connection, ids, [one.key for one in spoken if one.is_content], whole=[])
+                examples = await find_examples(connection, ids)
+            # The model takes seconds: no connection waits for it.
+            plan = await propose_plan(ask, text, tables, values, examples)
+            if plan is None:
+                return None
+            async with self._limited(identity) as connection:
+                computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
+                log.info("table_computed", operations=[plan.operation.value], proposed=True)
+                return None if computed is None else await _with_quotes(connection, computed)
+        except _TooSlowError:
+            log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
+            if question is None or not question.asks:
+                return None
+            told = load_language(language).tables.answers["too_slow"]
+            return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
+
+    @asynccontextmanager
+    async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
+        """A transaction whose statements have a time limit."""
+        async with self._database.transaction(identity) as connection:
+            try:
+                await limit_statements(connection)
+                yield connection
+            except psycopg.errors.QueryCanceled as error:
+                raise _TooSlowError from error
 
 
 async def _compare(
@@ -128,6 +166,10 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
     cited = [part for sentence in computed.sentences for part in sentence if isinstance(part, CitedCells)]
     quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in cited])
     return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
+
+
+def _is_row(hit: Hit) -> bool:
+    return any(span.location.cell for span in hit.chunk.spans)
 
 
 def _may_hold_cells(hit: Hit) -> bool:

@@ -199,12 +199,10 @@ class Match:
 
     def _match_rest(self) -> None:
         """The table's own name, words that ask for nothing, and values that are named in part."""
-        title = [column_word(word) for word in words(f"{self.table.document} {self.table.sheet or ''}")]
-        caption = [column_word(word) for word in words(self.table.caption)]
         for place, word in enumerate(self.words):
             if self._used[place] or not word.is_content:
                 continue
-            if any(word.forms & other.forms or word.concepts & other.concepts for other in (*title, *caption)):
+            if self.names_document(place, or_caption=True):
                 self.names_table = True
                 self._take([place])
             elif word.text in self._data.filler:
@@ -215,6 +213,13 @@ class Match:
             elif self._is_unit(word):
                 self._take([place], weight=0)
         self._match_value_parts()
+
+    def names_document(self, place: int, *, or_caption: bool = False) -> bool:
+        """Whether a word stands in the name of the file or the sheet."""
+        asked, table = self.words[place], self.table
+        title = f"{table.document} {table.sheet or ''} {table.caption if or_caption else ''}"
+        named = map(column_word, words(title))
+        return any(asked.forms & other.forms or asked.concepts & other.concepts for other in named)
 
     def _is_unit(self, word: Word) -> bool:
         """Whether a word is the unit of a column that the question names: "kg", "euros"."""

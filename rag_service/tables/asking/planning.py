@@ -195,9 +195,10 @@ class _Resolver:
         count = replace(base, operation=Operation.COUNT)
         if nouns:
             column = nouns[0].columns[0]
-            if self._table.columns[column].distinct < self._table.columns[column].filled:
-                return [replace(base, operation=Operation.DISTINCT, column=column)]
-            return [count]
+            if self._table.columns[column].distinct == self._table.columns[column].filled:
+                return [count]
+            distinct = replace(base, operation=Operation.DISTINCT, column=column)
+            return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]
         if not (base.filters or self._match.names_table):
             return []
         quantities = [place for place in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(place, _QUANTITY)]

@@ -35,8 +35,12 @@ _MAX_FORMULA = 300
 _MAX_CELLS = 120
 
 
-def write_answer(results: Sequence[Result], language: str) -> Computed | None:
-    """The answer in the question's language; None if there is nothing to say."""
+def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool = False) -> Computed | None:
+    """The answer in the question's language; None if there is nothing to say.
+
+    Args:
+        is_proposed: a chat model chose the operation, which the answer tells.
+    """
     data = load_language(language).tables
     sentences: list[Sentence] = []
     warnings: list[str] = []
@@ -49,9 +53,10 @@ def write_answer(results: Sequence[Result], language: str) -> Computed | None:
             found = (f"{result.plan.table.document}: ", *found)
         sentences += [found, *writer.remarks()]
         warnings += writer.warnings()
-    if len(results) > 1:
-        sentences.insert(0, (data.answers["readings"],))
-        warnings.append(data.answers["readings"])
+    if len(results) > 1 or is_proposed:
+        told = data.answers["proposed" if is_proposed else "readings"]
+        sentences.insert(0, (told,))
+        warnings.append(told)
     return Computed(sentences=tuple(sentences), warning=" ".join(warnings))
 
 

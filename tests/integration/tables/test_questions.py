@@ -11,11 +11,13 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, Decision, ProofMethod, Turn
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
+from tests.integration.tables.free_questions import FREE, free_files
 from tests.integration.tables.questions import DEVELOPMENT, HELD_OUT, SECOND, TRICKY, Asked
 from tests.integration.tables.sheets import files
 
 __all__ = ["ingest", "open_service", "service"]  # fixtures
 
+FREE_RIGHT = 0.25  # of the freely put ones; a chat model answers the others: test_proposals.py
 MIN_RIGHT = 0.85  # of the questions that the sheets answer
 MAX_FALSE = 0.02  # of all questions: a wrong value given as certain
 
@@ -35,12 +37,12 @@ def is_right(asked: Asked, answer: Answer) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "questions"),
-    [("development", DEVELOPMENT), ("held out", HELD_OUT), ("tricky", TRICKY), ("second", SECOND)],
+    [("development", DEVELOPMENT), ("held out", HELD_OUT), ("tricky", TRICKY), ("second", SECOND), ("free", FREE)],
 )
 async def test_questions_are_computed_right(
     service: Components, ingest: Ingest, capsys: pytest.CaptureFixture[str], name: str, questions: Sequence[Asked]
 ) -> None:
-    for file_name, data in files().items():
+    for file_name, data in (free_files() if name == "free" else files()).items():
         await ingest(data, file_name)
     right, false, missed = 0, [], []
     for asked in questions:
@@ -55,7 +57,7 @@ async def test_questions_are_computed_right(
     with capsys.disabled():
         sys.stdout.write(f"\n{name}: right {right}/{answerable}, false {len(false)}/{len(questions)}\n")
         sys.stdout.writelines(f"  {question} → {text}\n" for question, text in (*false, *missed))
-    assert right >= MIN_RIGHT * answerable, missed
+    assert right >= (FREE_RIGHT if name == "free" else MIN_RIGHT) * answerable, missed
     assert len(false) <= MAX_FALSE * len(questions), false
 
 
