@@ -109,7 +109,7 @@ def create_app(
             tenancy_router(settings),
             *sign_in_routes(settings),
             advisor_router(),
-            *openai_routes(list_models=list_agent_models),
+            *openai_routes(),
             *web_routes(settings),
         ]
         lifespan.append(lambda app: _with_components(app, settings, components, plugins, metrics))
@@ -186,6 +186,7 @@ async def _with_components(
         app.state.tenancy = _tenancy_services(settings, parts, limiter)
         app.state.advisor = _advisor_services(settings, parts, limiter)
         app.state.texts = partial(_read_text, parts)
+        app.state.list_models = list_agent_models
         app.state.embed = parts.embedding.aget_text_embedding_batch
         async with _background_tasks(settings, parts):
             yield

@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -47,16 +47,11 @@ _TYPES = {
 
 
 async def read_json(request: AnyRequest, kind: type[_Kind]) -> _Kind:
-    """The JSON body of a request, decoded strictly. Raises as `read_body` and `decode`."""
-    return decode(await read_body(request), kind)
-
-
-async def read_body(request: AnyRequest) -> bytes:
-    """The body of a request that must be JSON. Raises ContentTypeError, or as `read_chunks`."""
+    """The JSON body of a request, decoded strictly. Raises ContentTypeError, or as `read_chunks` and `decode`."""
     media_type = request.content_type[0]
     if media_type != JSON and not (media_type.startswith("application/") and media_type.endswith("+json")):
         raise ContentTypeError(f"The body must be {JSON}.")
-    return b"".join([chunk async for chunk in read_chunks(request)])
+    return decode(b"".join([chunk async for chunk in read_chunks(request)]), kind)
 
 
 async def read_chunks(request: AnyRequest) -> AsyncIterator[bytes]:
@@ -103,6 +98,14 @@ def decode(raw: bytes, kind: type[_Kind], *, name: str = "body") -> _Kind:
         raise InvalidRequestError(errors or [FieldError(name, f"is not valid JSON ({error})")]) from error
 
 
+def convert(fields: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
+    """A decoded object as a struct. Raises InvalidRequestError, which names the wrong field."""
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidRequestError([_explain(str(error), kind, "body")]) from error
+
+
 def _explain(message: str, kind: type, name: str) -> FieldError:
     """msgspec's message in plain English, for the top-level field."""
     known = [field.encode_name for field in msgspec.structs.fields(kind)] if issubclass(kind, msgspec.Struct) else []
@@ -139,6 +142,8 @@ def _phrase(message: str) -> str:
     if length := re.match(r"Expected `(\w+)`.* of length <= (\d+)", message):
         unit = "characters" if length[1] == "str" else "items"
         return f"must have at most {length[2]} {unit}"
+    if bound := re.match(r"Expected `\w+` ([<>])= (\S+)", message):
+        return f"must be at {'most' if bound[1] == '<' else 'least'} {bound[2]}"
     if types := re.match(r"Expected `(.*)`, got `(.*)`", message):
         expected = " or ".join(_TYPES.get(name, name) for name in types[1].split(" | "))
         return f"must be {expected}, not {_TYPES.get(types[2], types[2])}"

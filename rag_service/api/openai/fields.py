@@ -15,7 +15,7 @@ from rag_service.answering.guards.injection import neutralise
 from rag_service.api.http.presenters import read_query
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import SearchRequest
-from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage
+from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, Sampling
 from rag_service.domain import Identity, Turn
 from rag_service.settings import Settings
 
@@ -59,7 +59,7 @@ class Conversation:
 
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
     """The fields of a body that have no effect: no labels, and not among those of the kind of request."""
-    known = _LABELS.union(kind.__struct_fields__)
+    known = _LABELS.union(kind.__struct_fields__) - set(Sampling.__struct_fields__)
     return tuple(sorted(name for name, value in body.items() if value is not None and name not in known))
 
 

@@ -17,11 +17,11 @@ from rag_service.api.http.events import SSE, SSE_HEARTBEAT, WireEvent
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
 from rag_service.api.http.schemas import AnswerBody, CitationBody, DeltaData
 from rag_service.api.openai.errors import present_error
-from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, RagBody
+from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, RagBody, Sampling
 from rag_service.api.openai.stream import CompletionForm
 
 
-class ResponseRequest(Struct, kw_only=True, frozen=True):
+class ResponseRequest(Sampling, kw_only=True, frozen=True):
     """A question, or a conversation that ends with one. Other fields are treated as in chat completions."""
 
     model: Annotated[str, Meta(description="`rag-service`, or an agent's id from GET /v1/models.")]

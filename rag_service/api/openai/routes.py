@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rag_service.answering.events import AnswerEvent
 from rag_service.api.http.access import TenancyServices
-from rag_service.api.http.bodies import AnyRequest, decode, read_body, read_json
+from rag_service.api.http.bodies import AnyRequest, convert, read_json
 from rag_service.api.http.documentation import accepts
 from rag_service.api.http.events import Encoder, WireEvent, collect, wire_events
 from rag_service.api.http.problems import ClientGoneError, Problem, handle_client_gone
@@ -59,106 +59,15 @@ class KnowledgeModel:
 
 
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]  # `app.state.embed`: texts → vectors
-ListModels = Callable[[AnyRequest, Identity], Awaitable[Sequence[KnowledgeModel]]]
+ListModels = Callable[[AnyRequest, Identity], Awaitable[Sequence[KnowledgeModel]]]  # `app.state.list_models`
 
 
-def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRouterHandler]:
+def openai_routes() -> list[ControllerRouterHandler]:
     """Everything below /v1, with errors in that API's shape.
 
-    `list_models` gives further models, such as agents, that an identity may use; it is called for each request.
+    `app.state.list_models` gives further models, such as agents, that an identity may use; it is called for each
+    request.
     """
-
-    async def all_models(request: AnyRequest, identity: Identity) -> dict[str, KnowledgeModel]:
-        services: Services = request.app.state.services
-
-        def answer(conversation: Conversation, identity: Identity) -> AsyncGenerator[AnswerEvent]:
-            return services.answer(conversation.as_one_question(), "openai")
-
-        more = [] if list_models is None else await list_models(request, identity)
-        return {model.id: model for model in (KnowledgeModel(id=DEFAULT_MODEL, answer=answer), *more)}
-
-    async def find_model(request: AnyRequest, model_id: str, identity: Identity) -> KnowledgeModel:
-        found = (await all_models(request, identity)).get(model_id)
-        if found is None:
-            raise UnknownModelError(model_id)
-        return found
-
-    @post(
-        "/chat/completions",
-        status_code=200,
-        media_type=MediaType.JSON,
-        summary="Answer a conversation (OpenAI-compatible)",
-        description="The last message is the question. With `stream: true`, `chat.completion.chunk` events end with "
-        "`[DONE]`. Citations stand in `choices[0].message.citations`; in a stream, in the last chunk.",
-        operation_class=accepts(ChatCompletionRequest),
-        opt={"scope": "read"},  # it stores nothing of the caller's, though it is a POST
-        responses=errors(400, 401, 404, 413, 415, 500, 503),
-    )
-    async def chat_completions(
-        request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
-    ) -> Response[ChatCompletion]:
-        raw = await read_body(request)
-        body = decode(raw, ChatCompletionRequest)
-        conversation = read_conversation(
-            body, find_ignored(decode(raw, dict), ChatCompletionRequest), services.settings, identity
-        )
-        events = (await find_model(request, body.model, identity)).answer(conversation, identity)
-        form = _form(body.model, conversation, services)
-        usage = body.stream_options is not None and body.stream_options.include_usage
-        encoder = ChunkEncoder(form, key=uuid4(), include_usage=usage) if body.stream else None
-        return await _reply(request, services, wire_events(events), encoder, form.completion)
-
-    @post(
-        "/responses",
-        status_code=200,
-        media_type=MediaType.JSON,
-        summary="Answer a question (OpenAI-compatible)",
-        description="The responses API: `input` is a question or a conversation. With `stream: true`, events from "
-        "`response.created` to `response.completed`. Citations are `file_citation` annotations, and `citations`.",
-        operation_class=accepts(ResponseRequest),
-        opt={"scope": "read"},
-        responses=errors(400, 401, 404, 413, 415, 500, 503),
-    )
-    async def responses(
-        request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
-    ) -> Response[ResponseBody]:
-        raw = await read_body(request)
-        body = decode(raw, ResponseRequest)
-        ignored = find_ignored(decode(raw, dict), ResponseRequest)
-        conversation = read_conversation(body.as_chat(), ignored, services.settings, identity)
-        events = (await find_model(request, body.model, identity)).answer(conversation, identity)
-        form, key = _form(body.model, conversation, services), uuid4()
-        encoder = ResponseEncoder(form, key=key) if body.stream else None
-        present = partial(present_response, form=form, key=key, created=int(time.time()))
-        return await _reply(request, services, wire_events(events), encoder, present)
-
-    @post(
-        "/embeddings",
-        status_code=200,
-        summary="Embed texts (OpenAI-compatible)",
-        operation_class=accepts(EmbeddingRequest),
-        opt={"scope": "read"},
-        responses=errors(400, 401, 404, 413, 415, 500, 503),
-    )
-    async def embeddings(
-        request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
-    ) -> EmbeddingList:
-        body = await read_json(request, EmbeddingRequest)
-        texts = read_texts(body, services.settings.embedding)
-        embed: Embed = request.app.state.embed
-        return present_embeddings(body, texts, await embed(texts))
-
-    @get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
-    async def models(request: AnyRequest, identity: IdentityDependency) -> ModelList:
-        services: Services = request.app.state.services
-        embedder = ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
-        answering = map(_present_model, (await all_models(request, identity)).values())
-        return ModelList(data=[*answering, embedder])
-
-    @get("/models/{model_id:path}", summary="One model (OpenAI-compatible)", responses=errors(401, 404, 500))
-    async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
-        return _present_model(await find_model(request, model_id.removeprefix("/"), identity))
-
     return [
         Router(
             "/v1",
@@ -169,9 +78,103 @@ def openai_routes(*, list_models: ListModels | None = None) -> list[ControllerRo
     ]
 
 
-def _form(model: str, conversation: Conversation, services: Services) -> CompletionForm:
+@post(
+    "/chat/completions",
+    status_code=200,
+    media_type=MediaType.JSON,
+    summary="Answer a conversation (OpenAI-compatible)",
+    description="The last message is the question. With `stream: true`, `chat.completion.chunk` events end with "
+    "`[DONE]`. Citations stand in `choices[0].message.citations`; in a stream, in the last chunk.",
+    operation_class=accepts(ChatCompletionRequest),
+    opt={"scope": "read"},  # it stores nothing of the caller's, though it is a POST
+    responses=errors(400, 401, 404, 413, 415, 500, 503),
+)
+async def chat_completions(
+    request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
+) -> Response[ChatCompletion]:
+    fields = await read_json(request, dict)
+    body = convert(fields, ChatCompletionRequest)
+    events, form = await _ask(request, body, find_ignored(fields, ChatCompletionRequest), services, identity)
+    usage = body.stream_options is not None and body.stream_options.include_usage
+    encoder = ChunkEncoder(form, key=uuid4(), include_usage=usage) if body.stream else None
+    return await _reply(request, services, events, encoder, form.completion)
+
+
+@post(
+    "/responses",
+    status_code=200,
+    media_type=MediaType.JSON,
+    summary="Answer a question (OpenAI-compatible)",
+    description="The responses API: `input` is a question or a conversation. With `stream: true`, events from "
+    "`response.created` to `response.completed`. Citations are `file_citation` annotations, and `citations`.",
+    operation_class=accepts(ResponseRequest),
+    opt={"scope": "read"},
+    responses=errors(400, 401, 404, 413, 415, 500, 503),
+)
+async def responses(
+    request: AnyRequest, services: ServicesDependency, identity: IdentityDependency
+) -> Response[ResponseBody]:
+    fields = await read_json(request, dict)
+    body = convert(fields, ResponseRequest).as_chat()
+    events, form = await _ask(request, body, find_ignored(fields, ResponseRequest), services, identity)
+    key = uuid4()
+    encoder = ResponseEncoder(form, key=key) if body.stream else None
+    present = partial(present_response, form=form, key=key, created=int(time.time()))
+    return await _reply(request, services, events, encoder, present)
+
+
+@post(
+    "/embeddings",
+    status_code=200,
+    summary="Embed texts (OpenAI-compatible)",
+    operation_class=accepts(EmbeddingRequest),
+    opt={"scope": "read"},
+    responses=errors(400, 401, 404, 413, 415, 500, 503),
+)
+async def embeddings(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> EmbeddingList:
+    body = await read_json(request, EmbeddingRequest)
+    texts = read_texts(body, services.settings.embedding)
+    embed: Embed = request.app.state.embed
+    return present_embeddings(body, texts, await embed(texts))
+
+
+@get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
+async def models(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> ModelList:
+    embedder = ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
+    return ModelList(data=[*map(_present_model, (await _all_models(request, identity)).values()), embedder])
+
+
+@get("/models/{model_id:path}", summary="One model (OpenAI-compatible)", responses=errors(401, 404, 500))
+async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
+    return _present_model(await _find_model(request, model_id.removeprefix("/"), identity))
+
+
+async def _all_models(request: AnyRequest, identity: Identity) -> dict[str, KnowledgeModel]:
+    services: Services = request.app.state.services
+    list_models: ListModels = request.app.state.list_models
+
+    def answer(conversation: Conversation, identity: Identity) -> AsyncGenerator[AnswerEvent]:
+        return services.answer(conversation.as_one_question(), "openai")
+
+    default = KnowledgeModel(id=DEFAULT_MODEL, answer=answer)
+    return {model.id: model for model in (default, *await list_models(request, identity))}
+
+
+async def _find_model(request: AnyRequest, model_id: str, identity: Identity) -> KnowledgeModel:
+    found = (await _all_models(request, identity)).get(model_id)
+    if found is None:
+        raise UnknownModelError(model_id)
+    return found
+
+
+async def _ask(
+    request: AnyRequest, body: ChatCompletionRequest, ignored: tuple[str, ...], services: Services, identity: Identity
+) -> tuple[AsyncGenerator[WireEvent, None], CompletionForm]:
+    """The events of the answer by the model that a request names, and the form of the reply."""
+    conversation = read_conversation(body, ignored, services.settings, identity)
+    events = (await _find_model(request, body.model, identity)).answer(conversation, identity)
     with_sources = services.settings.http.openai_sources
-    return CompletionForm(model=model, ignored=conversation.ignored, with_sources=with_sources)
+    return wire_events(events), CompletionForm(model=body.model, ignored=ignored, with_sources=with_sources)
 
 
 async def _reply(

@@ -44,10 +44,25 @@ class ResponseFormat(Struct, kw_only=True, frozen=True):
     type: str = "text"
 
 
-class ChatCompletionRequest(Struct, kw_only=True, frozen=True):
+class Sampling(Struct, kw_only=True, frozen=True):
+    """Fields that are checked and have no effect: the service's settings rule how its model writes."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class ChatCompletionRequest(Sampling, kw_only=True, frozen=True):
     """A conversation whose last message is a question to the documents.
 
-    Fields that are not named here are accepted without effect and listed in `rag.ignored`, unless
+    Fields that are not named here, or have no effect, are accepted and listed in `rag.ignored`, unless
     RAG_OPENAI_STRICT refuses them.
     """
 

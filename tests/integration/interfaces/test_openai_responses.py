@@ -1,0 +1,78 @@
+"""The responses API as the official client sees it, over a real socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+
+from rag_service.domain import Turn
+from rag_service.errors import ModelError
+from tests.integration.interfaces.openai_service import (
+    SOURCES,
+    Serve,
+    Served,
+    check_citations,
+    serve,
+    shared,
+)
+from tests.unit.api.samples import ANSWER, DOCUMENT, EVENTS, QUESTION, Script
+
+__all__ = ["serve", "shared"]
+
+
+def test_a_response_has_text_annotations_and_citations(shared: Served) -> None:
+    response: Any = shared.client.responses.create(model="rag-service", input=QUESTION, temperature=0.3)
+    assert (response.status, response.output_text) == ("completed", ANSWER.text + SOURCES)
+    (annotation,) = response.output[0].content[0].annotations
+    assert (annotation.type, annotation.file_id, annotation.filename) == (
+        "file_citation",
+        str(DOCUMENT.id),
+        "Production",
+    )
+    assert (annotation.index, response.usage.total_tokens) == (27, 222)
+    check_citations(response.citations)
+    assert response.rag["ignored"] == ["temperature"]
+
+
+def test_a_streamed_response_ends_with_the_whole_one(shared: Served) -> None:
+    with shared.client.responses.stream(model="rag-service", input=QUESTION) as stream:
+        events: list[Any] = list(stream)
+        final: Any = stream.get_final_response()
+    assert [event.type for event in events][:2] == ["response.created", "response.in_progress"]
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta").split() == (
+        (ANSWER.text + SOURCES).split()
+    )
+    assert (events[-1].type, final.output_text) == ("response.completed", ANSWER.text + SOURCES)
+    assert [event.sequence_number for event in events] == sorted(event.sequence_number for event in events)
+
+
+def test_a_response_knows_conversation_and_instructions(serve: Serve) -> None:
+    served = serve()
+    said: list[Any] = [
+        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+        {"role": "assistant", "content": [{"type": "output_text", "text": ANSWER.text}]},
+        {"role": "user", "content": "¿Y en Lyon?"},
+    ]
+    served.client.responses.create(model="rag-service", instructions="Be brief.", input=said)
+    (query,) = served.script.queries
+    assert (query.question, query.instructions) == ("¿Y en Lyon?", "Be brief.")
+    assert query.turns == (Turn(role="user", content=QUESTION), Turn(role="assistant", content=ANSWER.text))
+
+
+@pytest.mark.parametrize(
+    ("param", "fields"),
+    [("previous_response_id", {"previous_response_id": "resp_1"}), ("background", {"background": True})],
+)
+def test_responses_are_not_kept(shared: Served, param: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        shared.client.responses.create(model="rag-service", input=QUESTION, **fields)
+    assert caught.value.param == param
+
+
+def test_a_response_that_fails_midway_says_so(serve: Serve) -> None:
+    served = serve(Script(events=[*EVENTS[:2], ModelError("secret internals")]))
+    events: list[Any] = list(served.client.responses.create(model="rag-service", input=QUESTION, stream=True))
+    assert (events[-1].type, events[-1].code) == ("error", "llm_unavailable")
+    assert "secret" not in events[-1].message
