@@ -361,6 +361,11 @@ class SignInSettings(_Group):
     hours: int = Field(24, alias="session_hours", ge=1, le=720, description="Hours after which every session ends.")
 
     @property
+    def way(self) -> Literal["", "password", "provider"]:
+        """How users sign in besides with a key."""
+        return "" if self.public_url is None else "password" if self.issuer is None else "provider"
+
+    @property
     def redirect_uri(self) -> str:
         """Where the provider sends browsers back to."""
         return f"{self.public_url}/auth/callback"

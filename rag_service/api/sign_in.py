@@ -47,7 +47,7 @@ class AcceptedInvitation(Struct, kw_only=True, frozen=True, forbid_unknown_field
 
 def sign_in_routes(settings: Settings) -> list[HTTPRouteHandler]:
     """The routes of the one way to sign in that the settings choose; none where users have keys alone."""
-    if settings.sign_in.public_url is None:
+    if not settings.sign_in.way:
         return []
     names, secure = cookie_names(settings), settings.sign_in.is_secure
     session_seconds = settings.sign_in.hours * 3600
@@ -140,7 +140,7 @@ def sign_in_routes(settings: Settings) -> list[HTTPRouteHandler]:
             await sign_in.end(session)
         return Response(None, status_code=204, cookies=session_cookies(None))
 
-    if settings.sign_in.issuer is None:
+    if settings.sign_in.way == "password":
         return [sign_in_with_password, accept_invitation, sign_out]
     return [go_to_provider, come_back, sign_out]
 

@@ -39,7 +39,7 @@ async def make_invitation(connection: Connection, settings: Settings, user_id: U
     The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises ConflictError where
     users do not sign in with passwords.
     """
-    if settings.sign_in.public_url is None or settings.sign_in.issuer is not None:
+    if settings.sign_in.way != "password":
         raise ConflictError("Passwords are for services with RAG_PUBLIC_URL and without RAG_OIDC_ISSUER.")
     token = await invite_user(connection, user_id, lifetime=_INVITATION_LIFETIME)
     return f"{settings.sign_in.public_url}/#invitation={token}"

@@ -7,7 +7,9 @@ import { t } from "./i18n.js";
 import { lifetime, lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, makeRow } from "./listing.js";
 import { Frame } from "./manage_frame.js";
-import { isAdministrator, mayWrite } from "./session.js";
+import { isAdministrator, mayWrite, way } from "./session.js";
+
+const split = (names) => names.split(",").map((name) => name.trim()).filter(Boolean);
 
 export function makeList(section, user) {
   const frame = new Frame(section, {
@@ -20,8 +22,8 @@ export function makeList(section, user) {
   const at = (corpus) => `/corpora/${corpus.id}`;
 
   function row(corpus) {
-    const { name, active, shared, kind, index, ttlSeconds, createdAt } = corpus;
-    const readers = kind === "global" ? [t(shared ? "corpus_shared" : "corpus_not_shared")] : [];
+    const { name, active, shared, groups, kind, index, ttlSeconds, createdAt } = corpus;
+    const readers = kind === "global" ? [readersOf(shared, groups)] : [];
     return makeRow({
       icon: "files",
       title: name,
@@ -39,6 +41,9 @@ export function makeList(section, user) {
     });
   }
 
+  const readersOf = (shared, groups) =>
+    groups.length && !shared ? t("corpus_read_by", { groups: groups.join(", ") }) : t(shared ? "corpus_shared" : "corpus_not_shared");
+  const groupsField = ({ groups }) => ({ name: "groups", label: t("corpus_groups"), hint: t("corpus_groups_hint"), value: groups.join(", ") });
   const nameField = (value) => ({ name: "name", label: t("name"), value, required: true, maxLength: 200 });
   const shareField = (value) => ({ name: "shared", type: "checkbox", label: t("corpus_share"), hint: t("corpus_share_hint"), value });
   const keepField = (present) => lifetimeField(t("corpus_lifetime"), present, t("corpus_lifetime_hint"));
@@ -64,10 +69,10 @@ export function makeList(section, user) {
   async function edit(corpus) {
     const saved = await formDialog({
       title: t("edit_named", { name: corpus.name }),
-      fields: [nameField(corpus.name), corpus.kind === "global" && shareField(corpus.shared), keepField(corpus.ttlSeconds)].filter(Boolean),
+      fields: [nameField(corpus.name), corpus.kind === "global" && shareField(corpus.shared), corpus.kind === "global" && way === "provider" && groupsField(corpus), keepField(corpus.ttlSeconds)].filter(Boolean),
       action: t("save"),
-      save: ({ name, shared = corpus.shared, ttlSeconds }) =>
-        change("PATCH", at(corpus), { name, shared, ttlSeconds: toSeconds(ttlSeconds) }),
+      save: ({ name, shared = corpus.shared, groups = corpus.groups.join(), ttlSeconds }) =>
+        change("PATCH", at(corpus), { name, shared, groups: split(groups), ttlSeconds: toSeconds(ttlSeconds) }),
     });
     if (saved) await frame.changed(t("saved"));
   }

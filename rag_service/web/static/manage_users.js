@@ -5,7 +5,8 @@ import { confirmDialog, formDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { chip, day, makeRow } from "./listing.js";
 import { Frame } from "./manage_frame.js";
-import { createKey } from "./new_key.js";
+import { createKey, invite } from "./new_key.js";
+import { way } from "./session.js";
 
 const roleField = (value) => ({
   name: "role", type: "select", label: t("role"), value, options: [["user", t("role_user")], ["admin", t("role_admin")]],
@@ -21,14 +22,15 @@ export function makeList(section, user) {
   const at = ({ id }) => `/users/${id}`;
 
   function row(other) {
-    const { name, role, active, subject, createdAt, id } = other;
+    const { name, role, active, subject, groups, createdAt, id } = other;
     const isSelf = id === user.id;
     return makeRow({
       icon: "person",
       title: name,
       state: isSelf ? chip("good", t("yourself")) : active ? null : chip("warn", t("inactive")),
-      about: [t(`role_${role}`), subject ? t("user_subject", { subject }) : null, t("created_on", { day: day(createdAt) })],
+      about: [t(`role_${role}`), subject ? t("user_subject", { subject }) : null, groups.length ? t("user_groups", { groups: groups.join(", ") }) : null, t("created_on", { day: day(createdAt) })],
       actions: [
+        way === "password" && active && { icon: "copy", label: t("user_invite"), onclick: () => frame.trying(() => invite(other)) },
         { icon: "key", label: t("key_new"), onclick: () => frame.trying(() => createKey(user, other)) },
         !isSelf && { icon: "edit", label: t("edit"), onclick: () => edit(other) },
         !isSelf && active && { icon: "pause", label: t("deactivate"), onclick: () => deactivate(other) },
@@ -51,7 +53,8 @@ export function makeList(section, user) {
     });
     if (!saved) return;
     await frame.changed(t("saved"));
-    await frame.trying(() => createKey(user, saved)); // without a key or token nobody can come in
+    // Without a password, key or token nobody can come in.
+    await frame.trying(() => (way === "password" ? invite(saved) : createKey(user, saved)));
   }
 
   async function edit(other) {

@@ -31,18 +31,25 @@ export async function createKey(user, owner) {
         expiresAt: expiresAt ? new Date(`${expiresAt}T23:59:59`).toISOString() : null,
       }),
   });
-  if (key) show(key);
+  if (key) showSecret({ title: t("key_made", { name: key.name }), text: t("key_once"), label: t("key_itself"), secret: key.key });
   return key;
 }
 
-function show({ name, key }) {
+/** Make a link with which a user chooses a password, and show it. */
+export async function invite({ id, name }) {
+  const { link } = await change("POST", `/users/${id}/invitation`);
+  showSecret({ title: t("invitation_for", { name }), text: t("invitation_text"), label: t("invitation_itself"), secret: link });
+}
+
+/** What is shown this once, to be copied. */
+function showSecret({ title, text, label: itself, secret }) {
   const label = el("span", {}, t("copy_key"));
-  const box = el("input", { type: "text", readOnly: true, value: key, className: "secret", "aria-label": t("key_itself"), onfocus: () => box.select() });
+  const box = el("input", { type: "text", readOnly: true, value: secret, className: "secret", "aria-label": itself, onfocus: () => box.select() });
   const copy = async () => {
-    label.textContent = t((await copyText(key)) ? "copied" : "copy_failed");
+    label.textContent = t((await copyText(secret)) ? "copied" : "copy_failed");
     announce(label.textContent);
   };
   const content = el("div", { className: "secret-row" }, box,
     el("button", { type: "button", className: "button", onclick: copy }, icon("copy"), label));
-  showDialog({ title: t("key_made", { name }), text: t("key_once"), content });
+  showDialog({ title, text, content });
 }

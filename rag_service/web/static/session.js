@@ -1,27 +1,43 @@
-// Who uses the page. Where the service wants to know, the key or token is kept in this tab's sessionStorage
-// and sent with every call; where it does not, everybody is the one local administrator.
+// Who uses the page. Where the service wants to know: a session, whose cookie scripts cannot read, or a key or token
+// that is kept in this tab's sessionStorage. Where it does not, everybody is the one local administrator.
 
 import { read, write } from "./storage.js";
 
 const CREDENTIAL = "rag_credential";
 const USER = "rag_user";
-export const isRequired = document.documentElement.dataset.auth === "required";
+const TOKEN = /(?:^|; )(?:__Host-)?rag_csrf=(\w+)/;
+const { auth, signIn } = document.documentElement.dataset;
+export const isRequired = auth === "required";
+/** How people sign in besides with a key: "provider", "password" or "". */
+export const way = signIn ?? "";
 
 let credential = isRequired ? read(CREDENTIAL) : null;
+// The session's token, as it was when this page began: under somebody else's session the page is refused.
+let token = null;
 let tell;
 const signedIn = new Promise((resolve) => (tell = resolve));
 
-export const hasCredential = () => credential !== null;
+/** Take the browser's session, if it has one, instead of a key. */
+export function takeSession() {
+  token = way ? (TOKEN.exec(document.cookie)?.[1] ?? null) : null;
+  credential = token ? null : credential;
+}
+if (credential === null) takeSession();
 
-/** Headers that prove who asks. @param candidate a credential to try, instead of the one in use */
+export const hasSession = () => token !== null;
+export const hasCredential = () => credential !== null || hasSession();
+
+/** Headers that prove who asks. @param candidate a key or token to try, instead of what is in use */
 export function authorization(candidate = credential) {
-  return candidate ? { Authorization: `Bearer ${candidate}` } : {};
+  if (candidate) return { Authorization: `Bearer ${candidate}` };
+  return token ? { "X-CSRF-Token": token } : {};
 }
 
-/** Take a credential that has proved good. Returns whether this tab was another user's before. */
+/** Take a credential that has proved good; null is the session. Returns whether this tab was another user's before. */
 export function keep(candidate, user) {
   const before = read(USER);
   credential = candidate;
+  if (candidate) token = null;
   write(CREDENTIAL, candidate);
   write(USER, user.id);
   tell(user);
@@ -30,6 +46,7 @@ export function keep(candidate, user) {
 
 export function drop() {
   credential = null;
+  token = null;
   write(CREDENTIAL, null);
   write(USER, null);
 }

@@ -5,17 +5,16 @@ import { announce, byId, el } from "./dom.js";
 import { forget } from "./history.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
-import { authorization, drop, hasCredential, isRequired, keep } from "./session.js";
+import { authorization, drop, hasCredential, hasSession, isRequired, keep, way } from "./session.js";
 
 const PRINTABLE = /^[\x21-\x7e]+$/; // what a header may carry
 
-export function startSignIn() {
+export async function startSignIn() {
   if (!isRequired) return;
   const dialog = byId("sign-in");
   const form = byId("sign-in-form");
   const box = byId("credential");
   const messages = byId("sign-in-messages");
-  const body = document.body;
   let needed = true;
   let reason = null; // why the dialog is there, where it came unasked
 
@@ -23,10 +22,17 @@ export function startSignIn() {
     needed = true;
     messages.replaceChildren(...(reason ? [reason] : []), ...message);
     if (!dialog.open) dialog.showModal();
-    box.focus();
+    if (accounts) accounts.focus();
+    else box.focus();
   }
 
-  /** Try a credential. @param typed whether it was typed just now, and not kept from before a reload */
+  /** @param refused words where what was typed is wrong; null: it was good once */
+  function tell(error, refused) {
+    if (!error.problem) throw error;
+    show(refusal(error, refused));
+  }
+
+  /** Try a credential; null is the session. @param typed whether it is new, and not kept from before a reload */
   async function tryIt(candidate, typed) {
     form.setAttribute("aria-busy", "true");
     try {
@@ -45,9 +51,9 @@ export function startSignIn() {
       messages.replaceChildren();
       if (dialog.open) dialog.close();
       if (typed) announce(t("signed_in", { name: user.name }));
+      accounts?.returnToPlace();
     } catch (error) {
-      if (!error.problem) throw error;
-      show(refusal(error, typed));
+      tell(error, typed ? "sign_in_refused" : null);
     } finally {
       form.setAttribute("aria-busy", "false");
     }
@@ -68,17 +74,31 @@ export function startSignIn() {
     reason = notice("warn", el("p", {}, t("sign_in_expired")));
     show();
   });
-  byId("sign-out").addEventListener("click", () => {
-    drop();
-    forget();
-    location.reload();
+  byId("sign-out").addEventListener("click", async () => {
+    try {
+      if (hasSession()) await accounts.end();
+    } catch (error) {
+      if (!error.problem) throw error;
+      if (error.code !== "not_authenticated") return byId("service-notice").replaceChildren(errorNotice(error));
+    }
+    leave();
   });
+  addEventListener("pageshow", (event) => event.persisted && location.reload()); // Back, to a page that was kept whole
 
-  if (hasCredential()) tryIt(authorization().Authorization.replace("Bearer ", ""), false);
-  else show();
+  const accounts = way ? (await import("./accounts.js")).startAccounts({ dialog, tell, tryIt, leave }) : null;
+  if (accounts?.isInvited() || !hasCredential()) show(...(accounts?.outcome ? [accounts.outcome] : []));
+  else tryIt(authorization().Authorization?.replace("Bearer ", "") ?? null, false);
 }
 
-function refusal(error, typed) {
+/** Nothing of the user stays: not on the page, not in the tab's storage, not on the way back. */
+function leave() {
+  drop();
+  forget();
+  document.body.replaceChildren();
+  location.reload();
+}
+
+function refusal(error, refused) {
   if (error.code !== "not_authenticated") return errorNotice(error);
-  return notice(typed ? "error" : "warn", el("p", {}, t(typed ? "sign_in_refused" : "sign_in_expired")));
+  return notice(refused ? "error" : "warn", el("p", {}, t(refused ?? "sign_in_expired")));
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,13 @@ class RealService:
 @pytest.fixture(scope="module")
 def real_service(postgres: EmbeddedServer) -> Iterator[RealService]:
     """One service for a module: its tests take users and corpora of their own."""
+    with running_service(postgres) as service:
+        yield service
+
+
+@contextmanager
+def running_service(postgres: EmbeddedServer, **changes: Any) -> Iterator[RealService]:
+    """A service with a database of its own; `changes` of its settings."""
     name = f"page_{uuid.uuid4().hex}"
     template = psycopg.conninfo.conninfo_to_dict(postgres.owner_conninfo)["dbname"]
     with psycopg.connect(make_conninfo(postgres.owner_conninfo, dbname="postgres"), autocommit=True) as connection:
@@ -73,7 +80,7 @@ def real_service(postgres: EmbeddedServer) -> Iterator[RealService]:
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(str(template)))
         )
         conninfo = make_conninfo(postgres.owner_conninfo, dbname=name, user=SERVICE_ROLE)
-        with _Serving(conninfo) as (application, url):
+        with _Serving(conninfo, changes) as (application, url):
             # In a thread: Playwright keeps an event loop of its own in this one.
             with ThreadPoolExecutor() as pool:
                 key = pool.submit(lambda: asyncio.run(_first_key(conninfo))).result()
@@ -86,11 +93,17 @@ def real_service(postgres: EmbeddedServer) -> Iterator[RealService]:
 class _Serving:
     """A server in a thread of its own for the length of a block."""
 
-    def __init__(self, conninfo: str):
-        settings = Settings(database_url=conninfo, auth="required", auth_cache_seconds=0, upload_max_mb=1)
+    def __init__(self, conninfo: str, changes: Mapping[str, Any]):
+        common = {"auth": "required", "auth_cache_seconds": 0, "upload_max_mb": 1}
+        settings = Settings(database_url=conninfo, **{**common, **changes})
         self._application = create_app(settings)
         config = uvicorn.Config(
-            self._application, host="127.0.0.1", port=0, log_config=None, access_log=False, timeout_graceful_shutdown=1
+            self._application,
+            host="127.0.0.1",
+            port=settings.http.port if changes else 0,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run)

@@ -1,0 +1,187 @@
+"""People with accounts in real browsers: a provider's sign-in, passwords by invitation, what stays after a sign-out."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from rag_service.store.embedded import EmbeddedServer
+from tests.acceptance.page_actions import ask, documents, fill, manage
+from tests.doubles.openid import OpenIdProvider, running_provider
+from tests.integration.web.browser import Visit, browser, find_axe, serious_findings, watch_page
+from tests.integration.web.real import RealService, running_service
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+__all__ = ["browser"]  # a fixture
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnik\u2066"
+PEOPLE = {
+    "ana": {"name": "Ana", "groups": ["finance"]},
+    "bea": {"name": HOSTILE, "groups": ["legal", "<script>alert(2)</script>"]},
+}
+SECRETS = {
+    "finance": "The budget of finance is 412 amber stones.",
+    "legal": "The budget of legal is 873 violet stones.",
+}
+QUESTION = "How many stones is the budget?"
+
+Enter = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[OpenIdProvider]:
+    with running_provider(PEOPLE) as running:
+        yield running
+
+
+@pytest.fixture
+def visits(browser: Browser) -> Iterator[Callable[[RealService, str], Visit]]:
+    """Opens the page in a browser of its own; fails on errors, violations and foreign requests."""
+    made: list[Visit] = []
+
+    def start(service: RealService, at: str = "", **context: Any) -> Visit:
+        opened = browser.new_context(base_url=service.url, **{"locale": "en-US", **context})
+        one = watch_page(opened.new_page(), service.client(), service.url)
+        made.append(one)
+        one.page.goto(f"/{at}")
+        one.page.wait_for_selector("#sign-in[open]")
+        return one
+
+    yield start
+    for one in made:
+        one.page.context.close()
+        assert one.errors == []
+
+
+def service_with(postgres: EmbeddedServer, **changes: Any) -> Any:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return running_service(postgres, port=port, public_url=f"http://127.0.0.1:{port}", **changes)
+
+
+def through(one: Visit, subject: str) -> None:
+    """Sign in at the provider."""
+    one.page.click("#to-provider")
+    one.page.fill("input[name=sub]", subject)
+    one.page.press("input[name=sub]", "Enter")
+    one.page.wait_for_selector("#account:not([hidden])")
+
+
+def text_of(one: Visit) -> str:
+    return str(one.page.locator("body").inner_text())
+
+
+def signed_out(one: Visit) -> bool:
+    """Whether the page shows nothing of anybody."""
+    one.page.wait_for_selector("#sign-in[open]")
+    kept = one.page.evaluate("Object.values(sessionStorage).join('') + Object.values(localStorage).join('')")
+    return not any(word in text_of(one) + kept for word in ("amber", "412", "Ana", "finance"))
+
+
+def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
+    visits: Any, provider: OpenIdProvider, postgres: EmbeddedServer
+) -> None:
+    with service_with(postgres, **provider.settings, oidc_label="Example ID") as service:
+        with service.client(service.admin) as client:
+            for group, text in SECRETS.items():
+                body = {"name": group, "kind": "global", "shared": False}
+                corpus = client.post("/api/v1/corpora", json=body).raise_for_status().json()
+                at = f"/api/v1/corpora/{corpus['id']}"
+                client.patch(at, json={"groups": [group]}).raise_for_status()
+                upload = client.post(f"{at}/documents", json={"text": text, "title": group}).raise_for_status().json()
+                client.get(f"/api/v1/uploads/{upload['uploadId']}/events").raise_for_status()  # ends when it is indexed
+        ana, bea = visits(service, "#documents", bypass_csp=True), visits(service)
+        axe = find_axe()
+        assert axe is None or serious_findings(ana.page, axe) == []
+        assert ana.page.locator("#to-provider").inner_text() == "Sign in with Example ID"
+        through(ana, "ana")
+        through(bea, "bea")
+        assert ana.page.url.endswith("/#documents"), "the visitor comes back to the same place"
+        assert bea.page.locator("#user-name").inner_text() == "<img src=x onerror=alert(1)>gnik"
+        for one, own, other in ((ana, "finance", "legal"), (bea, "legal", "finance")):
+            documents(one)
+            assert one.page.locator("#corpus option").all_inner_texts()[-1] == f"{own} · global"
+            assert SECRETS[own][-20:] in ask(one, QUESTION)
+            manage(one, "corpora")
+            assert one.page.locator("#manage-list .row").count() == 1
+            one.page.click("nav a[data-to=conversations]")
+            one.page.wait_for_selector(".row >> text=stones")
+            assert other not in text_of(one).replace("readable", "")
+        _session_that_ends_midway(ana, service)
+        _sign_out_in_all_tabs(ana, service)
+        assert ask(bea, QUESTION), "somebody else's session lives on"
+
+
+def _session_that_ends_midway(ana: Visit, service: RealService) -> None:
+    def end(response: Any) -> None:
+        if response.url.endswith("/stream"):
+            with psycopg.connect(service.owner_conninfo, autocommit=True) as connection:
+                connection.execute(
+                    "DELETE FROM rag.sessions s USING rag.users u WHERE u.id = s.user_id AND subject = 'ana'"
+                )
+
+    ana.page.on("response", end)
+    assert "412" in ask(ana, QUESTION), "an answer that was begun is finished"
+    ana.page.remove_listener("response", end)
+    ana.page.fill("#question", "And next year?")
+    ana.page.press("#question", "Enter")
+    ana.page.wait_for_selector("#sign-in-messages >> text=Your session has ended")
+    through(ana, "ana")
+    ana.page.wait_for_selector("#question")
+    assert "412" in text_of(ana), "it is the same user's"
+
+
+def _sign_out_in_all_tabs(ana: Visit, service: RealService) -> None:
+    tab = watch_page(ana.page.context.new_page(), ana.client, service.url)
+    tab.page.goto("/#manage/corpora")
+    tab.page.wait_for_selector("#manage-list .row >> text=finance")
+    ana.page.click("#sign-out")
+    assert signed_out(ana)
+    assert signed_out(tab)
+    for one in (ana, tab):
+        one.page.go_back()
+        one.page.goto(f"{service.url}/#conversations")
+        assert signed_out(one)
+    assert [one["name"] for one in ana.page.context.cookies() if "rag_" in one["name"]] == []
+    assert tab.errors == []
+
+
+def test_invited_user_chooses_a_password_and_is_told_what_is_wrong(visits: Any, postgres: EmbeddedServer) -> None:
+    with service_with(postgres) as service:
+        boss = visits(service)
+        boss.page.click("summary >> text=Use an API key")
+        boss.page.fill("#credential", service.admin.key)
+        boss.page.press("#credential", "Enter")
+        boss.page.wait_for_selector("#account:not([hidden])")
+        manage(boss, "users")
+        boss.page.click("text=New user")
+        fill(boss, Name="gil")
+        link = boss.page.locator("input.secret").input_value()
+        gil = visits(service, link.removeprefix(f"{service.url}/"))
+        assert "invitation" not in gil.page.url
+        gil.page.fill("#password", "a long enough one")
+        gil.page.press("#password", "Enter")
+        gil.page.wait_for_selector("#user-name:has-text('gil')")
+        gil.page.click("#sign-out")
+        gil.page.wait_for_selector("#sign-in[open]")
+        for password, then in (
+            ("wrong", "#sign-in-messages >> text=Name or password"),
+            ("a long enough one", "#account:not([hidden])"),
+        ):
+            gil.page.fill("#account-name", "gil")
+            gil.page.fill("#password", password)
+            gil.page.press("#password", "Enter")
+            gil.page.wait_for_selector(then)
+        late = visits(service, link.removeprefix(f"{service.url}/"), locale="fr-FR")
+        late.page.fill("#password", "another long enough")
+        late.page.press("#password", "Enter")
+        late.page.wait_for_selector("#sign-in-messages >> text=déjà utilisée")
