@@ -121,13 +121,13 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     assert one.page.locator("#agent-choice").is_hidden(), "there is no agent yet"
     manage(one, "corpora")
     one.page.click("text=New corpus")
+    assert one.page.get_by_label("Index definition").locator("option").first.inner_text() == "general"
     fill(one, Name="handbook")
     one.page.wait_for_selector("#manage-list .row >> text=handbook")
     manage(one, "agents")
     one.page.click("text=New agent")
-    fill(one, Name="Helper", Description="Knows the handbook")
     one.page.locator(".dialog").get_by_label("handbook · global").check()
-    one.page.click(".dialog button[type=submit]")
+    fill(one, Name="Helper", Description="Knows the handbook")
     one.page.wait_for_selector("#status >> text=Saved", state="attached")
     documents(one)
     one.page.select_option("#corpus", label="handbook · global")
@@ -151,6 +151,11 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     two.page.wait_for_selector(".turn:nth-child(3) .asked-agent")
     two.page.wait_for_selector("#agent-choice:not([hidden])")
     assert two.page.locator("#agent option:checked").inner_text() == "Helper"
+    assert two.page.locator("#agent-switch").is_hidden()
+    two.page.select_option("#agent", label="All documents")
+    assert "starts a new conversation" in two.page.locator("#agent-switch").inner_text()
+    two.page.select_option("#agent", label="Helper")
+    assert two.page.locator("#agent-switch").is_hidden()
     two.page.click("#new-conversation")
     assert two.page.locator(".turn").count() == 0
     assert two.page.locator("#welcome").is_visible()

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LONG = "w" * 180
+HOSTILE = f"\u202e<script>alert(1)</script><style>*{{width:999px}}</style>{'w' * 120}"
 COLUMNS = [f"column {n}" for n in range(14)]
 SHEET = ",".join(COLUMNS) + "\n" + "\n".join(",".join(f"value {n}-{m}" for m in range(14)) for n in range(3)) + "\n"
 
@@ -32,9 +33,9 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
             wide.append((where[:40], by))
 
     with real_service.client(real_service.admin) as client:
-        corpus = client.post("/api/v1/corpora", json={"name": f"{mark}{LONG}", "kind": "global"}).json()
-        client.post("/api/v1/agents", json={"name": f"{mark}{LONG}", "description": LONG}).raise_for_status()
-        client.post("/api/v1/users", json={"name": f"{mark}{LONG}"}).raise_for_status()
+        corpus = client.post("/api/v1/corpora", json={"name": f"{mark}{HOSTILE}", "kind": "global"}).json()
+        client.post("/api/v1/agents", json={"name": f"{mark}{HOSTILE}", "description": LONG}).raise_for_status()
+        client.post("/api/v1/users", json={"name": f"{mark}{HOSTILE}"}).raise_for_status()
         client.post("/api/v1/keys", json={"name": LONG}).raise_for_status()
         report = f"# {LONG}\n\nThe {LONG} of Lyon keeps 4200 bolts in {mark}. " + LONG + "\n"
         body = {"text": report, "fileName": f"{mark}{LONG}.md"}

@@ -32,7 +32,9 @@ class CorporaController(Controller):
         part = read_slice(request, "kind")
         kind = read_choice(request, "kind", CorpusKind, "global or personal")
         page = await caller.run(list_corpora, part, kind=kind)
-        return CorpusList(items=[present_corpus(corpus) for corpus in page.items], total=page.total)
+        default = caller.tenancy.settings.indices.default
+        indices = sorted(caller.tenancy.fingerprints, key=lambda name: (name != default, name))
+        return CorpusList(items=[present_corpus(corpus) for corpus in page.items], total=page.total, indices=indices)
 
     @post(summary="Create a corpus", operation_class=accepts(CorpusCreate), responses=problems(400, 401, 403, 500))
     async def create(self, request: AnyRequest, caller: CallerDependency) -> CorpusBody:

@@ -50,4 +50,5 @@ async function load() {
 
 function describe() {
   byId("agent").title = agents.get(byId("agent").value)?.description ?? "";
+  document.dispatchEvent(new Event("agent-chosen"));
 }

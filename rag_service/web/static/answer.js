@@ -6,7 +6,7 @@ import { el, hidden, icon } from "./dom.js";
 import { citationAt, findUnproved } from "./evidence.js";
 import { t } from "./i18n.js";
 import { parseBlocks } from "./markdown.js";
-import { legendOf } from "./proof.js";
+import { legendOf, proofOf } from "./proof.js";
 import { renderBlock } from "./render.js";
 
 const HALF_MARK = /[[［【][^\]］】\n]{0,40}$/; // "[C1", whose rest is on its way
@@ -52,6 +52,15 @@ export class AnswerView {
     return kinds;
   }
 
+  /** Put the cited blocks behind the first `open` ones behind a click. */
+  fold(open) {
+    const more = this._blocks.map(({ element }) => element).filter((element) => element.querySelector(".badge")).slice(open);
+    if (!more.length) return;
+    const details = el("details", { className: "more-quotes" }, el("summary", {}, icon("chevron"), t("more_quotes", { count: more.length })));
+    more[0].before(details);
+    details.append(...more);
+  }
+
   _badge({ text, placed, state, seen }, number, at) {
     const first = citationAt(placed, number, at);
     const key = `${number} ${first?.from}`;
@@ -68,8 +77,9 @@ export class AnswerView {
 const wrapAs = (kind) => (isFirst) =>
   el("span", { className: `flag flag-${kind}` }, isFirst ? hidden(`${t(`flag_${kind}`)} `) : null);
 
-/** What the signs of the citations and the underlines mean; null when there are none. */
+/** What the signs of the citations and the underlines mean; null where all are exact quotes, or there are none. */
 export function makeLegend(kinds, citations) {
+  if (!kinds.size && citations.every((citation) => proofOf(citation) === "quote")) return null;
   const entries = legendOf(citations);
   if (kinds.has("unmarked")) {
     entries.push(el("p", {}, icon("alert"), el("span", { className: "flag flag-unmarked" }, t("legend_unmarked"))));

@@ -1,258 +1,214 @@
-// The question box and the questions asked so far.
+// The questions asked so far: one conversation, with all documents or with an agent.
 
 import { chooseAgent, chosenAgent } from "./agents.js";
-import { read, whoAmI } from "./api.js";
-import { announce, byId, el, icon } from "./dom.js";
-import { readConversation, readDraft, readTurns, saveConversation, saveDraft, saveTurns } from "./history.js";
+import { whoAmI } from "./api.js";
+import { Composer } from "./composer.js";
+import { announce, byId } from "./dom.js";
+import { showOwnExamples } from "./examples.js";
+import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
-import { notice } from "./notice.js";
-import { isAdministrator, mayWrite } from "./session.js";
 import { Turn } from "./turn.js";
 
-const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
 const FOLLOWED = 5; // questions of before, with their answers, that go with a question
 const NEAR_THE_END = 160; // pixels from the end within which the page follows the answer
 
-/**
- * @param openSource called with what a badge stands for
- * @param onAsk called when there is something to answer
- * @returns {open}, called with what stands in the address behind "#ask/": the id of a conversation, "new" or nothing
- */
-export function startAsking({ openSource, onAsk }) {
-  const box = byId("question");
-  const send = byId("send");
-  const stop = byId("stop");
-  const turns = [];
-  let running = null;
-  let current = readConversation(); // id of the kept conversation that is open; null: a new one
-  let earlier = 0; // messages of it before those that are shown
-  let known = false; // whether the turns are those that the service keeps
+export class Asking {
+  /** @param openSource called with what a badge stands for @param onAsk called when there is something to answer */
+  constructor({ openSource, onAsk }) {
+    this._onAsk = onAsk;
+    this._turns = [];
+    this._running = null;
+    this._current = readConversation(); // id of the kept conversation that is open; null: a new one
+    this._earlier = 0; // messages of it before those that are shown
+    this._known = false; // whether the turns are those that the service keeps
+    this._composer = new Composer({
+      ask: (question) => this._askIfFree(question),
+      stop: () => this._running?.stop(),
+      last: () => this._turns.at(-1)?.question ?? null,
+    });
+    this._callbacks = {
+      openSource,
+      askAgain: (question) => this._askIfFree(question),
+      edit: (question) => this._composer.edit(question),
+      onChange: () => this._save(),
+    };
+    this._listen();
+    for (const kept of readTurns()) this._add(Turn.restore(kept, this._callbacks));
+    announce("");
+    this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
+  }
 
-  const callbacks = { openSource, askAgain: askQuestion, edit, onChange: () => save() };
-  const save = () => {
-    saveTurns(turns.filter((one) => one.final || one.text));
-    saveConversation(current);
-  };
+  /** Open what stands in the address behind "#ask/": the id of a conversation, "new" or nothing. */
+  async open(rest) {
+    if (!this._turns.length) showOwnExamples(); // documents may have come and gone
+    const id = rest === "new" ? null : rest || this._current;
+    if (rest === "new" && this._current && !this._isBusy()) this._startNew();
+    if (!rest) this._nameInAddress();
+    if (id && (id !== this._current || !this._known) && !this._isBusy()) await this._openKept(id);
+    this._nameInAddress();
+  }
 
-  function add(turn) {
-    onAsk();
-    turns.push(turn);
+  _listen() {
+    byId("examples").addEventListener("click", ({ target }) => {
+      const example = target.closest(".example");
+      if (!example) return;
+      this._composer.focus();
+      this._askIfFree(example.textContent.trim());
+    });
+    byId("new-conversation").addEventListener("click", () => {
+      if (this._isBusy()) return;
+      if (location.hash !== "#ask/new") history.pushState(null, "", "#ask/new");
+      this._startNew();
+      this._composer.focus();
+    });
+    byId("earlier").addEventListener("click", () => this._showEarlier());
+    document.addEventListener("agent-chosen", () => this._tellSwitch());
+    document.addEventListener("conversation-deleted", ({ detail }) => detail === this._current && !this._running && this._startNew());
+  }
+
+  _save() {
+    saveTurns(this._turns.filter((one) => one.final || one.text));
+    saveConversation(this._current);
+  }
+
+  _add(turn) {
+    this._onAsk();
+    this._turns.push(turn);
     byId("turns").append(turn.element);
-    showWelcome();
+    this._showWelcome();
   }
 
   /** Take the place of what is open. */
-  function show(id, kept, from = 0) {
-    for (const turn of turns.splice(0)) turn.element.remove();
-    current = id;
-    earlier = from;
+  _show(id, kept, from = 0) {
+    for (const turn of this._turns.splice(0)) turn.element.remove();
+    this._current = id;
+    this._setEarlier(from);
+    for (const one of kept) this._add(Turn.restore(one, this._callbacks));
+    this._showWelcome();
+    this._save();
+  }
+
+  _setEarlier(from) {
+    this._earlier = from;
     byId("earlier").hidden = !from;
-    for (const one of kept) add(Turn.restore(one, callbacks));
-    showWelcome();
-    save();
   }
 
-  function isBusy() {
-    if (!running) return false;
-    announce(t("busy"));
-    flash(byId("question-hint"), t("busy"));
-    return true;
+  _isBusy() {
+    if (this._running) this._composer.flash(t("busy"));
+    return this._running !== null;
   }
 
-  function startNew() {
-    show(null, []);
+  _startNew() {
+    this._show(null, []);
     announce(t("conversation_new"));
   }
 
-  async function open(rest) {
-    if (!turns.length) showOwnExamples(); // documents may have come and gone
-    const id = rest === "new" ? null : rest || current;
-    if (rest === "new" && current && !isBusy()) startNew();
-    if (!rest) nameInAddress();
-    if (id && (id !== current || !known) && !isBusy()) await openKept(id);
-    nameInAddress();
-  }
-
-  async function openKept(id) {
+  async _openKept(id) {
     await whoAmI();
     const { loadConversation } = await import("./conversation.js");
     const { agentId, title, turns: kept, from } = await loadConversation(id).catch((error) => {
-      if (error.code === "not_found") show(null, []);
+      if (error.code === "not_found") this._show(null, []);
       throw error;
     });
-    if (running || location.hash !== `#ask/${id}`) return; // something else is wanted by now
-    known = true;
-    const here = new Map(turns.filter((turn) => turn.final).map((turn) => [turn.final.answerId, turn]));
+    if (this._running || location.hash !== `#ask/${id}`) return; // something else is wanted by now
+    this._known = true;
+    const here = new Map(this._turns.filter((turn) => turn.final).map((turn) => [turn.final.answerId, turn]));
     const agent = await chooseAgent(agentId);
-    if (id === current && kept.every(({ final }) => here.has(final?.answerId))) {
-      earlier = from;
-      byId("earlier").hidden = !from;
+    if (id === this._current && kept.every(({ final }) => here.has(final?.answerId))) {
+      this._setEarlier(from);
       return; // failed questions and feedback of this tab are there, too
     }
-    show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null })), from);
-    turns.at(-1)?.element.scrollIntoView({ block: "start" });
+    this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null })), from);
+    this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
     announce(t("conversation_opened", { name: title }));
   }
 
-  async function showEarlier() {
-    const id = current;
+  async _showEarlier() {
+    const id = this._current;
     const { loadBefore } = await import("./conversation.js");
-    const { turns: kept, from } = await loadBefore(id, earlier);
-    if (id !== current) return;
-    const made = kept.map((one) => Turn.restore({ ...one, agent: turns[0]?.agent ?? null }, callbacks));
+    const { turns: kept, from } = await loadBefore(id, this._earlier);
+    if (id !== this._current) return;
+    const made = kept.map((one) => Turn.restore({ ...one, agent: this._turns[0]?.agent ?? null }, this._callbacks));
     const height = document.documentElement.scrollHeight;
-    turns.unshift(...made);
+    this._turns.unshift(...made);
     byId("turns").prepend(...made.map(({ element }) => element));
     scrollBy(0, document.documentElement.scrollHeight - height); // what was in sight stays in sight
-    earlier = from;
-    byId("earlier").hidden = !from;
+    this._setEarlier(from);
   }
 
   /** The address names what is open; a step back leads to what was open before. */
-  function nameInAddress() {
+  _nameInAddress() {
     const at = location.hash || "#ask";
-    const wanted = `#ask/${current}`;
-    if (current && at.startsWith("#ask") && at !== wanted) history.replaceState(null, "", wanted);
+    const wanted = `#ask/${this._current}`;
+    if (this._current && at.startsWith("#ask") && at !== wanted) history.replaceState(null, "", wanted);
   }
 
-  function edit(question) {
-    setQuestion(question);
-    box.focus();
-    box.setSelectionRange(question.length, question.length);
+  _showWelcome() {
+    const isEmpty = !this._turns.length;
+    byId("welcome").hidden = !isEmpty;
+    byId("ask-title").classList.toggle("sr-only", !isEmpty);
+    byId("new-conversation").hidden = isEmpty;
+    this._tellSwitch();
   }
 
-  function showWelcome() {
-    byId("welcome").hidden = turns.length > 0;
-    byId("ask-title").classList.toggle("sr-only", turns.length > 0);
-    byId("new-conversation").hidden = !turns.length;
+  /** A conversation has one partner: whether the next question begins another one. */
+  _isSwitched() {
+    const last = this._turns.at(-1);
+    return Boolean(this._current && last && last.agent?.id !== chosenAgent()?.id);
+  }
+
+  _tellSwitch() {
+    const agent = chosenAgent();
+    const isSwitched = this._isSwitched() && !byId("agent-choice").hidden; // hidden until the agents are known
+    byId("agent-switch").hidden = !isSwitched;
+    byId("agent-switch").textContent = isSwitched ? t(agent ? "agent_switch" : "agent_switch_all", { name: agent?.name }) : "";
   }
 
   /** What was said before to the same agent, or to all documents. */
-  function conversationWith(agent) {
-    const before = turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
+  _conversationWith(agent) {
+    const before = this._turns.filter((turn) => turn.final && turn.agent?.id === agent?.id).slice(-FOLLOWED);
     return {
       messages: before.flatMap(({ question, final }) => [
         { role: "user", content: question },
         { role: "assistant", content: final.answer },
       ]),
-      conversationId: current,
+      conversationId: this._current,
     };
   }
 
-  async function askQuestion(question) {
-    if (isBusy()) return;
+  /** Whether the question is asked; not while another is being answered. */
+  _askIfFree(question) {
+    if (this._isBusy()) return false;
+    this._ask(question);
+    return true;
+  }
+
+  async _ask(question) {
     const agent = chosenAgent();
-    const last = turns.at(-1);
-    if (current && last && last.agent?.id !== agent?.id) startNew(); // a conversation has one partner
-    const turn = new Turn(question, { ...callbacks, agent, conversation: conversationWith(agent) });
-    running = turn;
-    add(turn);
-    showRunning(true);
+    if (this._isSwitched()) this._startNew();
+    const turn = new Turn(question, { ...this._callbacks, agent, conversation: this._conversationWith(agent) });
+    this._running = turn;
+    this._add(turn);
+    this._composer.showRunning(true);
     const unfollow = follow(turn.element);
     turn.element.scrollIntoView({ block: "start" });
     try {
       await turn.run();
-      if (turn.error && !turn.text && !box.value) box.value = question; // nothing typed is lost
-      if (turn.error?.code === "not_found") current = null; // deleted in another tab; asked again, it is a new one
-      if (turn.final) current = turn.final.conversationId ?? current;
-      known = true;
-      nameInAddress();
+      if (turn.error && !turn.text && !this._composer.text) this._composer.set(question); // nothing typed is lost
+      if (turn.error?.code === "not_found") this._current = null; // deleted in another tab; asked again, it is a new one
+      if (turn.final) this._current = turn.final.conversationId ?? this._current;
+      this._known = true;
+      this._nameInAddress();
     } finally {
-      running = null;
+      this._running = null;
       setTimeout(unfollow, SETTLE);
-      showRunning(false);
-      setQuestion(box.value);
-      save();
+      this._composer.showRunning(false);
+      this._composer.set(this._composer.text); // the draft that was kept for the case of a reload is done with
+      this._tellSwitch();
+      this._save();
     }
   }
-
-  function showRunning(isRunning) {
-    const hadFocus = [send, stop].includes(document.activeElement);
-    send.hidden = isRunning;
-    stop.hidden = !isRunning;
-    if (hadFocus) (isRunning ? stop : box).focus();
-  }
-
-  function setQuestion(text) {
-    box.value = text;
-    saveDraft(text);
-    showLength();
-  }
-
-  function showLength() {
-    const max = Number(box.dataset.max);
-    const length = [...box.value].length;
-    const tooLong = length > max;
-    byId("question-count").textContent = length > max * NEARLY_FULL ? t("too_long", { count: length, max }) : "";
-    box.setAttribute("aria-invalid", String(tooLong));
-    send.disabled = tooLong;
-    box.style.height = "auto"; // grow with the text; browsers with field-sizing do it by themselves
-    box.style.height = `${box.scrollHeight}px`;
-  }
-
-  byId("ask-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const question = box.value.trim();
-    if (!question || send.disabled) return;
-    if (!running) {
-      setQuestion("");
-      saveDraft(question); // until it is answered: a reload in between must not lose it
-    }
-    askQuestion(question);
-  });
-  box.addEventListener("input", () => setQuestion(box.value));
-  box.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowUp" && !box.value && turns.length) {
-      event.preventDefault();
-      edit(turns.at(-1).question);
-    }
-    // While a word is being composed (accents, Chinese), Enter belongs to the input method.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    byId("ask-form").requestSubmit();
-  });
-  stop.addEventListener("click", () => running?.stop());
-  byId("examples").addEventListener("click", ({ target }) => {
-    const example = target.closest(".example");
-    if (!example) return;
-    box.focus();
-    askQuestion(example.textContent.trim());
-  });
-  byId("new-conversation").addEventListener("click", () => {
-    if (isBusy()) return;
-    if (location.hash !== "#ask/new") history.pushState(null, "", "#ask/new");
-    startNew();
-    box.focus();
-  });
-  byId("earlier").addEventListener("click", showEarlier);
-  document.addEventListener("conversation-deleted", ({ detail }) => detail === current && !running && startNew());
-
-  for (const kept of readTurns()) add(Turn.restore(kept, callbacks));
-  announce("");
-  setQuestion(readDraft());
-  if (turns.length) turns.at(-1).element.scrollIntoView({ block: "start" });
-  return { open };
-}
-
-/** Questions over the visitor's own documents take the place of those over the documents that come with the service. */
-async function showOwnExamples() {
-  const user = await whoAmI().catch(() => null);
-  const found = await read("/examples").catch(() => null); // the others stay
-  if (user && found) byId("no-documents").replaceChildren(...(found.hasDocuments ? [] : [whatToDo(user)]));
-  byId("examples-block").hidden = found?.hasDocuments === false;
-  if (!found?.items?.length) return;
-  const button = ({ question }) =>
-    el("button", { type: "button", className: "example" }, el("span", {}, question), icon("chevron"));
-  byId("examples").replaceChildren(...found.items.map((example) => el("li", {}, button(example))));
-}
-
-/** What someone with these rights can do about there being no documents. */
-function whatToDo(user) {
-  const role = isAdministrator(user) ? "admin" : mayWrite(user) ? "user" : "reader";
-  const add = el("a", { className: "button", href: "#documents" }, icon("upload"), t("go_documents"));
-  const title = el("p", { className: "notice-title" }, t("no_documents"));
-  return notice("info", title, el("p", {}, t(`no_documents_${role}`)), role === "reader" ? null : el("p", { className: "notice-actions" }, add));
 }
 
 /** Keep the growing answer in view while its reader is at the end of the page, and only then. */
@@ -267,11 +223,4 @@ function follow(element) {
   });
   observer.observe(element);
   return () => observer.disconnect();
-}
-
-function flash(element, words) {
-  const note = element.querySelector(".keys");
-  note.dataset.usual ??= note.textContent;
-  note.textContent = words;
-  setTimeout(() => (note.textContent = note.dataset.usual), 4000);
 }

@@ -6,6 +6,7 @@ import { fullPlace, iconOf, shortPlace } from "./places.js";
 import { proofDetail, proofLine, proofOf, proofWords } from "./proof.js";
 import { attachTooltip } from "./tooltip.js";
 
+const TAIL = /[^](?:![A-Z]+\d+(?::[A-Z]+\d+)?|[/.[][^/.[]{1,20})$/; // the cell, the last step of a path: never cut off
 const SILENT = new Set(["quote", "checking"]); // the words are for screen readers: all is well, or soon known
 
 /**
@@ -16,13 +17,14 @@ const SILENT = new Set(["quote", "checking"]); // the words are for screen reade
 export function makeBadge(citation, name, open) {
   const status = citation.status;
   const place = shortPlace(citation.location);
+  const end = place ? place.length - (TAIL.exec(place)?.[0].length ?? 1) + 1 : 0;
   const label = name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark }));
   const badge = el(
     "button",
     { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status },
     icon(name ? iconOf(name) : "info", "file-icon"),
     el("span", { className: "badge-name" }, label),
-    place && el("span", { className: "badge-place" }, el("span", { className: "dot" }, " · "), place),
+    place && el("span", { className: "badge-place" }, el("span", { className: "badge-cut" }, el("span", { className: "dot" }, " · "), place.slice(0, end)), place.slice(end)),
     icon(status, "status-icon"),
     hidden(", "),
     SILENT.has(proofOf(citation)) ? hidden(proofWords(citation)) : el("span", { className: "badge-status" }, proofWords(citation)),

@@ -2,7 +2,7 @@
 
 import { networkError, readiness } from "./api.js";
 import { startAgents } from "./agents.js";
-import { startAsking } from "./ask.js";
+import { Asking } from "./ask.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
@@ -19,7 +19,7 @@ const PARTS = {
 let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
 
 startTheme();
-const asking = startAsking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
+const asking = new Asking({ openSource: async (...source) => (await loadPanel())?.open(...source), onAsk: loadPanel });
 PARTS.ask = () => asking;
 startViews({ onLeave: async () => (await panel)?.close(), onShow: openPart });
 takeFiles();

@@ -17,7 +17,7 @@ export function makeList(section, user) {
   const frame = new Frame(section, {
     title: t("manage_agents"),
     lead: t("agents_lead"),
-    buttons: [manages && { label: t("agent_new"), shape: "plus", onclick: () => edit(null) }],
+    buttons: [manages && { label: t("agent_new"), shape: "plus", onclick: create }],
     listing: { empty: t("agents_none"), load: (slice) => read("/agents", slice), row },
   });
 
@@ -48,18 +48,30 @@ export function makeList(section, user) {
 
   async function edit(agent) {
     const saved = await formDialog({
-      title: agent ? t("edit_named", { name: agent.name }) : t("agent_new"),
-      fields: fieldsOf(agent ?? NEW),
-      action: agent ? t("save") : t("create"),
-      save: (values) => {
-        const body = { ...values, modelProvider: values.modelProvider || null, modelName: values.modelName || null,
-          temperature: toNumber(values.temperature), maxTokens: toNumber(values.maxTokens) };
-        return agent ? change("PUT", `/agents/${agent.id}`, body) : change("POST", "/agents", body);
+      title: t("edit_named", { name: agent.name }),
+      fields: fieldsOf(agent),
+      action: t("save"),
+      save: (values) => change("PUT", `/agents/${agent.id}`, bodyOf(values)),
+    });
+    if (saved) await settle(t("saved"));
+  }
+
+  /** With the corpora that it answers from: without one it has nothing to say. */
+  async function create() {
+    const { items } = await read("/corpora", { limit: 500, kind: "global" });
+    const [name, description, ...others] = fieldsOf(NEW);
+    let made = null; // by an earlier try that failed at a corpus
+    const saved = await formDialog({
+      title: t("agent_new"),
+      fields: [name, description, ...(items.length ? [corporaField(items, [])] : []), ...others],
+      action: t("create"),
+      save: async ({ corpusId = [], ...values }) => {
+        made = made ? await change("PUT", `/agents/${made.id}`, bodyOf(values)) : await change("POST", "/agents", bodyOf(values));
+        for (const id of corpusId) await change("PUT", `/agents/${made.id}/corpora/${id}`);
+        return made;
       },
     });
-    if (!saved) return;
-    await settle(t("saved"));
-    if (!agent) await frame.trying(() => assign(saved)); // without a corpus it has nothing to answer from
+    if (saved) await settle(t("saved"));
   }
 
   /** Tick the corpora that an agent answers from. */
@@ -73,10 +85,7 @@ export function makeList(section, user) {
     const saved = await formDialog({
       title: t("agent_corpora_of", { name: agent.name }),
       text: t(offered.length ? "agent_corpora_text" : "corpora_none"),
-      fields: offered.length
-        ? [{ name: "corpusId", type: "checkboxes", label: t("manage_corpora"), value: [...before],
-            options: offered.map((corpus) => [corpus.id, `${corpus.name} · ${kindWords(corpus)}`]) }]
-        : [],
+      fields: offered.length ? [corporaField(offered, [...before])] : [],
       action: t("save"),
       save: async ({ corpusId = [] }) => {
         const wanted = new Set(corpusId);
@@ -103,6 +112,19 @@ export function makeList(section, user) {
 }
 
 const toNumber = (value) => (value === "" ? null : Number(value));
+
+const bodyOf = (values) => ({
+  ...values,
+  modelProvider: values.modelProvider || null,
+  modelName: values.modelName || null,
+  temperature: toNumber(values.temperature),
+  maxTokens: toNumber(values.maxTokens),
+});
+
+const corporaField = (offered, value) => ({
+  name: "corpusId", type: "checkboxes", label: t("agent_answers_from"), value,
+  options: offered.map((corpus) => [corpus.id, `${corpus.name} · ${kindWords(corpus)}`]),
+});
 
 const fieldsOf = (agent) => [
   { name: "name", label: t("name"), value: agent.name, required: true, maxLength: 200 },

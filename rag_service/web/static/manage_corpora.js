@@ -49,6 +49,7 @@ export function makeList(section, user) {
   const keepField = (present) => lifetimeField(t("corpus_lifetime"), present, t("corpus_lifetime_hint"));
 
   async function create() {
+    const { indices } = await read("/corpora", { limit: 1 });
     const kinds = [["personal", t("kind_personal")], ["global", t("kind_global")]];
     const saved = await formDialog({
       title: t("corpus_new"),
@@ -57,11 +58,11 @@ export function makeList(section, user) {
         isAdministrator(user) && { name: "kind", type: "select", label: t("kind"), hint: t("kind_hint"), value: "global", options: kinds },
         isAdministrator(user) && shareField(true),
         keepField(null),
-        isAdministrator(user) && { name: "index", label: t("index"), hint: t("index_hint"), maxLength: 200 },
+        isAdministrator(user) && { name: "index", type: "select", label: t("index"), hint: t("index_hint"), value: indices[0], options: indices.map((one) => [one, one]) },
       ].filter(Boolean),
       action: t("create"),
-      save: ({ name, kind = "personal", shared = null, ttlSeconds, index = "" }) =>
-        change("POST", "/corpora", { name, kind, shared, ttlSeconds: toSeconds(ttlSeconds), index: index || null }),
+      save: ({ name, kind = "personal", shared = null, ttlSeconds, index = null }) =>
+        change("POST", "/corpora", { name, kind, shared, ttlSeconds: toSeconds(ttlSeconds), index }),
     });
     if (saved) await frame.changed(t("saved"));
   }

@@ -4,6 +4,7 @@
 import { el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 
+const IS_CELL = /^[A-Z]{1,3}\d+$/; // the figure itself: nothing was done with it
 const ORDER = ["quote", "judge", "computed", "unchecked", "misattributed", "contradicted", "not_found"];
 
 /** The name of a citation's proof: the method where it is verified, else the status. */
@@ -19,7 +20,7 @@ export function proofLine(citation) {
 
 /** What a contradicted sentence and its source say, or how a figure was computed; null where there is no more. */
 export function proofDetail({ status, reason, formula }) {
-  if (formula) return el("p", { className: "muted" }, t("panel_computed", { formula }));
+  if (formula && !IS_CELL.test(formula)) return el("p", { className: "muted" }, t("panel_computed", { formula }));
   const [, said, found] = (status === "contradicted" && /^\w+: (.+) \/ (.+)$/s.exec(reason ?? "")) || [];
   return said ? el("p", { className: "muted" }, t("difference", { said, found })) : null;
 }

@@ -9,13 +9,18 @@ import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
-import { summarize } from "./proof.js";
+import { proofOf, summarize } from "./proof.js";
 import { makeDecision, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
 const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
 
+const JOINT = /[,;?]\s+\S|\s(?:and|or|y|e|o|u|et|ou)\s/giu;
+
 let count = 0;
+
+/** How many things a question asks for, at most: so many quotes are shown at once. */
+const partsOf = (question) => 1 + (question.match(JOINT) ?? []).length;
 
 export class Turn {
   /**
@@ -107,6 +112,7 @@ export class Turn {
   _complete() {
     const { final } = this;
     const kinds = this._paint();
+    if (final.citations.every((citation) => proofOf(citation) === "quote")) this._answer.fold(partsOf(this.question));
     const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {
       this.feedback = given;
       this._onChange();
@@ -169,7 +175,7 @@ export class Turn {
       {},
       related.length ? el("p", {}, t("related")) : null,
       ...related.map(show),
-      el("p", { className: "muted" }, `${t("nothing_found_hint")} `, el("a", { href: "#documents" }, t("go_documents"))),
+      el("p", { className: "muted" }, el("a", { href: "#documents" }, t("go_documents"))),
     );
   }
 

@@ -130,6 +130,18 @@ def test_quote_is_found_on_a_page_across_lines_hyphens_and_cells(visit: Open) ->
     assert run(one, "pdf_quote.js", found, [lines, "of something else"]) == []
 
 
+def test_quotes_after_the_first_are_folded(visit: Open) -> None:
+    folded = """({ AnswerView }, open) => {
+        const view = new AnswerView({ placeIn: () => ({ placed: [], flagged: [] }), nameOf: () => "a.pdf" }, () => {});
+        view.show("No citation.\\n\\nOne. [C1]\\n\\nTwo. [C2]\\n\\nThree. [C3]", "final");
+        view.fold(open);
+        return [...view.element.children].map((element) => [element.tagName, element.querySelectorAll("p").length]);
+    }"""
+    one = visit()
+    assert run(one, "answer.js", folded, 1) == [["P", 0], ["P", 0], ["DETAILS", 2]]
+    assert run(one, "answer.js", folded, 3) == [["P", 0]] * 4
+
+
 def test_sentences_without_proof_are_told_apart(visit: Open) -> None:
     placed = [
         {"from": 0, "to": 15, "status": "verified"},

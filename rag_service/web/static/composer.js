@@ -1,0 +1,90 @@
+// The question box: what is typed is kept, its length is told, and the last question can be recalled.
+
+import { announce, byId } from "./dom.js";
+import { readDraft, saveDraft } from "./history.js";
+import { t } from "./i18n.js";
+
+const NEARLY_FULL = 0.8; // share of the limit from which the length is shown
+const HINT_FOR = 4000; // milliseconds
+
+export class Composer {
+  /**
+   * @param ask called with a question; returns whether it is taken
+   * @param stop called to stop the answer
+   * @param last gives the question asked last, which arrow-up recalls; null where there is none
+   */
+  constructor({ ask, stop, last }) {
+    this._box = byId("question");
+    this._send = byId("send");
+    this._stop = byId("stop");
+    this._box.addEventListener("input", () => this.set(this.text));
+    this._box.addEventListener("keydown", (event) => this._press(event, last));
+    this._stop.addEventListener("click", stop);
+    byId("ask-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const question = this.text.trim();
+      if (!question || this._send.disabled || !ask(question)) return;
+      this.set("");
+      saveDraft(question); // until it is answered: a reload in between must not lose it
+    });
+    this.set(readDraft());
+  }
+
+  get text() {
+    return this._box.value;
+  }
+
+  set(text) {
+    this._box.value = text;
+    saveDraft(text);
+    this._showLength();
+  }
+
+  /** Put a question into the box, to be asked in other words. */
+  edit(question) {
+    this.set(question);
+    this.focus();
+    this._box.setSelectionRange(question.length, question.length);
+  }
+
+  focus() {
+    this._box.focus();
+  }
+
+  showRunning(isRunning) {
+    const hadFocus = [this._send, this._stop].includes(document.activeElement);
+    this._send.hidden = isRunning;
+    this._stop.hidden = !isRunning;
+    if (hadFocus) (isRunning ? this._stop : this._box).focus();
+  }
+
+  /** Say for a while why nothing happens. */
+  flash(words) {
+    announce(words);
+    const note = document.querySelector("#question-hint .keys");
+    note.dataset.usual ??= note.textContent;
+    note.textContent = words;
+    setTimeout(() => (note.textContent = note.dataset.usual), HINT_FOR);
+  }
+
+  _press(event, last) {
+    if (event.key === "ArrowUp" && !this.text && last() !== null) {
+      event.preventDefault();
+      this.edit(last());
+    }
+    // While a word is being composed (accents, Chinese), Enter belongs to the input method.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("ask-form").requestSubmit();
+  }
+
+  _showLength() {
+    const max = Number(this._box.dataset.max);
+    const length = [...this.text].length;
+    byId("question-count").textContent = length > max * NEARLY_FULL ? t("too_long", { count: length, max }) : "";
+    this._box.setAttribute("aria-invalid", String(length > max));
+    this._send.disabled = length > max;
+    this._box.style.height = "auto"; // grow with the text; browsers with field-sizing do it by themselves
+    this._box.style.height = `${this._box.scrollHeight}px`;
+  }
+}
