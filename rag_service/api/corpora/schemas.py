@@ -57,7 +57,7 @@ class CorpusList(Struct, kw_only=True, frozen=True):
     total: int
     indices: Annotated[
         Sequence[str], Meta(description="Index definitions that a new corpus may have, the default first.")
-    ]
+    ] = ()
 
 
 class UploadRequest(IngestRequest, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
