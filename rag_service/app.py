@@ -210,7 +210,7 @@ async def _background_tasks(settings: Settings, parts: Components) -> AsyncGener
             parts.indices,
             grace_seconds=_EMBEDDED_GRACE,
         )
-        tasks.append(asyncio.create_task(worker.run()))
+        tasks += [asyncio.create_task(worker.run()), asyncio.create_task(parts.source_runner().run())]
     try:
         yield
     finally:

@@ -47,6 +47,7 @@ from rag_service.retrieval.opening import open_search
 from rag_service.retrieval.query import PassageRetriever
 from rag_service.settings import Settings
 from rag_service.sources.opening import open_source
+from rag_service.sources.scheduled import SourceRunner
 from rag_service.sources.sync import OnProgress, Sync
 from rag_service.store.accounts.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.accounts.answers import read_answer
@@ -177,6 +178,10 @@ class Components:
             delete=delete,
             on_progress=on_progress,
         )
+
+    def source_runner(self) -> SourceRunner:
+        """What syncs the scheduled sources."""
+        return SourceRunner(self.settings, self.database, self.ingestor, self.indices, more=self.reader_suffixes)
 
     async def ingest(self, source: DocumentInput, identity: Identity) -> Ingested:
         """Ingest into the default corpus."""

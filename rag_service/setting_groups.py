@@ -455,7 +455,9 @@ class WorkerSettings(_Group):
     """Background processing of uploads."""
 
     embedded: bool = Field(
-        True, alias="worker_embedded", description="Process uploads in `serve`; false: `rag-service worker` does."
+        True,
+        alias="worker_embedded",
+        description="Process uploads and sync sources in `serve`; false: `rag-service worker` does.",
     )
     concurrency: int = Field(
         2, alias="worker_concurrency", ge=1, le=64, description="Documents that one process works on at a time."

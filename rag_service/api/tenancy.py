@@ -13,6 +13,7 @@ from rag_service.api.agents.feedback import FeedbackController, read_answer_reco
 from rag_service.api.corpora.corpora import CorporaController
 from rag_service.api.corpora.documents import documents_router
 from rag_service.api.corpora.examples import list_examples
+from rag_service.api.corpora.sources import SourcesController, add_corpus_source
 from rag_service.api.corpora.uploads import UploadsController
 from rag_service.api.http.access import make_caller
 from rag_service.settings import Settings
@@ -29,8 +30,10 @@ def tenancy_router(settings: Settings) -> Router:
             CorporaController,
             FeedbackController,
             KeysController,
+            SourcesController,
             UploadsController,
             UsersController,
+            add_corpus_source,
             documents_router(settings),
             list_examples,
             read_answer_record,

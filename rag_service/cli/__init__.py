@@ -18,7 +18,7 @@ from rag_service.cli.eval import eval_group
 from rag_service.cli.mcp import mcp_command
 from rag_service.cli.models import MULTILINGUAL, models_group
 from rag_service.cli.running import owner_and_service, read_quiet_settings, read_settings, run_command
-from rag_service.cli.sync import sync_command
+from rag_service.cli.sync import sources, sync_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings, setting_fields, setting_name
 
@@ -213,5 +213,5 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-for command in (keys, users, worker, reingest, eval_group, mcp_command, models_group, sync_command):
+for command in (keys, users, worker, reingest, eval_group, mcp_command, models_group, sync_command, sources):
     main.add_command(command)

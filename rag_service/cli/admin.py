@@ -177,16 +177,16 @@ def deactivate_user_command(name: str) -> None:
 @click.command()
 @click.option("--concurrency", type=click.IntRange(1, 64), help="Documents at a time (RAG_WORKER_CONCURRENCY).")
 def worker(concurrency: int | None) -> None:
-    """Process uploads until stopped. Any number of workers may run, on any machine."""
+    """Process uploads and sync sources until stopped. Any number of workers may run, on any machine."""
     run_command(_work(read_settings(worker_concurrency=concurrency)))
 
 
 async def _work(settings: Settings) -> None:
     """Run a worker until SIGTERM or SIGINT; documents in work are put back."""
-    from rag_service.ingest.wiring import open_worker
+    from rag_service.sources.scheduled import open_worker
 
-    async with open_worker(settings) as running:
-        task = asyncio.create_task(running.run())
+    async with open_worker(settings) as work:
+        task = asyncio.create_task(work())
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, task.cancel)

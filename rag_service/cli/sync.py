@@ -1,8 +1,12 @@
-"""`rag-service sync`: keeps a corpus equal to a folder or site, as the local administrator."""
+"""`rag-service sync | sources`: keep corpora equal to folders and sites, as the local administrator."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from uuid import UUID
 
 import click
 from rich.console import Console
@@ -11,6 +15,21 @@ from rag_service.cli.progress import told_progress
 from rag_service.cli.running import read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
+from rag_service.store.corpora import DEFAULT_CORPUS, find_or_create_corpus
+from rag_service.store.documents.sources import (
+    ScheduledSource,
+    add_source,
+    list_sources,
+    read_source,
+    remove_source,
+)
+from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.opening import open_database
+from rag_service.store.rows import LIMIT_MAX, Slice
+from rag_service.store.session import Connection
+
+_EVERY = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}  # seconds
+_COUNTS = ("added", "changed", "renamed", "deleted", "unchanged", "kept", "not_taken")
 
 
 @click.command(name="sync")
@@ -35,7 +54,7 @@ def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delet
 async def _sync(
     settings: Settings, target: str, corpus: str | None, *, depth: int, watch: bool, delete: bool | None
 ) -> None:
-    from rag_service.app import LOCAL_ADMIN, open_components
+    from rag_service.app import open_components
 
     console, output = Console(stderr=True), Console()
     async with open_components(settings) as components:
@@ -55,3 +74,99 @@ async def _sync(
 def _print(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     sys.stdout.flush()
+
+
+@click.group()
+def sources() -> None:
+    """Folders and sites that a running `serve` or `worker` syncs at times: add, list, run, remove."""
+
+
+@sources.command("add")
+@click.argument("target")
+@click.option("--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus.")
+@click.option("--depth", type=click.IntRange(0, 20), default=0, show_default=True, help="Links to follow from a page.")
+@click.option("--every", type=click.Choice(list(_EVERY)), default="day", show_default=True, help="How often.")
+def add_command(target: str, corpus: str | None, depth: int, every: str) -> None:
+    """Sync TARGET regularly: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER."""
+
+    async def add() -> None:
+        from rag_service.sources.opening import open_source
+
+        settings = read_quiet_settings()
+        source = open_source(target, settings, depth=depth)
+        async with _as_administrator() as connection:
+            name, index = corpus or DEFAULT_CORPUS, settings.indices.default
+            found = await find_or_create_corpus(connection, LOCAL_ADMIN, name, index)
+            added = await add_source(
+                connection, LOCAL_ADMIN, corpus_id=found.id, target=source.target, depth=depth,
+                every_seconds=_EVERY[every],
+            )  # fmt: skip
+        click.echo(f"{added.id}: synced into {found.name} every {every} while `serve` or `worker` runs.")
+
+    run_command(add())
+
+
+@sources.command("list")
+def list_command() -> None:
+    """List the sources of global corpora, with the outcome of the last run."""
+
+    async def show() -> None:
+        from rag_service.client.results import table
+
+        async with _as_administrator() as connection:
+            page = await list_sources(connection, Slice(limit=LIMIT_MAX))
+        rows = [
+            (source.id, source.corpus_name, source.target, source.status, _outcome(source)) for source in page.items
+        ]
+        click.echo(repr(table(("id", "corpus", "source", "status", "last run"), rows)))
+
+    run_command(show())
+
+
+def _outcome(source: ScheduledSource) -> str:
+    if source.error or source.report is None or source.last_run_at is None:
+        return source.error or "never"
+    report = asdict(source.report)
+    counts = [f"{report[word]} {word.replace('_', ' ')}" for word in _COUNTS if report[word]]
+    return f"{source.last_run_at:%Y-%m-%d %H:%M} {', '.join(counts) or 'empty'}"
+
+
+@sources.command("run")
+@click.argument("source_id", type=click.UUID)
+def run_now_command(source_id: UUID) -> None:
+    """Sync a source now, in this process, and print the report."""
+
+    async def run() -> None:
+        from rag_service.app import open_components
+
+        async with open_components(read_quiet_settings()) as components:
+            async with components.database.transaction(LOCAL_ADMIN) as connection:
+                await read_source(connection, source_id)
+            with told_progress(Console(stderr=True), "Syncing") as tell:
+                report = await components.source_runner().run_now(
+                    source_id, on_progress=lambda step: tell(step.done, step.total, step.name, step.seconds_left)
+                )
+        _print(Console(), str(report))
+
+    run_command(run())
+
+
+@sources.command("remove")
+@click.argument("source_id", type=click.UUID)
+@click.option("--with-documents", is_flag=True, help="Delete the documents that it brought in, too.")
+def remove_command(source_id: UUID, with_documents: bool) -> None:
+    """Remove a source; its documents stay."""
+
+    async def remove() -> None:
+        async with _as_administrator() as connection:
+            await remove_source(connection, source_id, documents=with_documents)
+        click.echo("Removed.")
+
+    run_command(remove())
+
+
+@asynccontextmanager
+async def _as_administrator() -> AsyncIterator[Connection]:
+    settings = read_quiet_settings()
+    async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
+        yield connection

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TransformComponent
 
-from rag_service.indices import IndexDefinition, load_indices
-from rag_service.ingest.embedding_cache import wrap_embedding
+from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.upload import WorkerOptions
 from rag_service.ingest.worker import Worker
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import ReaderClass
 from rag_service.settings import Settings
 from rag_service.store.documents.originals import Originals
-from rag_service.store.opening import open_database
 from rag_service.store.session import Database
 
 
@@ -86,21 +82,3 @@ def build_worker(
         backoff_max_seconds=settings.worker.job_backoff_max_seconds,
     )
     return Worker(database, originals, ingestor, indices, options)
-
-
-@asynccontextmanager
-async def open_worker(settings: Settings) -> AsyncIterator[Worker]:
-    """A worker with its own database pool and embedding model; waits for the database if it is unreachable.
-
-    Raises:
-        ConfigurationError: a setting or an index definition is wrong.
-    """
-    indices = load_indices(indices_path=settings.indices.path)
-    originals = Originals(settings.uploads.originals_url)
-    async with open_database(settings, serving=True) as database:
-        embedding = wrap_embedding(build_embedding(settings), settings, database)
-        try:
-            ingestor = build_ingestor(settings, database, embedding, indices)
-            yield build_worker(settings, database, originals, ingestor, indices)
-        finally:
-            await close_embedding(embedding)

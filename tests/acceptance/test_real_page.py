@@ -107,7 +107,19 @@ def test_reader_is_offered_no_writing(enter: SignIn, real_service: RealService) 
     assert one.page.locator("#drop-zone").is_hidden()
     manage(one, "corpora")
     assert one.page.locator("#manage-list button:visible").count() == 0
-    assert one.page.locator("#manage-lists a").all_inner_texts() == ["Corpora", "Agents", "API keys"]
+    assert one.page.locator("#manage-lists a").all_inner_texts() == ["Corpora", "Sources", "Agents", "API keys"]
+
+
+def test_a_source_tells_how_it_went(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("walter"))
+    manage(one, "sources")
+    one.page.click("text=New source")
+    fill(one, Address="http://127.0.0.1:9/")
+    one.page.wait_for_selector("#manage-list .row >> text=failed")  # the list looks again by itself
+    assert "127.0.0.1 is not on the public internet" in row(one, "127.0.0.1").inner_text()
+    press(one, "127.0.0.1", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("text=There are no sources yet.")
 
 
 # -- agents

@@ -1,4 +1,4 @@
-// Corpora, agents, people, keys and feedback: one list at a time, loaded when it is opened.
+// Corpora, sources, agents, people, keys and feedback: one list at a time, loaded when it is opened.
 
 import { whoAmI } from "./api.js";
 import { byId, el } from "./dom.js";
@@ -7,6 +7,7 @@ import { isAdministrator } from "./session.js";
 
 const LISTS = {
   corpora: () => import("./manage_corpora.js"),
+  sources: () => import("./manage_sources.js"),
   agents: () => import("./manage_agents.js"),
   users: () => import("./manage_users.js"),
   keys: () => import("./manage_keys.js"),

@@ -18,6 +18,7 @@ from rag_service.store.accounts.answers import Thumbs, give_feedback
 from rag_service.store.accounts.conversations import add_message, create_conversation, create_project
 from rag_service.store.accounts.keys import Scope, create_key, revoke_key
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.sources import add_source
 from rag_service.store.documents.uploads import Upload, claim_upload
 from tests.integration.tenancy.conftest import ADMIN, ADVICE_INDEX, House
 from tests.integration.tenancy.web import SECRET, new_key
@@ -132,12 +133,16 @@ async def _make_objects(house: House, owner: Identity, corpus: Corpus, mark: str
         await add_message(connection, owner, chat.id, role="assistant", content=TEXT, answer_id=answer_id)
         await give_feedback(connection, owner, answer_id, thumbs=Thumbs.UP)
         key, _ = await create_key(connection, user_id=owner.user_id, name="k", scopes={Scope.READ})
+        source = await add_source(
+            connection, owner, corpus_id=corpus.id, target=f"https://example.org/{CANARY}", depth=0, every_seconds=900
+        )
     return {
         "agent_id": agent.id,
         "project_id": project.id,
         "conversation_id": chat.id,
         "key_id": key.id,
         "answer_id": answer_id,
+        "source_id": source.id,
     }
 
 

@@ -1,0 +1,163 @@
+"""Sources that corpora are kept equal to: folders, sites and object stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+from uuid import UUID
+
+from litestar import Controller, delete, get, post
+from msgspec import Meta, Struct
+
+from rag_service.api.http.access import Caller, CallerDependency, require_scope
+from rag_service.api.http.bodies import AnyRequest, read_json
+from rag_service.api.http.documentation import accepts, problems
+from rag_service.api.http.fields import check_texts, read_choice, read_slice
+from rag_service.api.http.presenters import present
+from rag_service.domain import CorpusKind
+from rag_service.store.accounts.keys import Scope
+from rag_service.store.documents.sources import (
+    EVERY_SECONDS,
+    MAX_DEPTH,
+    MAX_TARGET,
+    ScheduledSource,
+    add_source,
+    list_sources,
+    read_source,
+    remove_source,
+    run_source_soon,
+)
+
+
+class Documents(StrEnum):
+    """What becomes of the documents of a source that is removed."""
+
+    KEEP = "keep"
+    DELETE = "delete"
+
+
+class SourceCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
+    target: Annotated[
+        str,
+        Meta(
+            max_length=MAX_TARGET,
+            description="Address of a page or a sitemap; for administrators also a folder of the server, or a URL such"
+            " as s3://bucket/folder.",
+        ),
+    ]
+    depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH, description="Links to follow from a page, on its host.")] = 0
+    every_seconds: Annotated[
+        int, Meta(ge=EVERY_SECONDS[0], le=EVERY_SECONDS[1], description="Time between two runs.")
+    ] = 86_400
+
+
+class RunBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What a run did, in files or pages."""
+
+    added: int
+    changed: int
+    renamed: int
+    deleted: int
+    unchanged: int
+    kept: Annotated[int, Meta(description="Gone from the source, but not deleted.")]
+    not_taken: int
+    reasons: Annotated[Sequence[str], Meta(description="The first 50 of those not taken, each with the reason.")]
+
+
+class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    id: UUID
+    corpus_id: UUID
+    corpus_name: str
+    corpus_kind: str
+    target: str
+    depth: int
+    every_seconds: int
+    status: Annotated[str, Meta(description="waiting, running or failed.")]
+    next_run_at: datetime
+    last_run_at: Annotated[datetime | None, Meta(description="When the last run ended.")]
+    report: Annotated[RunBody | None, Meta(description="Of the last run that succeeded.")]
+    error: Annotated[str | None, Meta(description="Why the last run failed; it is tried again after 15 minutes.")]
+    created_at: datetime
+
+
+class SourceList(Struct, kw_only=True, frozen=True):
+    items: Sequence[SourceBody]
+    total: int
+
+
+@post(
+    "/api/v1/corpora/{corpus_id:uuid}/sources",
+    summary="Add a source to a corpus",
+    tags=["Sources"],
+    operation_class=accepts(SourceCreate),
+    responses=problems(400, 401, 403, 404, 409, 500),
+)
+async def add_corpus_source(corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> SourceBody:
+    """A worker syncs it at once and then regularly, as the caller. Addresses outside the public internet, folders and
+    object stores are for administrators."""
+    from rag_service.sources.opening import is_page, open_source  # loads what fetches, which other routes do not need
+
+    body = await read_json(request, SourceCreate)
+    check_texts(required={"target": body.target})
+    target = body.target.strip()
+    async with caller.transaction() as connection:
+        await caller.check_writable(connection, corpus_id)
+    if not is_page(target):
+        require_scope(caller.identity, Scope.ADMIN)
+    source = await asyncio.to_thread(
+        open_source, target, caller.tenancy.settings, depth=body.depth, role=caller.identity.role
+    )
+    added = await caller.run(
+        add_source,
+        caller.identity,
+        corpus_id=corpus_id,
+        target=source.target,
+        depth=body.depth,
+        every_seconds=body.every_seconds,
+    )
+    return _present(added)
+
+
+class SourcesController(Controller):
+    """Sources of the corpora that the caller may write to."""
+
+    path = "/api/v1/sources"
+    tags = ["Sources"]  # noqa: RUF012 - Litestar's way
+
+    @get(summary="List sources", responses=problems(400, 401, 403, 500))
+    async def list_all(self, request: AnyRequest, caller: CallerDependency) -> SourceList:
+        """With state, next run and the outcome of the last one. Query: `offset`, `limit`."""
+        page = await caller.run(list_sources, read_slice(request))
+        return SourceList(items=[_present(source) for source in page.items], total=page.total)
+
+    @get("/{source_id:uuid}", summary="Read a source", responses=problems(401, 403, 404, 500))
+    async def read(self, source_id: UUID, caller: CallerDependency) -> SourceBody:
+        return _present(await caller.run(read_source, source_id))
+
+    @post("/{source_id:uuid}/run", status_code=202, summary="Sync a source now", responses=problems(401, 403, 404, 500))
+    async def run(self, source_id: UUID, caller: CallerDependency) -> SourceBody:
+        """A worker begins within seconds."""
+        await _check_writable(caller, source_id)
+        return _present(await caller.run(run_source_soon, source_id))
+
+    @delete("/{source_id:uuid}", summary="Remove a source", responses=problems(400, 401, 403, 404, 409, 500))
+    async def remove(self, source_id: UUID, request: AnyRequest, caller: CallerDependency) -> None:
+        """Its documents stay, unless the query says `documents=delete`."""
+        read_slice(request, "documents")  # refuses other parameters
+        documents = read_choice(request, "documents", Documents, "keep or delete")
+        await _check_writable(caller, source_id)
+        await caller.run(remove_source, source_id, documents=documents is Documents.DELETE)
+
+
+async def _check_writable(caller: Caller, source_id: UUID) -> None:
+    """Raise NotFoundError, or PermissionDeniedError without the scope that the corpus needs."""
+    source = await caller.run(read_source, source_id)
+    if source.corpus_kind is CorpusKind.GLOBAL:
+        require_scope(caller.identity, Scope.ADMIN)
+
+
+def _present(source: ScheduledSource) -> SourceBody:
+    return present(SourceBody, source)

@@ -1,0 +1,203 @@
+"""Syncs the sources of corpora when they are due, one after the other, in any number of processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from rag_service.errors import ConflictError, RagError, StoreError
+from rag_service.indices import IndexDefinition, find_index, load_indices
+from rag_service.ingest.embedding_cache import wrap_embedding
+from rag_service.ingest.ingestor import Ingestor
+from rag_service.ingest.upload import UnexpectedFailureError
+from rag_service.ingest.wiring import build_ingestor, build_worker
+from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.settings import Settings
+from rag_service.sources.opening import open_source
+from rag_service.sources.report import SyncReport
+from rag_service.sources.sync import OnProgress, Sync
+from rag_service.store.corpora import require_writable
+from rag_service.store.documents.originals import Originals
+from rag_service.store.documents.sources import (
+    ClaimedSource,
+    RunReport,
+    claim_source,
+    hold_source,
+    release_source,
+)
+from rag_service.store.opening import open_database
+from rag_service.store.session import Database
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS = 3.0  # between two looks for a source that is due
+_AT_ONCE = 2  # sources, so that a slow site does not hold up the others
+_FAILED = "The service failed on this source."
+_REASONS = 50  # of files that were not taken, kept with the source
+
+
+class SourceRunner:
+    """Syncs sources that are due."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        ingestor: Ingestor,
+        indices: Mapping[str, IndexDefinition],
+        *,
+        more: Collection[str] = (),
+    ):
+        """`more`: further extensions of documents, besides those of the index definitions."""
+        self._settings = settings
+        self._database = database
+        self._ingestor = ingestor
+        self._indices = indices
+        self._more = more
+        self._lease = timedelta(seconds=settings.worker.job_stalled_seconds)
+
+    async def run(self) -> None:
+        """Sync what is due, until cancelled. A run that is cut off goes on in another process, or at the next start."""
+        await asyncio.gather(*(self._run_for_ever() for _ in range(_AT_ONCE)))
+
+    async def _run_for_ever(self) -> None:
+        while True:
+            try:
+                worked = await self.run_due()
+            except RagError as error:
+                log.warning("sources_interrupted", code=error.code, exc_info=error)
+                worked = False
+            if not worked:
+                await asyncio.sleep(_LOOK_SECONDS)
+
+    async def run_due(self) -> bool:
+        """Sync the source that is due longest; False if none is. Failures are stored with it."""
+        async with self._database.transaction(None) as connection:
+            source = await claim_source(connection, lease=self._lease)
+        if source is None:
+            return False
+        with structlog.contextvars.bound_contextvars(source_id=str(source.id)), suppress(RagError):
+            await self._run(source, None)
+        return True
+
+    async def run_now(self, source_id: UUID, *, on_progress: OnProgress | None = None) -> SyncReport:
+        """Sync a source whether or not it is due.
+
+        Raises ConflictError if a worker is at it, or it was removed, and what `Sync.run` raises.
+        """
+        async with self._database.transaction(None) as connection:
+            source = await claim_source(connection, lease=self._lease, wanted=source_id)
+        if source is None:
+            raise ConflictError("This source is synced at this moment.")
+        return await self._run(source, on_progress)
+
+    async def _run(self, source: ClaimedSource, on_progress: OnProgress | None) -> SyncReport:
+        """Sync a claimed source for as long as the claim is ours, and store how that ended."""
+        holding = asyncio.create_task(self._hold(source))
+        working = asyncio.create_task(self._sync(source, on_progress))
+        try:
+            await asyncio.wait({holding, working}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ConflictError("The source was removed, or another worker has taken it over.")
+            report = working.result()
+            await self._release(source, report=_to_store(report))
+            log.info("source_synced", added=len(report.added), changed=len(report.changed), deleted=len(report.deleted))
+            return report
+        except asyncio.CancelledError:
+            with suppress(RagError):  # others go on at once, or when the claim has run out
+                await asyncio.shield(self._renew(source, None))
+            raise
+        except Exception as error:  # stored with the source, for those who added it
+            failure = error if isinstance(error, RagError) else UnexpectedFailureError(_FAILED)
+            log.warning("source_failed", code=failure.code, exc_info=error)
+            with suppress(StoreError):
+                await self._release(source, error=failure.message)
+            if failure is error:
+                raise
+            raise failure from error
+        finally:
+            for task in (holding, working):
+                task.cancel()
+            await asyncio.gather(holding, working, return_exceptions=True)
+
+    async def _sync(self, source: ClaimedSource, on_progress: OnProgress | None) -> SyncReport:
+        async with self._database.transaction(source.identity) as connection:
+            corpus = await require_writable(connection, source.corpus_id)
+        index = find_index(self._indices, corpus.index_name)
+        sync = Sync(
+            open_source(
+                source.target,
+                self._settings,
+                more={*self._more, *index.ingest.readers},
+                depth=source.depth,
+                role=source.role,
+            ),
+            database=self._database,
+            ingestor=self._ingestor,
+            corpus=corpus,
+            index=index,
+            identity=source.identity,
+            on_progress=on_progress,
+        )
+        return await sync.run()
+
+    async def _hold(self, source: ClaimedSource) -> None:
+        """Renew the claim until it is lost."""
+        held = True
+        while held:
+            await asyncio.sleep(self._lease.total_seconds() / 4)
+            with suppress(StoreError):  # the claim may outlast the failure
+                held = await self._renew(source, self._lease)
+
+    async def _renew(self, source: ClaimedSource, lease: timedelta | None) -> bool:
+        async with self._database.transaction(None) as connection:
+            return await hold_source(connection, source, lease=lease)
+
+    async def _release(
+        self, source: ClaimedSource, *, report: RunReport | None = None, error: str | None = None
+    ) -> None:
+        async with self._database.transaction(None) as connection:
+            await release_source(connection, source, report=report, error=error)
+
+
+def _to_store(report: SyncReport) -> RunReport:
+    return RunReport(
+        added=len(report.added),
+        changed=len(report.changed),
+        renamed=len(report.renamed),
+        deleted=len(report.deleted),
+        unchanged=report.unchanged,
+        kept=len(report.kept),
+        not_taken=len(report.left),
+        reasons=tuple(f"{name}: {reason}" for name, reason in report.left[:_REASONS]),
+    )
+
+
+@asynccontextmanager
+async def open_worker(settings: Settings) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
+    """What `rag-service worker` runs until it is cancelled: uploads, and the sources that are due.
+
+    It has its own database pool and embedding model, and waits for the database if it is unreachable. Raises
+    ConfigurationError: a setting or an index definition is wrong.
+    """
+    indices = load_indices(indices_path=settings.indices.path)
+    originals = Originals(settings.uploads.originals_url)
+    async with open_database(settings, serving=True) as database:
+        embedding = wrap_embedding(build_embedding(settings), settings, database)
+        try:
+            ingestor = build_ingestor(settings, database, embedding, indices, originals=originals)
+            worker = build_worker(settings, database, originals, ingestor, indices)
+            runner = SourceRunner(settings, database, ingestor, indices)
+
+            async def work() -> None:
+                await asyncio.gather(worker.run(), runner.run())
+
+            yield work
+        finally:
+            await close_embedding(embedding)

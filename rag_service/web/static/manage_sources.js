@@ -1,0 +1,99 @@
+// Folders and sites that corpora are kept equal to: when they run, and how the last run went.
+
+import { change, read } from "./api.js";
+import { idOf, isWritable, listCorpora } from "./corpora.js";
+import { formDialog } from "./dialogs.js";
+import { el } from "./dom.js";
+import { t } from "./i18n.js";
+import { chip, makeRow, moment } from "./listing.js";
+import { Frame } from "./manage_frame.js";
+import { isAdministrator, mayWrite } from "./session.js";
+
+const COUNTS = ["added", "changed", "renamed", "deleted", "unchanged", "kept"];
+const EVERY = [["3600", "source_hourly"], ["86400", "source_daily"], ["604800", "source_weekly"]];
+const LOOK_AGAIN = 3000; // milliseconds, while one is running or about to
+
+export function makeList(section, user) {
+  let timer = null;
+  const frame = new Frame(section, {
+    title: t("manage_sources"),
+    lead: t("sources_lead"),
+    buttons: [mayWrite(user) && { label: t("source_new"), shape: "plus", onclick: create }],
+    listing: { empty: t("sources_none"), load, row },
+  });
+  const at = (source) => `/sources/${source.id}`;
+
+  async function load(slice) {
+    const found = await read("/sources", slice);
+    clearTimeout(timer);
+    const moving = found.items.some(({ status, nextRunAt }) => status === "running" || new Date(nextRunAt) < new Date());
+    if (moving) timer = setTimeout(() => section.isConnected && frame.listing.element.isConnected && frame.listing.refresh(), LOOK_AGAIN);
+    return found;
+  }
+
+  function row(source) {
+    const { target, corpusName, status, nextRunAt, lastRunAt, report, error } = source;
+    const counts = report ? COUNTS.filter((one) => report[one]).map((one) => t(`source_${one}`, { count: report[one] })) : [];
+    const state = { running: ["plain", "source_running"], failed: ["bad", "source_failed"] }[status];
+    return makeRow({
+      icon: "replace",
+      title: target,
+      state: state ? chip(state[0], t(state[1])) : null,
+      about: [
+        corpusName,
+        lastRunAt ? t("source_last", { moment: moment(lastRunAt) }) : t("source_never"),
+        ...counts,
+        status === "running" ? null : t("source_next", { moment: moment(nextRunAt) }),
+      ],
+      more: el("div", {},
+        error ? el("p", { lang: "en" }, error) : null,
+        report?.notTaken
+          ? el("details", { className: "why" },
+              el("summary", {}, t("source_not_taken", { count: report.notTaken })),
+              el("ul", { lang: "en" }, ...report.reasons.map((reason) => el("li", {}, reason))))
+          : null),
+      actions: mayWrite(user)
+        ? [
+            status !== "running" && { icon: "play", label: t("source_run"), onclick: () => frame.trying(() => run(source)) },
+            { icon: "trash", label: t("delete"), onclick: () => remove(source) },
+          ]
+        : [],
+    });
+  }
+
+  async function run(source) {
+    await change("POST", `${at(source)}/run`);
+    await frame.changed(t("source_due"));
+  }
+
+  async function create() {
+    const corpora = (await listCorpora()).filter((corpus) => isWritable(user, corpus));
+    const saved = await formDialog({
+      title: t("source_new"),
+      fields: [
+        { name: "target", type: isAdministrator(user) ? "text" : "url", label: t("source_target"), hint: t(isAdministrator(user) ? "source_target_admin" : "source_target_hint"), required: true, maxLength: 2000 },
+        { name: "corpus", type: "select", label: t("source_corpus"), value: "0", options: corpora.map(({ name }, place) => [String(place), name]) },
+        { name: "everySeconds", type: "select", label: t("source_every"), value: "86400", options: EVERY.map(([value, key]) => [value, t(key)]) },
+        { name: "depth", type: "number", label: t("source_depth"), hint: t("source_depth_hint"), value: "0", min: 0, max: 20, required: true },
+      ],
+      action: t("create"),
+      save: async ({ target, corpus, everySeconds, depth }) =>
+        change("POST", `/corpora/${await idOf(corpora[Number(corpus)])}/sources`, { target, everySeconds: Number(everySeconds), depth: Number(depth) }),
+    });
+    if (saved) await frame.changed(t("saved"));
+  }
+
+  async function remove(source) {
+    const removed = await formDialog({
+      title: t("delete_named", { name: source.target }),
+      text: t("source_delete_text"),
+      fields: [{ name: "documents", type: "checkbox", label: t("source_delete_documents"), value: false }],
+      action: t("delete"),
+      danger: true,
+      save: async ({ documents }) => (await change("DELETE", `${at(source)}${documents ? "?documents=delete" : ""}`)) ?? true,
+    });
+    if (removed) await frame.changed(t("deleted", { name: source.target }));
+  }
+
+  return frame.show();
+}
