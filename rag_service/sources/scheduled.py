@@ -64,7 +64,9 @@ class SourceRunner:
 
     async def run(self) -> None:
         """Sync what is due, until cancelled. A run that is cut off goes on in another process, or at the next start."""
-        await asyncio.gather(*(self._run_for_ever() for _ in range(_AT_ONCE)))
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(_AT_ONCE):
+                tasks.create_task(self._run_for_ever())
 
     async def _run_for_ever(self) -> None:
         while True:
@@ -196,7 +198,9 @@ async def open_worker(settings: Settings) -> AsyncIterator[Callable[[], Coroutin
             runner = SourceRunner(settings, database, ingestor, indices)
 
             async def work() -> None:
-                await asyncio.gather(worker.run(), runner.run())
+                async with asyncio.TaskGroup() as tasks:  # which waits for both when it is cancelled
+                    tasks.create_task(worker.run())
+                    tasks.create_task(runner.run())
 
             yield work
         finally:
