@@ -72,8 +72,9 @@ def _render_all(assets: Assets, settings: Settings) -> Iterator[tuple[tuple[str,
                 accepted=",".join((*SUFFIXES, *(IMAGE_SUFFIXES if is_installed() else ()))),
                 upload_max_mb=settings.uploads.max_mb,
                 question_max_chars=settings.limits.query_max_chars,
-            ).encode()
-            yield (language, theme), make_asset(html, "text/html")
+            )
+            html = re.sub(r"\n\s+", "\n", html)  # indentation is a tenth of it
+            yield (language, theme), make_asset(html.encode(), "text/html")
 
 
 def _page_route(pages: dict[tuple[str, str], Asset]) -> HTTPRouteHandler:

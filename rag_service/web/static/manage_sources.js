@@ -9,8 +9,6 @@ import { chip, makeRow, moment } from "./listing.js";
 import { Frame } from "./manage_frame.js";
 import { isAdministrator, mayWrite } from "./session.js";
 
-const COUNTS = ["added", "changed", "renamed", "deleted", "unchanged", "kept"];
-const EVERY = [["3600", "source_hourly"], ["86400", "source_daily"], ["604800", "source_weekly"]];
 const LOOK_AGAIN = 3000; // milliseconds, while one is running or about to
 
 export function makeList(section, user) {
@@ -33,17 +31,15 @@ export function makeList(section, user) {
 
   function row(source) {
     const { target, corpusName, status, nextRunAt, lastRunAt, report, error } = source;
-    const counts = report ? COUNTS.filter((one) => report[one]).map((one) => t(`source_${one}`, { count: report[one] })) : [];
-    const state = { running: ["plain", "source_running"], failed: ["bad", "source_failed"] }[status];
     return makeRow({
       icon: "replace",
       title: target,
-      state: state ? chip(state[0], t(state[1])) : null,
+      state: status === "running" ? chip("plain", t("status_parsing")) : error ? chip("bad", t("status_failed")) : null,
       about: [
         corpusName,
-        lastRunAt ? t("source_last", { moment: moment(lastRunAt) }) : t("source_never"),
-        ...counts,
-        status === "running" ? null : t("source_next", { moment: moment(nextRunAt) }),
+        lastRunAt && t("source_last", { moment: moment(lastRunAt) }),
+        report && t("source_counts", report),
+        status !== "running" && t("source_next", { moment: moment(nextRunAt) }),
       ],
       more: el("div", {},
         error ? el("p", { lang: "en" }, error) : null,
@@ -63,18 +59,19 @@ export function makeList(section, user) {
 
   async function run(source) {
     await change("POST", `${at(source)}/run`);
-    await frame.changed(t("source_due"));
+    await frame.changed(t("status_pending"));
   }
 
   async function create() {
     const corpora = (await listCorpora()).filter((corpus) => isWritable(user, corpus));
+    const every = [["3600", t("lifetime_hours", { count: 1 })], ["86400", t("lifetime_days", { count: 1 })], ["604800", t("lifetime_days", { count: 7 })]];
     const saved = await formDialog({
       title: t("source_new"),
       fields: [
-        { name: "target", type: isAdministrator(user) ? "text" : "url", label: t("source_target"), hint: t(isAdministrator(user) ? "source_target_admin" : "source_target_hint"), required: true, maxLength: 2000 },
-        { name: "corpus", type: "select", label: t("source_corpus"), value: "0", options: corpora.map(({ name }, place) => [String(place), name]) },
-        { name: "everySeconds", type: "select", label: t("source_every"), value: "86400", options: EVERY.map(([value, key]) => [value, t(key)]) },
-        { name: "depth", type: "number", label: t("source_depth"), hint: t("source_depth_hint"), value: "0", min: 0, max: 20, required: true },
+        { name: "target", type: isAdministrator(user) ? "text" : "url", label: t("source_target"), placeholder: "https://example.org/sitemap.xml", required: true, maxLength: 2000 },
+        { name: "corpus", type: "select", label: t("manage_corpora"), value: "0", options: corpora.map(({ name }, place) => [String(place), name]) },
+        { name: "everySeconds", type: "select", label: t("source_every"), value: "86400", options: every },
+        { name: "depth", type: "number", label: t("source_depth"), value: "0", min: 0, max: 20, required: true },
       ],
       action: t("create"),
       save: async ({ target, corpus, everySeconds, depth }) =>
@@ -86,7 +83,6 @@ export function makeList(section, user) {
   async function remove(source) {
     const removed = await formDialog({
       title: t("delete_named", { name: source.target }),
-      text: t("source_delete_text"),
       fields: [{ name: "documents", type: "checkbox", label: t("source_delete_documents"), value: false }],
       action: t("delete"),
       danger: true,

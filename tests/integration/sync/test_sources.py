@@ -146,14 +146,14 @@ async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monke
     assert sorted(desk.stored()) == ["a.txt"]
 
     with monkeypatch.context() as patch:
-        patch.setattr(FolderSource, "list", _never)
-        cut_off = await _started(desk, runner, source.id)
+        cut_off = await _started(runner, source.id, patch)
         cut_off.cancel()
         await asyncio.wait({cut_off})
     assert (await runner.run_now(source.id)).unchanged == 1  # it did not have to wait
 
-    monkeypatch.setattr(FolderSource, "list", _never)
-    gone = await _started(desk, runner, source.id)
+    gone = await _started(runner, source.id, monkeypatch)
+    async with desk.house.database.transaction(ADMIN) as connection:
+        assert (await read_source(connection, source.id)).status == "running"
     async with desk.house.database.transaction(ADMIN) as connection:
         await delete_corpus(connection, desk.corpus.id)
     with pytest.raises(ConflictError, match="was removed"):
@@ -168,19 +168,18 @@ def _runner(desk: Desk) -> SourceRunner:
     )
 
 
-async def _never(*_: object) -> None:
-    await asyncio.Event().wait()
+async def _started(runner: SourceRunner, source_id: UUID, patch: pytest.MonkeyPatch) -> asyncio.Task[SyncReport]:
+    """A run that has begun, and does not end."""
+    listing = asyncio.Event()
 
+    async def never(*_: object) -> None:
+        listing.set()
+        await asyncio.Event().wait()
 
-async def _started(desk: Desk, runner: SourceRunner, source_id: UUID) -> asyncio.Task[SyncReport]:
-    """A run that has begun."""
+    patch.setattr(FolderSource, "list", never)
     task = asyncio.create_task(runner.run_now(source_id))
-    while not task.done():
-        async with desk.house.database.transaction(ADMIN) as connection:
-            if (await read_source(connection, source_id)).status == "running":
-                return task
-        await asyncio.sleep(0.01)
-    raise AssertionError(task.exception())
+    await asyncio.wait_for(listing.wait(), 10)
+    return task
 
 
 def test_the_command_line_adds_runs_lists_and_removes(
