@@ -6,6 +6,7 @@ Nothing has to be checked against passages: the value was computed from the stor
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -16,15 +17,20 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
 from rag_service.errors import ModelError
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import words
 from rag_service.models.llm.model import ChatModel
 from rag_service.tables.asking.answers import ComputedAnswer
 from rag_service.tables.asking.proposing import NO_OPERATION, Ask
 from rag_service.tables.asking.question import read_question
 from rag_service.tables.sentences import CitedCells
+from rag_service.tables.vocabulary import column_word, read_words
 
 log = structlog.get_logger(__name__)
 
 _OPERATION_TOKENS = 400  # of a proposed operation
+
+_COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 
 # Share of certain computed answers that are right; 1.0 on the questions of tests/integration/tables, of which there are
 # too few to claim more.
@@ -119,10 +125,35 @@ def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[i
     )
 
 
-def lacks_calculation(question: str, citations: Sequence[Citation], language: str) -> bool:
-    """Whether a question asks for a calculation and the answer only quotes rows: a row proves no total."""
-    places = [citation.location for citation in citations if citation.location is not None]
-    if not places or not all(place.cell or place.row for place in places):
+def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
+    """Whether an answer only quotes rows of tables, and rows cannot prove it.
+
+    A row proves no calculation, and nothing about an attribute that it does not have: no salary without such a column.
+    """
+    if not citations or not all(map(_is_row, citations)):
         return False
     asked = read_question(question, language)
-    return asked is not None and asked.asks and not any(one.method is ProofMethod.COMPUTED for one in citations)
+    if asked is not None and asked.asks:
+        return True
+    if language not in language_codes():
+        return False
+    data = load_language(language).tables
+    found = read_words(words(question), language)
+    held = [column_word(word) for citation in citations for word in words(citation.quote or "")]
+    missing = [
+        word
+        for word in found
+        if word.is_content
+        and word.text not in data.filler
+        and not any(word.forms & other.forms or word.concepts & other.concepts for other in held)
+    ]
+    begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
+    return any(word.concepts for word in missing) or bool(missing and begins)
+
+
+def _is_row(citation: Citation) -> bool:
+    """Whether a citation quotes cells: of a sheet, or a line of columns on a page."""
+    place = citation.location
+    if place is None or citation.method is ProofMethod.COMPUTED:
+        return False
+    return bool(place.cell or place.row or _COLUMNS.search(citation.quote or ""))

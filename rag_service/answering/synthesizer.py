@@ -31,7 +31,7 @@ from rag_service.answering.computed_answer import (
     ask_for_operations,
     check_computed,
     choose_passages,
-    lacks_calculation,
+    lacks_proof,
 )
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
@@ -317,9 +317,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 warned=bool(prompted.warning),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
-                proved=not (
-                    checked.flagged or refuted or lacks_calculation(query.question, checked.citations, language)
-                ),
+                proved=not (checked.flagged or refuted or lacks_proof(query.question, checked.citations, language)),
                 allowed=all(check.passed for check in guardrails),
                 least=self._fit.least,
             ),

@@ -45,9 +45,9 @@ class Column:
     name: str  # header, with the header above it before it: "2025 Stock"
     kind: Kind
     unit: str | None = None  # "€", "kg", "%", as the header or the cells write it
-    mixed: tuple[str, ...] = ()  # the currencies of a column that mixes them; its kind is text
-    distinct: int = 0  # number of different values
-    filled: int = 0  # number of cells that are not empty
+    mixed: tuple[str, ...] = ()  # the currencies of a column that mixes them
+    distinct: int = 0  # number of different values, totals left out
+    filled: int = 0  # number of cells that are not empty, likewise
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import fold, is_stop_word, words
 from rag_service.store.session import Connection
-from rag_service.tables.asking.planning import key_column
+from rag_service.tables.asking.plans import key_column
 from rag_service.tables.asking.question import Question
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import Word, column_word, read_words

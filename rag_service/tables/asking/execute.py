@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from rag_service.store.session import Connection
-from rag_service.tables.asking.planning import Operation, Plan, key_column
+from rag_service.tables.asking.plans import Operation, Plan, key_column
 from rag_service.tables.asking.question import Comparison
 
 STATEMENT_MS = 2_000  # time limit of a statement

@@ -7,13 +7,13 @@ Otherwise the question asks for something that the table does not hold, and noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.matching import Filter, Match, Mention, Values
+from rag_service.tables.asking.plans import Operation, Plan, key_column, names_currency, unmixed
 from rag_service.tables.asking.question import Comparison, Question
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import column_word
@@ -24,47 +24,6 @@ MAX_READINGS = 3  # of one question; with more it is not computed
 _QUANTITY = frozenset({"quantity", "stock"})
 _ADDITIVE = frozenset({"quantity", "stock", "sales"})
 _NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
-
-
-class Operation(StrEnum):
-    LOOKUP = "lookup"  # the values of a column in the rows that match
-    COUNT = "count"
-    DISTINCT = "distinct"  # number of different values
-    SUM = "sum"
-    MEAN = "mean"
-    MEDIAN = "median"
-    MAXIMUM = "maximum"
-    MINIMUM = "minimum"
-    DIFFERENCE = "difference"  # between the sums of two values of a column
-    RATIO = "ratio"
-    SHARE = "share"  # of the sum of the rows that match in that of all
-    MIXED = "mixed"  # several currencies: told, not computed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """One operation over one table."""
-
-    table: StoredTable
-    operation: Operation
-    column: int | None = None  # that is computed or looked up; None: rows are counted
-    filters: tuple[Filter, ...] = ()
-    group: int | None = None  # the operation is done for each of its values
-    best: Operation | None = None  # only the group with the maximum or minimum
-    limit: int | None = None  # how many of the highest or lowest
-    score: int = 0  # words that columns and values account for
-
-    @property
-    def key(self) -> int:
-        """The column that names a row."""
-        return key_column(self.table)
-
-
-def key_column(table: StoredTable) -> int:
-    """The column that names the rows: the first text without repetition, else the first text, else the first."""
-    texts = [place for place, column in enumerate(table.columns) if column.kind is Kind.TEXT and not column.mixed]
-    unique = [place for place in texts if table.columns[place].distinct == table.row_count]
-    return (unique or texts or [0])[0]
 
 
 def may_concern(question: Question, table: StoredTable) -> bool:
@@ -108,7 +67,8 @@ class _Resolver:
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
         choices = self._match.bound_filters() if self._match.is_complete else None
-        plans = list(dict.fromkeys(plan for filters in choices or () for plan in self._resolve_one(filters)))
+        found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
+        plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
         return [replace(plan, score=self._match.score) for plan in plans]
@@ -118,12 +78,13 @@ class _Resolver:
         compared = {one.column for one in filters if one.comparison is not Comparison.EQUAL and not one.shown}
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
         mixed = [m for m in free if any(self._table.columns[place].mixed for place in m.columns)]
+        mixed = [] if names_currency(filters) else mixed
         figures = _narrowed(free, self._table, (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE))
         texts = [m for m in _narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
         if self._is_grouped() and self._group_of(texts) is None:
             return []  # "per kg", "per year": of no column
-        if mixed and asked.keys() & {"sum", "mean", "median", "difference", "ratio", "share", "maximum", "minimum"}:
+        if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
         for name in ("difference", "ratio", "share"):
             if name in asked:
@@ -180,6 +141,8 @@ class _Resolver:
             )
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
+            if not (base.filters or "sum" in self._match.question.operations):  # a rule may tell it: "how many days"
+                additive = [c for c in additive if self._match.has_concept(c, _ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column) for column in additive]
         if figures:
             return []

@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 
 from rag_service.tables.asking.matching import Filter, Values
-from rag_service.tables.asking.planning import Operation, Plan, key_column
+from rag_service.tables.asking.plans import Operation, Plan, key_column, unmixed
 from rag_service.tables.asking.question import Comparison
 from rag_service.tables.model import Kind, StoredTable, fold_words
 
@@ -185,7 +185,7 @@ def read_proposal(reply: str, tables: Sequence[StoredTable]) -> Plan | None:
         best=None if found.best is None else Operation(found.best),
         limit=found.limit if found.limit is not None and 1 < found.limit <= _MAX_LIMIT else None,
     )
-    return _checked(plan)
+    return _checked(unmixed(plan))
 
 
 def _filter(place: int, one: _Condition, table: StoredTable) -> Filter:
@@ -216,9 +216,9 @@ def _filter(place: int, one: _Condition, table: StoredTable) -> Filter:
 def _checked(plan: Plan) -> Plan:
     """The plan, if its parts fit together."""
     operation = plan.operation
+    if operation is Operation.MIXED:
+        return plan
     column = None if plan.column is None else plan.table.columns[plan.column]
-    if operation in (*_FIGURES, *_EXTREMES) and column is not None and column.mixed:
-        return Plan(table=plan.table, operation=Operation.MIXED, column=plan.column)
     if operation in _FIGURES and (column is None or not column.kind.is_figure):
         raise ProposalError("The operation needs a column of figures.")
     if operation in _EXTREMES and (column is None or not (column.kind.is_figure or column.kind is Kind.DATE)):

@@ -8,14 +8,14 @@ text, which citations count in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain, groupby, islice
 
 from rag_service.domain import Span, column_letters, column_number
 from rag_service.language.words import words
-from rag_service.tables.model import Cell, Column, Kind, Table, TableRow, fold_words
+from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, Table, TableRow, currency_of, fold_words
 from rag_service.tables.periods import find_unit, period_year
 from rag_service.tables.reading.page_lines import PageLine, read_page_lines
 from rag_service.tables.reading.page_rows import find_rows
@@ -188,9 +188,7 @@ def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
                 name=name,
                 kind=kind,
                 unit=values.unit or (unit if kind.is_figure else None),
-                mixed=values.mixed,
-                distinct=len({fold_words(text) for text in texts[column]}),
-                filled=len(texts[column]),
+                mixed=values.mixed or _other_currency(values.unit, unit),
             )
         )
     rows, section = [], ""
@@ -216,16 +214,42 @@ def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
             cells.append(None if held is None else Cell(held[0], fold_words(held[0]), next(numbers[column]), held[1]))
         rows.append(TableRow(number=line.number, cells=tuple(cells), section=section, page=line.page))
         heads = False
+    marked = _mark_totals(rows, columns)
     return Table(
         number=number,
         sheet=block.sheet,
         caption="\n".join(block.caption),
-        columns=tuple(columns),
-        rows=_mark_totals(rows, columns),
+        columns=tuple(_count_values(_mix_currencies(columns, texts), marked)),
+        rows=marked,
         unit=next(filter(None, map(find_unit, (*reversed(block.caption), columns[0].name))), ""),
         by_period=columns[0].kind is Kind.TEXT and sum(period_year(column.name) is not None for column in columns) > 1,
         page=lines[0].page,
     )
+
+
+def _count_values(columns: Sequence[Column], rows: Sequence[TableRow]) -> Iterator[Column]:
+    """The columns with their numbers of values; totals and headings have none."""
+    for place, column in enumerate(columns):
+        keys = [cell.key for row in rows if not (row.is_total or row.is_heading) and (cell := row.cells[place])]
+        yield replace(column, distinct=len(set(keys)), filled=len(keys))
+
+
+def _other_currency(written: str | None, named: str | None) -> tuple[str, ...]:
+    """Both currencies, where cells write another than the name of their column."""
+    currencies = {written, named} & set(CURRENCIES.values())
+    return tuple(sorted(filter(None, currencies))) if len(currencies) > 1 else ()
+
+
+def _mix_currencies(columns: Sequence[Column], texts: Mapping[int, Sequence[str]]) -> list[Column]:
+    """Amounts beside a column that names several currencies are mixed: "100 | EUR", "80 | USD"."""
+    found = list(columns)
+    for place, cells in enumerate(texts.values()):
+        named = {currency_of(cell.strip()) for cell in cells}
+        if len(named) > 1 and None not in named:
+            for beside in (place - 1, place + 1):
+                if 0 <= beside < len(found) and found[beside].kind is Kind.NUMBER:
+                    found[beside] = replace(found[beside], mixed=tuple(sorted(filter(None, named))))
+    return found
 
 
 def _mark_totals(rows: Sequence[TableRow], columns: Sequence[Column]) -> tuple[TableRow, ...]:

@@ -230,3 +230,29 @@ async def test_a_large_table_is_computed_in_time(service: Components, ingest: In
     assert answer.latency_ms < STATEMENT_MS
     assert "is 13333 [C1]" in (await ask(service, "How many rows are red?")).text.replace(",", "")
     assert (await ask(service, "What is the stock of Tent 777?")).text == "“Stock” of Tent 777: 1 [C1]."
+
+
+HOLIDAYS = "Name;Site;Vacation days\nAna;Lugo;12\nBea;Lugo;9\nCarla;Vigo;14\n"
+ORDERS = "Supplier;Amount;Currency\nAcme;100;EUR\nBorg;250;USD\nCole;80;EUR\nTotal;430;\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "certain"),
+    [
+        ("How many vacation days do employees get?", "", False),  # a rule tells, not the sum
+        ("How many vacation days in total?", "is 35", True),
+        ("What is the salary of Ana?", "", False),  # there is no such column
+        ("What is the total amount?", "mixes currencies ($, €)", False),
+        ("What is the total amount in EUR?", "180", True),
+        ("How many suppliers are there?", "3", True),  # the total is none of them
+    ],
+)
+async def test_what_rows_do_not_prove_is_not_certain(
+    service: Components, ingest: Ingest, question: str, said: str, certain: bool
+) -> None:
+    await ingest("Every employee gets 25 vacation days a year.", "rules.md")
+    await ingest(HOLIDAYS, "holidays.csv")
+    await ingest(ORDERS, "orders.csv")
+    answer = await ask(service, question)
+    assert said in answer.text
+    assert (answer.decision is Decision.CAN_PROCEED) is certain, answer.text

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.computed_answer import lacks_calculation
+from rag_service.answering.computed_answer import lacks_proof
 from rag_service.answering.decision import decide, rate_confidence
 from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit, Location, ProofMethod, Scores
 from rag_service.indices import QueryDefinition
@@ -62,25 +62,37 @@ def test_a_warning_makes_it_uncertain() -> None:
     assert decide(sure, refused=False, context_tokens=9, minimum=0, warned=True) is Decision.UNCERTAIN
 
 
+LAMP = "Product: Lamp | Supplier: Acme | Stock: 12"
+
+
 @pytest.mark.parametrize(
-    ("question", "places", "method", "lacks"),
+    ("question", "quote", "places", "lacks"),
     [
-        ("What is the total stock in Lyon?", [Location(sheet="Stocks", cell="A2:C2")], "quote", True),
-        ("Quel est le total des stocks ?", [Location(row=3), Location(row=4)], "quote", True),
-        ("What is the total stock in Lyon?", [Location(sheet="Stocks", cell="C2")], "computed", False),
-        ("Who supplies the lamp?", [Location(sheet="Stocks", cell="A2:C2")], "quote", False),
-        ("What is the total rent?", [Location(page=3)], "quote", False),
-        ("What is the total rent?", [Location(cell="A2"), Location(page=3)], "quote", False),
-        ("What is the total rent?", [], "quote", False),
+        ("What is the total stock in Lyon?", LAMP, [Location(sheet="Stocks", cell="A2:C2")], True),
+        ("Quel est le total des stocks ?", LAMP, [Location(row=3), Location(row=4)], True),
+        ("Who supplies the lamp?", LAMP, [Location(sheet="Stocks", cell="A2:C2")], False),
+        ("What is the stock of the lamp?", LAMP, [Location(cell="A2")], False),
+        ("What is the salary of Marta?", "Name: Marta | City: Lugo", [Location(cell="A2")], True),
+        ("How much does Marta earn?", "Name: Marta | City: Lugo", [Location(page=3)], True),
+        ("What is the voltage of the lamp?", LAMP, [Location(cell="A2")], True),
+        ("What is the total rent?", "Flat 3: 700 | Flat 4: 650", [Location(page=3)], True),
+        ("What is the total rent?", "Flat 3      700", [Location(page=3)], True),
+        ("What is the total rent?", "The total rent is 1,350.", [Location(page=3)], False),
+        ("What is the total rent?", "The total rent is 1,350.", [Location(cell="A2"), Location(page=3)], False),
+        ("What is the total rent?", LAMP, [], False),
     ],
 )
-def test_rows_alone_prove_no_calculation(question: str, places: list[Location], method: str, lacks: bool) -> None:
+def test_rows_alone_prove_no_calculation_and_no_other_attribute(
+    question: str, quote: str, places: list[Location], lacks: bool
+) -> None:
     citations = [
         Citation(
-            mark=1, status=CitationStatus.VERIFIED, method=ProofMethod(method), sentence_start=0, sentence_end=9,
-            support=1.0, location=place,
+            mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+            support=1.0, location=place, quote=quote,
         )
         for place in places
     ]  # fmt: skip
     language = "fr" if question.startswith("Quel") else "en"
-    assert lacks_calculation(question, citations, language) is lacks
+    assert lacks_proof(question, citations, language) is lacks
+    computed = [replace(one, method=ProofMethod.COMPUTED) for one in citations]
+    assert not lacks_proof(question, computed, language)
