@@ -188,17 +188,18 @@ async def _with_components(
         app.state.texts = partial(_read_text, parts)
         app.state.list_models = list_agent_models
         app.state.embed = parts.embedding.aget_text_embedding_batch
-        async with _background_tasks(settings, parts):
+        async with _background_tasks(settings, parts, app.state.sign_in):
             yield
 
 
 @asynccontextmanager
-async def _background_tasks(settings: Settings, parts: Components) -> AsyncGenerator[None]:
+async def _background_tasks(settings: Settings, parts: Components, sign_in: SignIn) -> AsyncGenerator[None]:
     """Load the model and work on uploads beside the requests."""
     tasks = [
         asyncio.create_task(warm_up(parts.embedding)),
         asyncio.create_task(_warm_up_judge(parts.judge)),
         asyncio.create_task(parts.fitter.run()),
+        asyncio.create_task(sign_in.warm_up()),
         asyncio.create_task(warn_of_stale(Reingestion(parts.database, parts.fingerprints))),
     ]
     if settings.worker.embedded:  # else `rag-service worker` processes do it

@@ -54,6 +54,10 @@ class Provider:
         self._read_at = float("-inf")
         self._keys = KeySet("", fetch_json)
 
+    async def check(self) -> str:
+        """The issuer, if it can be asked. Raises IssuerUnreachableError."""
+        return str((await self._discover())["issuer"])
+
     async def address(self, secret: str) -> str:
         """Where a browser goes to sign in. Raises IssuerUnreachableError."""
         metadata = await self._discover()
@@ -81,7 +85,8 @@ class Provider:
             IssuerUnreachableError: the provider cannot be asked.
         """
         state = reply.get("state", "")
-        if not hmac.compare_digest(state.encode(), _make_state(secret, state.partition(".")[0]).encode()):
+        # Without the secret everything below could be computed by whoever sends the browser here.
+        if not secret or not hmac.compare_digest(state.encode(), _make_state(secret, state.partition(".")[0]).encode()):
             raise AuthenticationError("The sign-in was not begun by this browser, or too long ago.")
         if reply.get("iss", self._settings.issuer) != self._settings.issuer or "code" not in reply:
             raise AuthenticationError("The provider has not signed anybody in.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -11,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from rag_service.auth.passwords import hash_password, is_password
-from rag_service.errors import AuthenticationError, ConflictError, PermissionDeniedError, RateLimitedError
+from rag_service.errors import AuthenticationError, ConflictError, PermissionDeniedError, RateLimitedError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.sessions import (
     accept_invitation,
@@ -63,6 +64,12 @@ class SignIn:
         if self._provider is None:
             raise RuntimeError("RAG_OIDC_ISSUER is not set")
         return self._provider
+
+    async def warm_up(self) -> None:
+        """Ask the provider for its addresses; the log says early what is wrong with it."""
+        if self._provider is not None:
+            with suppress(StoreError):
+                await self._provider.check()
 
     async def with_provider(self, secret: str, reply: Mapping[str, str]) -> str:
         """For whom the provider has signed in, see `Provider.finish`; a deactivated user gets PermissionDeniedError."""

@@ -14,6 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
+from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.fitting.background import DETAILS
@@ -47,7 +48,7 @@ Probe = Callable[[Settings], Awaitable[str]]  # describes what was found; raises
 class CheckResult:
     """One line of the report."""
 
-    name: str  # database, documents, replica, embedding, relevance, chat, reranker or judge
+    name: str  # database, documents, replica, sign-in, embedding, relevance, chat, reranker or judge
     ok: bool
     detail: str  # what was found, or what is wrong and how to fix it
     latency_ms: float
@@ -58,10 +59,12 @@ class CheckResult:
 
 
 async def check_live(settings: Settings) -> list[CheckResult]:
-    """Check database, documents and replica, then embedding, chat model, reranker and judge."""
+    """Check database, documents, replica and provider, then embedding, chat model, reranker and judge."""
     stores: dict[str, Probe] = {"database": check_database, "documents": check_documents}
     if settings.retrieval.enabled and settings.database.replica_url is not None:
         stores["replica"] = check_replica
+    if settings.sign_in.way == "provider":
+        stores["sign-in"] = check_provider
     models: dict[str, Probe] = {
         "embedding": check_embedding,
         "relevance": check_relevance,
@@ -146,6 +149,11 @@ async def check_replica(settings: Settings) -> str:
         finally:
             await standby.close()
     return "up to date" if lag is None else f"lags: {lag}"
+
+
+async def check_provider(settings: Settings) -> str:
+    """The OpenID provider, by what it publishes of itself."""
+    return await Provider(settings).check()
 
 
 async def check_embedding(settings: Settings) -> str:

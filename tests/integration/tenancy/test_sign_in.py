@@ -15,6 +15,9 @@ import pytest
 import pytest_asyncio
 from litestar import Litestar
 
+from rag_service.auth.provider import Provider
+from rag_service.auth.tokens import IssuerUnreachableError
+from rag_service.cli.checks import check_provider
 from rag_service.domain import CorpusKind
 from rag_service.errors import ConfigurationError
 from rag_service.settings import load_settings
@@ -147,6 +150,16 @@ async def test_code_is_good_once_and_for_the_browser_that_asked(gate: Gate) -> N
         assert (await other.get(back)).headers["location"] == "/?sign_in=refused", "the provider takes a code once"
 
 
+async def test_browser_that_did_not_set_out_cannot_be_sent_back_into_a_foreign_account(gate: Gate) -> None:
+    """What an attacker can make alone: everything that is derived from no secret."""
+    attacker = Provider(gate.application.state.services.settings)
+    for secret in ("", "x" * 43):
+        back = await asyncio.to_thread(gate.provider.approve, await attacker.address(secret), "bea")
+        async with gate.browser() as client:
+            assert (await client.get(back)).headers["location"] == "/?sign_in=refused"
+            assert SESSION not in client.cookies
+
+
 async def test_provider_may_tell_groups_at_its_user_info_endpoint_alone(gate: Gate) -> None:
     gate.provider.person("uma", name="Uma", groups=["staff"])
     gate.provider.claims = {"groups": None}
@@ -170,11 +183,17 @@ async def test_provider_that_is_down_is_told_and_ends_no_session(gate: Gate) -> 
         start = await client.get("/auth/login")
         back = await asyncio.to_thread(gate.provider.approve, start.headers["location"], "ana")
         gate.provider.down = True
+        settings = gate.application.state.services.settings
         try:
             assert (await client.get(back)).headers["location"] == "/?sign_in=unavailable"
+            with pytest.raises(IssuerUnreachableError):
+                await check_provider(settings)
             assert (await signed_in.get("/api/v1/users/me")).status_code == 200
         finally:
             gate.provider.down = False
+    assert await check_provider(settings) == gate.provider.url
+    with pytest.raises(IssuerUnreachableError, match="RAG_OIDC_ISSUER"):
+        await check_provider(settings.replace({"oidc_issuer": f"{gate.provider.url}/"}))
 
 
 async def test_unknown_groups_and_deactivated_users_get_the_same_refusal(gate: Gate) -> None:
