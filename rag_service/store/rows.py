@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -92,6 +93,11 @@ async def fetch_page(
     values |= {"limit": part.limit, "offset": part.offset}
     items = await fetch_all(connection, kind, f"{query} LIMIT %(limit)s OFFSET %(offset)s", values)
     return Page(items=items, total=total)
+
+
+def contains(words: str) -> str:
+    """The pattern of LIKE for texts that contain `words`."""
+    return "%" + re.sub(r"([\\%_])", r"\\\1", words) + "%"
 
 
 class Table(Generic[T]):

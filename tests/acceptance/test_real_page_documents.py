@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -142,6 +143,39 @@ def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, rea
     assert one.page.locator("#documents-list .row").count() == 1
     assert "until" in row(one, "leave.md").inner_text(), "its lifetime goes on"
     assert "31 days" in ask(one, "How many days of vacation do employees receive?")
+
+
+def test_folder_is_uploaded_searched_asked_about_and_deleted(
+    enter: SignIn, real_service: RealService, tmp_path: Path
+) -> None:
+    for place, days in (("lyon", 25), ("lille", 30)):
+        (tmp_path / "sites" / place).mkdir(parents=True)
+        (tmp_path / "sites" / place / "leave.md").write_text(NOTE.replace("25", str(days)))
+    (tmp_path / "sites" / "tool.exe").write_bytes(b"MZ")
+    one = enter(real_service.add_person("fay"))
+    documents(one)
+    one.page.set_input_files("#folder", tmp_path / "sites")
+    one.page.wait_for_selector(".upload[data-state=done] >> nth=1")
+    one.page.wait_for_selector("#documents-list .row:has-text('1 passage') >> nth=1")
+    assert one.page.locator(".upload").count() == 2, "what cannot be read is left out"
+    one.page.fill("#documents-search", "lille/")
+    one.page.wait_for_selector("#documents-list .row >> nth=1", state="detached")
+    row(one, "sites/lille/leave.md").get_by_role("checkbox").check()
+    one.page.click("text=Ask about these")
+    assert "30 days" in ask(one, "How many days of vacation do employees receive?")
+    assert "25 days" not in one.page.locator(".turn").inner_text()
+    assert "Searched in: leave.md" in one.page.locator(".turn").inner_text()
+    one.page.click("#scope-clear")
+    assert one.page.locator("#scope").inner_text() == "All documents"
+    documents(one)
+    one.page.fill("#documents-search", "")
+    one.page.wait_for_selector("#documents-list .row >> nth=1")
+    one.page.locator("#documents-list").get_by_role("checkbox").nth(1).check()
+    one.page.click("text=Select all in sight")
+    one.page.click("#documents-selection >> text=Delete")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("text=2 documents have been deleted", state="attached")
+    assert one.page.locator("#documents-list .row").count() == 0
 
 
 def test_dropped_file_is_uploaded_from_anywhere(enter: SignIn, real_service: RealService) -> None:

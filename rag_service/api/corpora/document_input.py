@@ -15,7 +15,7 @@ from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
 from rag_service.api.http.presenters import find_nul, is_blank
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
 from rag_service.api.http.schemas import MAX_CHARS, IngestRequest
-from rag_service.readers.common.names import FORMATS
+from rag_service.readers.common.names import FORMATS, clean_file_name
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ FORM_SCHEMA: dict[str, Any] = {
     },
 }
 _TTL_SCHEMA = {"type": "integer", "minimum": 1, "description": "Lifetime in seconds."}
-UPLOAD_FORM_SCHEMA = FORM_SCHEMA | {"properties": FORM_SCHEMA["properties"] | {_TTL: _TTL_SCHEMA}}
+_PATH = "path"
+_PATH_SCHEMA = {"type": "string", "maxLength": MAX_CHARS, "description": "Relative path: folders and file name."}
+UPLOAD_FORM_SCHEMA = FORM_SCHEMA | {"properties": FORM_SCHEMA["properties"] | {_TTL: _TTL_SCHEMA, _PATH: _PATH_SCHEMA}}
 
 
 def largest_body(settings: Settings) -> int:
@@ -62,7 +64,7 @@ async def read_document_input(
     name = None
     if request.content_type[0] == FORM:
         limit = settings.uploads.max_mb * MEGABYTE
-        fields = _TEXT_FIELDS | {_TTL} if issubclass(kind, UploadRequest) else _TEXT_FIELDS
+        fields = _TEXT_FIELDS | {_TTL, _PATH} if issubclass(kind, UploadRequest) else _TEXT_FIELDS
         form = await read_form(request, file_field="file", text_fields=fields, file_limit=limit)
         body = _as_json(form, kind)
         data, file_name = form.file or b"", form.file_name or ""
@@ -76,10 +78,12 @@ async def read_document_input(
     else:
         raise ContentTypeError(f"The body must be {FORM} with a file, or application/json with a text.")
     _check(body)
+    if isinstance(body, UploadRequest) and body.path:
+        name = "/".join(clean_file_name(part) for part in re.split(r"[/\\]", body.path) if part.strip(". "))
     document = DocumentInput(
         data=data,
         file_name=file_name,
-        name=name,
+        name=name or None,
         title=body.title or None,
         source=body.source or None,
         tags=tuple(body.tags),

@@ -21,12 +21,14 @@ from rag_service.api.corpora.uploads import present_upload
 from rag_service.api.http.access import CallerDependency, TenancyServices
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.fields import read_slice
+from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.models.embedding.packaged import poorly_read
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
 from rag_service.store.documents.catalogue import (
+    DocumentChoice,
+    DocumentOrder,
     StoredDocument,
     list_chunks,
     list_documents,
@@ -47,11 +49,20 @@ class CorpusDocumentsController(Controller):
 
     @get(summary="List documents", responses=problems(400, 401, 403, 404, 500))
     async def list_all(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentList:
-        """Newest first, with the state of their newest uploads. Query: `offset`, `limit`."""
-        part = read_slice(request)
+        """With the state of their newest uploads. Query: `offset`, `limit`, `q` (words in name or title), `tag`,
+        `status` (`failed`), `sort` (`newest`, `name`, `largest`)."""
+        part = read_slice(request, "q", "tag", "status", "sort")
+        words, tag = request.query_params.get("q"), request.query_params.get("tag")
+        check_texts(required={}, optional={"q": words, "tag": tag})
+        choice = DocumentChoice(
+            words=words,
+            tag=tag,
+            failed=read_choice(request, "status", ("failed",).index, "failed") is not None,
+            order=read_choice(request, "sort", DocumentOrder, "newest, name or largest") or DocumentOrder.NEWEST,
+        )
         async with caller.transaction() as connection:
             corpus = await read_corpus(connection, corpus_id)
-            page = await list_documents(connection, corpus_id, part)
+            page = await list_documents(connection, corpus_id, part, choice)
             languages = await read_languages(connection, corpus_id)
         items = [_present(document, corpus, caller.tenancy) for document in page.items]
         poor = poorly_read(caller.tenancy.settings.embedding.provider, languages)

@@ -64,6 +64,10 @@ class UploadRequest(IngestRequest, kw_only=True, frozen=True, rename="camel", fo
     """A text to store as a document."""
 
     ttl_seconds: Seconds | None = None
+    path: Annotated[
+        Annotated[str, Meta(max_length=1000)] | None,
+        Meta(description="Folders and file name: files of one name in different folders stay apart."),
+    ] = None
 
 
 class DocumentUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,7 @@ import psycopg
 
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
-from rag_service.store.rows import Page, Slice, Table
+from rag_service.store.rows import Page, Slice, Table, contains
 from rag_service.store.session import Connection
 
 Speaker = Literal["user", "assistant"]
@@ -100,7 +99,7 @@ async def list_conversations(
         "OR EXISTS (SELECT FROM messages m WHERE m.conversation_id = conversations.id AND m.content ILIKE %(like)s)) "
         "ORDER BY updated_at DESC, id"
     )
-    like = None if words is None else "%" + re.sub(r"([\\%_])", r"\\\1", words) + "%"
+    like = None if words is None else contains(words)
     return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id, "like": like})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from rag_service.domain import Span
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.rows import Page, Slice, Table, fetch_page
+from rag_service.store.rows import Page, Slice, Table, contains, fetch_page
 from rag_service.store.search.scope import read_spans
 from rag_service.store.session import Connection
 
@@ -73,12 +74,44 @@ class StoredChunk:
     spans: tuple[Span, ...]
 
 
-async def list_documents(connection: Connection, corpus_id: UUID, part: Slice) -> Page[StoredDocument]:
-    """Documents of a corpus, newest first; a corpus that the identity cannot see has none."""
+class DocumentOrder(StrEnum):
+    NEWEST = "newest"
+    NAME = "name"
+    LARGEST = "largest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentChoice:
+    """Which documents of a corpus are listed, and how."""
+
+    words: str | None = None  # in name or title
+    tag: str | None = None
+    failed: bool = False  # only those whose newest upload failed
+    order: DocumentOrder = DocumentOrder.NEWEST
+
+
+_ORDERS = {
+    DocumentOrder.NEWEST: "d.created_at DESC",
+    DocumentOrder.NAME: "lower(coalesce(d.file_name, d.name))",
+    DocumentOrder.LARGEST: "d.size_bytes DESC",
+}
+
+
+async def list_documents(
+    connection: Connection, corpus_id: UUID, part: Slice, choice: DocumentChoice = DocumentChoice()
+) -> Page[StoredDocument]:
+    """Documents of a corpus; one that the identity cannot see has none."""
+    values = {"corpus": corpus_id, "like": choice.words and contains(choice.words), "tag": choice.tag}
     where = f"WHERE d.corpus_id = %(corpus)s AND {LIVE}"
-    counted = f"SELECT d.id FROM documents d {where}"  # noqa: S608 - fixed text
-    rest = f"{where} ORDER BY d.created_at DESC, d.id"
-    return await _DOCUMENTS.page(connection, part, rest, {"corpus": corpus_id}, counted=counted)
+    if choice.words:
+        where += " AND (d.name ILIKE %(like)s OR d.title ILIKE %(like)s OR d.file_name ILIKE %(like)s)"
+    if choice.tag:
+        where += " AND %(tag)s = ANY(d.tags)"
+    if choice.failed:
+        where += " AND u.status = 'failed'"
+    counted = f"SELECT d.id FROM {_FROM if choice.failed else 'documents d'} {where}"  # noqa: S608 - fixed text
+    rest = f"{where} ORDER BY {_ORDERS[choice.order]}, d.id"
+    return await _DOCUMENTS.page(connection, part, rest, values, counted=counted)
 
 
 async def read_languages(connection: Connection, corpus_id: UUID | None = None) -> list[str]:

@@ -94,9 +94,13 @@ export async function tryCredential(candidate) {
 
 export const whoAmI = () => userOf(() => read("/users/me"));
 
-/** The events of an answer from all documents, kept; as `answerEvents`. @param conversation {messages, conversationId} */
-export const ask = (query, conversation, signal) =>
-  answerEvents("/query/answer/stream", { query, keep: true, ...conversation }, signal);
+/**
+ * The events of an answer from documents, kept; as `answerEvents`.
+ *
+ * @param conversation {messages, conversationId} @param filters {corpusIds, documentIds, tags}; null: all documents
+ */
+export const ask = (query, conversation, filters, signal) =>
+  answerEvents("/query/answer/stream", { query, keep: true, ...conversation, ...filters }, signal);
 
 /** The events of an agent's answer; as `answerEvents`. @param conversation {messages, conversationId} */
 export const chat = (agentId, conversation, signal) =>
@@ -142,13 +146,15 @@ export async function readiness() {
  * has been sent.
  *
  * @param name to store it under
+ * @param path of a file in a folder, with its name
  * @param ttlSeconds lifetime; null: as the corpus says
  */
-export function upload(corpusId, file, { name = file.name, ttlSeconds = null, onProgress, signal }) {
+export function upload(corpusId, file, { name = file.name, path = null, ttlSeconds = null, onProgress, signal }) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const form = new FormData();
     form.append("file", file, name);
+    if (path !== null) form.append("path", path);
     if (ttlSeconds !== null) form.append("ttlSeconds", String(ttlSeconds));
     request.open("POST", `/api/v1/corpora/${encodeURIComponent(corpusId)}/documents`);
     for (const [header, value] of Object.entries(authorization())) request.setRequestHeader(header, value);

@@ -7,6 +7,7 @@ import { announce, byId } from "./dom.js";
 import { showOwnExamples } from "./examples.js";
 import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
+import { currentScope } from "./scope.js";
 import { Turn } from "./turn.js";
 
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
@@ -187,7 +188,7 @@ export class Asking {
   async _ask(question) {
     const agent = chosenAgent();
     if (this._isSwitched()) this._startNew();
-    const turn = new Turn(question, { ...this._callbacks, agent, conversation: this._conversationWith(agent) });
+    const turn = new Turn(question, { ...this._callbacks, agent, scope: currentScope(), conversation: this._conversationWith(agent) });
     this._running = turn;
     this._add(turn);
     this._composer.showRunning(true);

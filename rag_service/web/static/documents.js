@@ -3,34 +3,106 @@
 import { change, download, read, whoAmI } from "./api.js";
 import { idOf, isWritable, kindWords, listCorpora } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
-import { announce, byId, el } from "./dom.js";
+import { announce, byId, el, icon } from "./dom.js";
 import { fileSize, language, t } from "./i18n.js";
 import { lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, Listing, makeRow, moment } from "./listing.js";
 import { errorNotice } from "./notice.js";
 import { extensionOf, iconOf } from "./places.js";
+import { pathOf, readable } from "./folders.js";
+import { scopeTo } from "./scope.js";
 import { addFiles, statusWords } from "./upload.js";
 import { isFinal, watch } from "./watch.js";
 
+const TYPING = 250; // milliseconds after the last key until it is searched
 const SETTLE = 400; // milliseconds; of many files that end at once the list is fetched once
 let user = null;
 let corpora = [];
 let corpus = null; // whose documents are shown
 let ready = null;
-let timer = 0;
+let timer = 0; // of a search that waits
+let refreshing = 0;
 
 const listing = new Listing({
   label: t("documents_list"),
-  empty: () => t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
+  empty: () => isChosen() ? t("documents_not_found") : t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
   load: async (slice) => {
-    const list = corpus.id === null ? { items: [], total: 0 } : await read(`/corpora/${corpus.id}/documents`, slice);
+    const list = corpus.id === null ? { items: [], total: 0 } : await read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() });
     showHint(list.poorlyRead ?? []);
     return list;
   },
   row,
+  onSelect: showSelection,
 });
 byId("documents-list").append(listing.element);
 byId("corpus").addEventListener("change", () => choose(byId("corpus").selectedIndex));
+
+let tag = null; // only documents that have it
+byId("documents-search").addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => listing.show(0), TYPING);
+});
+for (const id of ["documents-sort", "documents-failed"]) byId(id).addEventListener("change", () => listing.show(0));
+byId("documents-tag").addEventListener("click", () => chooseTag(null));
+
+/** What the tools above the list say, as parameters of the API. */
+const choice = () => ({
+  q: byId("documents-search").value.trim() || null,
+  sort: byId("documents-sort").value,
+  status: byId("documents-failed").checked ? "failed" : null,
+  tag,
+});
+
+const isChosen = () => [choice().q, choice().status, tag].some((one) => one !== null);
+
+async function chooseTag(wanted) {
+  tag = wanted;
+  byId("documents-tag").hidden = tag === null;
+  byId("documents-tag").textContent = `${tag} ×`;
+  byId("documents-tag").ariaLabel = t("tag_clear", { name: tag ?? "" });
+  await listing.show(0);
+}
+
+/** What can be done with the documents that are ticked. */
+function showSelection(documents) {
+  const bar = byId("documents-selection");
+  bar.hidden = !documents.length;
+  if (bar.hidden) return;
+  const press = (words, onclick, shape = null) =>
+    el("button", { type: "button", className: shape ? "button" : "quiet", onclick }, shape && icon(shape), words);
+  const found = documents.filter(({ chunkCount }) => chunkCount);
+  bar.replaceChildren(
+    el("span", { role: "status" }, t("selected", { count: documents.length })),
+    ...[
+      found.length ? press(t("ask_selected"), () => askAbout(found), "ask") : null,
+      isWritable(user, corpus) ? press(t("delete"), () => removeAll(documents), "trash") : null,
+      press(t("select_all"), () => listing.tickAll(true)),
+      press(t("select_none"), () => listing.tickAll(false)),
+    ].filter(Boolean),
+  );
+}
+
+function askAbout(documents) {
+  scopeTo({ documents: documents.map(({ id, fileName, name }) => ({ id, name: fileName ?? name })) });
+  location.hash = "#ask";
+}
+
+async function removeAll(documents) {
+  const removed = await confirmDialog({
+    title: t("delete_selected", { count: documents.length }),
+    text: t("delete_selected_text"),
+    action: t("delete"),
+    act: async () => {
+      for (const { id } of documents) await change("DELETE", `/documents/${id}`).catch(ignoreGone);
+    },
+  });
+  if (removed) await settle(t("deleted_selected", { count: documents.length }));
+}
+
+/** Somebody else was quicker. */
+function ignoreGone(error) {
+  if (error.code !== "not_found") throw error;
+}
 
 /** Show the part; each time it is opened, what is there is fetched anew. */
 export async function open() {
@@ -79,17 +151,19 @@ export async function take(files) {
     announce(t("corpus_read_only"));
     return;
   }
-  send(files, {});
+  const taken = readable(files, byId("files").accept);
+  if (taken.length < files.length) announce(t("upload_left_out", { count: files.length - taken.length }));
+  send(taken, {});
 }
 
-function send(files, { name, ttlSeconds }) {
+function send(files, { name, path, ttlSeconds }) {
   const target = corpus; // another may be chosen meanwhile
-  addFiles(files, { name, ttlSeconds, corpus: () => idOf(target), ended: refreshSoon });
+  addFiles(files, { name, path, ttlSeconds, corpus: () => idOf(target), ended: refreshSoon });
 }
 
 function refreshSoon() {
-  clearTimeout(timer);
-  timer = setTimeout(() => (corpus.id === null ? open() : listing.refresh()), SETTLE);
+  clearTimeout(refreshing);
+  refreshing = setTimeout(() => (corpus.id === null ? open() : listing.refresh()), SETTLE);
 }
 
 function row(document) {
@@ -109,13 +183,14 @@ function row(document) {
     title: name,
     state,
     about: [
+      document.name.includes("/") ? document.name : null,
       title && title !== name ? title : null,
       chunkCount ? t("passages", { count: chunkCount }) : null,
       fileSize(sizeBytes),
       t("added_on", { day: day(createdAt) }),
       expiresAt ? t("expires_on", { moment: moment(expiresAt) }) : null,
     ],
-    more: status === "failed" ? failure(document) : warnings(document),
+    more: el("div", {}, status === "failed" ? failure(document) : warnings(document), ...document.tags.map(tagButton)),
     actions: [
       writable && status === "failed" && document.uploadId && { icon: "retry", label: t("try_again"), onclick: () => retry(document) },
       writable && { icon: "replace", label: t("replace"), onclick: () => replace(document, name) },
@@ -125,6 +200,9 @@ function row(document) {
     ],
   });
 }
+
+const tagButton = (name) =>
+  el("button", { type: "button", className: "chip chip-plain", title: t("tag_only", { name }), onclick: () => chooseTag(name) }, name);
 
 function stateOf(document) {
   if (document.status === "indexed") return "";
@@ -163,7 +241,8 @@ function replace(document, name) {
   const picker = el("input", { type: "file", accept: extension ? `.${extension}` : "" });
   const left = document.expiresAt ? Math.round((new Date(document.expiresAt) - Date.now()) / 1000) : null;
   picker.addEventListener("change", () => {
-    send([...picker.files], { name, ttlSeconds: left === null ? null : Math.max(1, left) });
+    const path = document.name.includes("/") ? document.name : null;
+    send([...picker.files], { name, path, ttlSeconds: left === null ? null : Math.max(1, left) });
     byId("uploads").scrollIntoView({ block: "center" });
   });
   picker.click();

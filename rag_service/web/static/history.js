@@ -5,6 +5,7 @@ import { read, write } from "./storage.js";
 const DRAFT = "rag_draft";
 const TURNS = "rag_turns";
 const CONVERSATION = "rag_conversation";
+const SCOPE = "rag_scope";
 const MOST_TURNS = 30;
 
 export const saveDraft = (text) => write(DRAFT, text);
@@ -21,11 +22,17 @@ export function saveTurns(turns) {
 export const saveConversation = (id) => write(CONVERSATION, id);
 export const readConversation = () => read(CONVERSATION);
 
-export function readTurns() {
+export const readTurns = () => parse(TURNS, []);
+
+/** What questions are answered from, as `scope.js` has it. */
+export const saveScope = (scope) => write(SCOPE, JSON.stringify(scope));
+export const readScope = () => parse(SCOPE, {});
+
+function parse(key, otherwise) {
   try {
-    return JSON.parse(read(TURNS) ?? "[]");
+    return JSON.parse(read(key)) ?? otherwise;
   } catch {
-    return [];
+    return otherwise;
   }
 }
 
@@ -33,5 +40,6 @@ export function forget() {
   write(DRAFT, null);
   write(TURNS, null);
   write(CONVERSATION, null);
+  write(SCOPE, null);
   history.replaceState(null, "", location.pathname); // the address named what was open
 }

@@ -12,8 +12,11 @@ export class Listing {
    * @param load fetches {items, total} of {offset, limit}
    * @param row makes an `li` of an item
    * @param empty words for a list without items, or a function that gives them
+   * @param onSelect called with the items that are ticked; null: rows cannot be ticked
    */
-  constructor({ label, load, row, empty }) {
+  constructor({ label, load, row, empty, onSelect = null }) {
+    this._onSelect = onSelect;
+    this._ticks = []; // {item, box} of the slice in sight
     this._load = load;
     this._row = row;
     this._empty = empty;
@@ -64,7 +67,10 @@ export class Listing {
   }
 
   _fill(items, total, offset) {
-    this._list.replaceChildren(...items.map((item) => this._row(item)));
+    const ticked = new Set(this._selected().map(({ id }) => id)); // a list that is fetched anew keeps its ticks
+    this._ticks = [];
+    this._list.replaceChildren(...items.map((item) => this._ticked(item, this._row(item), ticked.has(item.id))));
+    this._onSelect?.(this._selected());
     this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, typeof this._empty === "function" ? this._empty() : this._empty)]));
     this._list.hidden = !total;
     this._pager.hidden = total <= PER_PAGE;
@@ -73,6 +79,29 @@ export class Listing {
     const range = t("range", { from: whole(offset + 1), to: whole(offset + items.length), total: whole(total) });
     if (this._count.textContent && this._count.textContent !== range) announce(range);
     this._count.textContent = range;
+  }
+
+  _ticked(item, element, checked) {
+    if (!this._onSelect) return element;
+    const name = element.querySelector(".row-title bdi")?.textContent ?? "";
+    const box = el("input", { type: "checkbox", checked, "aria-label": t("select_named", { name }), onchange: () => this._tell() });
+    this._ticks.push({ item, box });
+    element.prepend(box);
+    return element;
+  }
+
+  /** Tick all in sight, or none. */
+  tickAll(isTicked) {
+    for (const { box } of this._ticks) box.checked = isTicked;
+    this._tell();
+  }
+
+  _tell() {
+    this._onSelect(this._selected());
+  }
+
+  _selected() {
+    return this._ticks.filter(({ box }) => box.checked).map(({ item }) => item);
   }
 
   _again() {

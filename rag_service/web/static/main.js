@@ -3,9 +3,10 @@
 import { networkError, readiness } from "./api.js";
 import { startAgents } from "./agents.js";
 import { Asking } from "./ask.js";
-import { announce, byId, el, icon } from "./dom.js";
+import { byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
+import { startScope } from "./scope.js";
 import { startSignIn } from "./signin.js";
 import { startTheme } from "./theme.js";
 import { startViews } from "./views.js";
@@ -27,6 +28,7 @@ document.documentElement.classList.add("is-started");
 performance.mark("started"); // from here on the page takes questions; read by the tests
 startSignIn();
 startAgents();
+startScope();
 tellState();
 
 function loadPanel() {
@@ -59,11 +61,13 @@ async function openPart(section, rest) {
  */
 function takeFiles() {
   const take = async (files) => (await PARTS.documents()).take(files);
-  byId("files").addEventListener("change", (event) => {
-    const files = [...event.target.files];
-    event.target.value = ""; // the same file may be chosen again
-    take(files);
-  });
+  for (const id of ["files", "folder"]) {
+    byId(id).addEventListener("change", (event) => {
+      const files = [...event.target.files];
+      event.target.value = ""; // the same file may be chosen again
+      take(files);
+    });
+  }
   const zone = byId("drop-zone");
   const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   addEventListener("dragover", (event) => {
@@ -78,11 +82,9 @@ function takeFiles() {
     if (!holdsFiles(event)) return;
     event.preventDefault();
     zone.classList.remove("is-over");
-    const items = [...event.dataTransfer.items].filter(({ kind }) => kind === "file");
-    const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile());
-    if (files.length < items.length) announce(t("upload_folder"));
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile()).filter(Boolean);
     location.hash = "#documents";
-    take(files.filter(Boolean));
+    import("./folders.js").then(({ filesBelow }) => filesBelow(entries)).then(take);
   });
 }
 

@@ -30,11 +30,13 @@ export class Turn {
    * @param edit called with the question, which is to be asked in other words
    * @param onChange called when what is worth keeping has changed
    * @param agent {id, name} who answers; null: all documents
+   * @param scope {words, filters} of what it is asked; null: all
    * @param conversation {messages, conversationId} of before
    */
-  constructor(question, { openSource, askAgain, edit, onChange, agent = null, conversation = { messages: [], conversationId: null } }) {
+  constructor(question, { openSource, askAgain, edit, onChange, agent = null, scope = null, conversation = { messages: [], conversationId: null } }) {
     this.question = question;
     this.agent = agent;
+    this.scope = scope;
     this.feedback = null; // {thumbs, comment} that the visitor has given
     this.evidence = new Evidence();
     this.final = null;
@@ -58,6 +60,7 @@ export class Turn {
       "article",
       { className: "turn", "aria-labelledby": id },
       el("h2", { className: "asked", id }, ...words),
+      scope ? el("p", { className: "asked-agent muted" }, icon("files"), t("asked_in", { names: scope.words })) : null,
       agent ? el("p", { className: "asked-agent muted" }, icon("agent"), t("asked_agent", { name: agent.name })) : null,
       this._body,
     );
@@ -87,7 +90,7 @@ export class Turn {
 
   _events() {
     const { messages, conversationId } = this._conversation;
-    if (!this.agent) return ask(this.question, this._conversation, this._stop.signal);
+    if (!this.agent) return ask(this.question, this._conversation, this.scope?.filters, this._stop.signal);
     const body = { messages: [...messages, { role: "user", content: this.question }], conversationId };
     return chat(this.agent.id, body, this._stop.signal);
   }
@@ -202,13 +205,13 @@ export class Turn {
 
   /** What `history.js` keeps. */
   toJSON() {
-    const { question, agent, final, text, evidence, feedback, error } = this;
-    return { question, agent, final, text, evidence, feedback, problem: error?.problem };
+    const { question, agent, scope, final, text, evidence, feedback, error } = this;
+    return { question, agent, scope, final, text, evidence, feedback, problem: error?.problem };
   }
 
   /** A turn of before, from what was kept. @param isBare nothing is known but the text and its citations */
-  static restore({ question, agent, final, text, evidence, feedback, problem, isBare }, callbacks) {
-    const turn = new Turn(question, { ...callbacks, agent });
+  static restore({ question, agent, scope, final, text, evidence, feedback, problem, isBare }, callbacks) {
+    const turn = new Turn(question, { ...callbacks, agent, scope });
     turn._progress.hidden = true;
     Object.assign(turn.evidence, evidence);
     Object.assign(turn, { final, text, feedback, error: problem ? new ApiError(problem) : null });

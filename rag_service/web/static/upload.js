@@ -3,6 +3,7 @@
 import { ApiError, change, upload as send } from "./api.js";
 import { announce, byId, el, icon } from "./dom.js";
 import { fileSize, percent, t } from "./i18n.js";
+import { pathOf } from "./folders.js";
 import { errorNotice } from "./notice.js";
 import { iconOf } from "./places.js";
 import { isFinal, watch } from "./watch.js";
@@ -13,7 +14,7 @@ const CLOSED = new Set(["done", "failed", "cancelled"]);
 class Upload {
   /**
    * @param file to send
-   * @param target {corpus, name, ttlSeconds}: where to, under which name, for how long; null: as usual
+   * @param target {corpus, name, path, ttlSeconds}: where to, under which name, for how long; null: as usual
    * @param enqueue called with the upload to be sent again
    */
   constructor(file, target, enqueue) {
@@ -22,7 +23,7 @@ class Upload {
     this.outcome = null; // done | failed | cancelled
     this._id = null; // of the upload, once it is accepted
     this._enqueue = enqueue;
-    this.name = target.name ?? file.name;
+    this.name = target.name ?? pathOf(file) ?? file.name;
     this._state = el("p", { className: "upload-state" });
     this._bar = el("progress", { max: 1, value: 0, "aria-label": this.name });
     this._more = el("div", { className: "upload-more" });
@@ -74,7 +75,8 @@ class Upload {
     this._show("sending", t("upload_sending", { percent: percent(0) }));
     this._checkSize();
     return send(await this.target.corpus(), this.file, {
-      name: this.name,
+      name: this.target.name ?? this.file.name,
+      path: this.target.path ?? pathOf(this.file),
       ttlSeconds: this.target.ttlSeconds ?? null,
       signal: this._cancel.signal,
       onProgress: (share) => {

@@ -1,0 +1,70 @@
+// What questions are answered from where no agent is chosen: all documents, or some corpora, documents or tags.
+
+import { chosenAgent } from "./agents.js";
+import { read } from "./api.js";
+import { byId, el, icon } from "./dom.js";
+import { readScope, saveScope } from "./history.js";
+import { t } from "./i18n.js";
+
+const ALL = { corpora: [], documents: [], tags: [] };
+let scope = { ...ALL, ...readScope() };
+
+/** {words, filters} of the next question; null: all documents, or those of the agent. */
+export function currentScope() {
+  const words = [...scope.corpora, ...scope.documents].map(({ name }) => name).concat(scope.tags.map((tag) => `#${tag}`));
+  if (!words.length || chosenAgent()) return null;
+  const ids = (items) => items.map(({ id }) => id);
+  const filters = { corpusIds: ids(scope.corpora), documentIds: ids(scope.documents), tags: scope.tags };
+  return { words: words.join(", "), filters };
+}
+
+/** Choose anew. @param part {corpora, documents, tags}: {id, name} each, and words; what is left out is not limited */
+export function scopeTo(part) {
+  scope = { ...ALL, ...part };
+  saveScope(scope);
+  show();
+}
+
+export function startScope() {
+  byId("scope").addEventListener("click", choose);
+  byId("scope-clear").addEventListener("click", () => {
+    scopeTo({});
+    byId("scope").focus();
+  });
+  document.addEventListener("agent-chosen", show);
+  show();
+}
+
+function show() {
+  const words = currentScope()?.words;
+  byId("scope-choice").hidden = chosenAgent() !== null;
+  byId("scope").replaceChildren(icon("files"), el("span", { className: "scope-words" }, words ?? t("scope_all")));
+  byId("scope").title = t("scope_title");
+  byId("scope-clear").hidden = !words;
+}
+
+async function choose() {
+  const [{ formDialog }, { kindWords }] = await Promise.all([import("./dialogs.js"), import("./corpora.js")]);
+  const found = await read("/corpora", { limit: 500 }).catch(() => ({ items: [] }));
+  const corpora = found.items.filter(({ active }) => active);
+  const picked = (items, ids) => items.filter(({ id }) => ids.includes(id)).map(({ id, name }) => ({ id, name }));
+  const box = (name, label, items, ticked, words) =>
+    items.length ? [{ name, type: "checkboxes", label, value: ticked.map(({ id }) => id), options: items.map((one) => [one.id, words(one)]) }] : [];
+  await formDialog({
+    title: t("scope_title"),
+    text: t("scope_text"),
+    fields: [
+      ...box("corpora", t("manage_corpora"), corpora, scope.corpora, (one) => `${one.name} · ${kindWords(one)}`),
+      ...box("documents", t("scope_documents"), scope.documents, scope.documents, ({ name }) => name),
+      { name: "tags", label: t("scope_tags"), hint: t("scope_tags_hint"), value: scope.tags.join(", "), maxLength: 1000 },
+    ],
+    action: t("scope_apply"),
+    save: async (values) => {
+      scopeTo({
+        corpora: picked(corpora, values.corpora ?? []),
+        documents: picked(scope.documents, values.documents ?? []),
+        tags: values.tags.split(",").map((tag) => tag.trim()).filter(Boolean),
+      });
+    },
+  });
+}
