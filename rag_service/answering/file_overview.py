@@ -29,8 +29,8 @@ _MIN_WORDS = 4  # of a sentence
 Quote = tuple[int, str, Location]  # first character in the stored text, text, place
 
 
-def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warning: str = "") -> ComputedAnswer:
-    """The overview of each file, or what stands at the place in it that is asked for.
+def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warning: str = "") -> ComputedAnswer | None:
+    """The overview of each file, or what stands at the place in it that is asked for; None if there is nothing to say.
 
     Args:
         files: with their outlines.
@@ -48,6 +48,8 @@ def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warnin
             writer.write_place(outline, passages, files.place, files.rest)
         else:
             writer.write_overview(outline, passages)
+    if not writer.sentences:
+        return None
     return ComputedAnswer(computed=Computed(sentences=tuple(writer.sentences), warning=warning), quotes=writer.quotes)
 
 

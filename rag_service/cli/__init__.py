@@ -156,7 +156,7 @@ def check(live: bool) -> None:
     from rag_service.answering.prompt.templates import load_prompts
     from rag_service.indices import list_indices, load_index
 
-    settings = read_settings()
+    settings = read_quiet_settings()
     failed = 0
     click.echo("settings: ok")
     for name in list_indices(indices_path=settings.indices.path):

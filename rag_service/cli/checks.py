@@ -234,7 +234,8 @@ async def check_judge(settings: Settings) -> str:
         await chat.aclose()
     if verdict is None:
         raise ConfigurationError(
-            f"The judge {judge.name} gave no verdict within {settings.judge.timeout:.0f} s.", field="RAG_JUDGE"
+            f"The judge {judge.name} failed, or gave no verdict within {settings.judge.timeout:.0f} s.",
+            field="RAG_JUDGE",
         )
     return judge.describe()
 

@@ -56,7 +56,7 @@ def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ..
 @_DOCUMENTS
 @click.option("--first", type=click.IntRange(1), help="Ask only so many questions.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
-@click.option("--save", help="Save the run under this name in evals/runs.")
+@click.option("--save", help="Save the run under this name in evals/runs, else in the data folder.")
 def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any) -> None:
     """Ask the questions of one or more sets and print the measures by category."""
     from rag_service.evaluation.report import print_result, wide_console

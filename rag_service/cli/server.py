@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 import uvicorn
 from litestar import Litestar
 
 from rag_service.app import create_app
-from rag_service.errors import ConfigurationError
+from rag_service.errors import ConfigurationError, RagError
 from rag_service.language.words import count_tokens
 from rag_service.observability.tracing import configure_tracing
 from rag_service.settings import Settings
@@ -63,6 +65,7 @@ async def serve_application(
 
     Raises:
         ConfigurationError: the address cannot be bound.
+        RagError: the application does not start.
     """
     family = socket.AF_INET6 if ":" in settings.http.host else socket.AF_INET
     # asyncio disables Nagle's algorithm only for sockets with an explicit TCP protocol; otherwise a reply in two
@@ -77,8 +80,9 @@ async def serve_application(
             f"Cannot listen on {settings.http.host}:{settings.http.port}: {error.strerror}. Set RAG_PORT.",
             field="RAG_PORT",
         ) from error
+    refused: list[RagError] = []
     config = uvicorn.Config(
-        app,
+        _noting_refusal(app, refused),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -90,5 +94,28 @@ async def serve_application(
 
     try:
         await _Server(config, lambda: announce(address)).serve(sockets=[listener])
+    except SystemExit:
+        if refused:
+            raise refused[0] from None
+        raise
     finally:
         listener.close()  # uvicorn does not if it is cancelled
+
+
+def _noting_refusal(app: Any, refused: list[RagError]) -> Any:
+    """The ASGI application; an error of ours that keeps it from starting goes to `refused`, and not to the log."""
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        async def send_on(message: Any) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                error = sys.exc_info()[1]
+                while isinstance(error, BaseExceptionGroup):
+                    error = error.exceptions[0]
+                if isinstance(error, RagError):
+                    refused.append(error)
+                    message = {"type": "lifespan.startup.failed", "message": ""}
+            await send(message)
+
+        await app(scope, receive, send_on if scope["type"] == "lifespan" else send)
+
+    return noting

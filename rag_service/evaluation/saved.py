@@ -26,7 +26,7 @@ from rag_service.errors import InputError
 from rag_service.evaluation.eval_set import EvalSetError
 from rag_service.evaluation.metrics import Measured, by_category
 from rag_service.evaluation.run import RunOptions, SetResult
-from rag_service.settings import Settings
+from rag_service.settings import Settings, load_settings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _DIGITS = 4  # of stored figures
@@ -47,8 +47,9 @@ class SavedRun(Struct, kw_only=True, frozen=True):
 
 
 def runs_folder() -> Path:
-    """Where runs are saved: evals/runs in the working folder."""
-    return Path("evals") / "runs"
+    """Where runs are saved: `evals/runs` of a checkout, elsewhere `eval/runs` in the data folder."""
+    checkout = Path("evals") / "runs"
+    return checkout if checkout.is_dir() else load_settings().database.data_dir / "eval" / "runs"
 
 
 def describe_run(

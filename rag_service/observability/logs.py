@@ -25,6 +25,7 @@ import structlog
 from structlog.contextvars import bound_contextvars, get_contextvars
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from rag_service.errors import RagError
 from rag_service.settings import Settings
 
 _CORRELATION_ID = "correlation_id"
@@ -86,6 +87,8 @@ def configure_logging(settings: Settings) -> None:
 def _renderers(settings: Settings) -> Iterator[Processor]:
     if settings.observability.log_format == "json":
         yield _name_action
+    elif settings.observability.log_level != "DEBUG":
+        yield _without_traceback
     yield structlog.stdlib.ProcessorFormatter.remove_processors_meta
     yield structlog.processors.format_exc_info  # plain: tracebacks with locals would show documents and keys
     yield hide_secrets
@@ -93,6 +96,15 @@ def _renderers(settings: Settings) -> Iterator[Processor]:
         yield structlog.processors.JSONRenderer(_write_json, ensure_ascii=False, default=str)
     else:
         yield structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+
+
+def _without_traceback(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Errors of our own tree in one line: a console is read by people, and the message says what is wrong."""
+    error = event.get("exc_info")
+    if isinstance(error, RagError):
+        del event["exc_info"]
+        event["reason"] = error.message
+    return event
 
 
 def _name_action(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

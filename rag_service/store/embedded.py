@@ -19,7 +19,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.errors import StoreError
+from rag_service.errors import ConfigurationError, StoreError
 
 DATABASE = "rag"
 SERVICE_ROLE = "rag_service"
@@ -42,7 +42,11 @@ async def start_embedded_server(data_dir: Path) -> EmbeddedServer:
     """Start the server of a data folder, or join the one that runs there already; about a second.
 
     The server stops when the last process that joined it ends; killed processes are noticed when another one joins or
-    ends. Raises StoreError if the folder cannot be used or the server does not start.
+    ends.
+
+    Raises:
+        ConfigurationError: the folder cannot be made or used.
+        StoreError: the server does not start.
     """
     return await asyncio.to_thread(_start, data_dir / "postgres")
 
@@ -78,7 +82,13 @@ def _start(folder: Path) -> EmbeddedServer:
                 server.start()
                 _joined.append(server)
                 atexit.register(leave_embedded_servers)  # runs before the wheel's own, which start() has registered
-        except Exception as error:  # of the file system, initdb, pg_ctl, the wheel's assertions, psutil
+        except OSError as error:
+            raise ConfigurationError(
+                f"RAG_DATA_DIR: {folder.parent} cannot be used: {error.strerror or error}"
+                f"{f' ({error.filename})' if error.filename else ''}.",
+                field="RAG_DATA_DIR",
+            ) from error
+        except Exception as error:  # of initdb, pg_ctl, the wheel's assertions, psutil
             raise StoreError(
                 f"The embedded database in {folder} does not start: {type(error).__name__}. "
                 f"Its log is {folder / 'log'}."

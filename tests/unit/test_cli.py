@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,31 @@ def test_check_names_file_and_key_of_a_broken_definition(
     assert "index general: " in said
     assert says in said
     assert "index procedures_es: ok" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "told"),
+    [
+        (["ask", " "], {}, "The question is empty."),
+        (["ask", "x"], {"RAG_DATA_DIR": "{file}/below"}, "RAG_DATA_DIR: {file}/below cannot be used: Not a directory"),
+        (["serve"], {"RAG_DATA_DIR": "{file}/below", "RAG_PORT": "0"}, "RAG_DATA_DIR: {file}/below cannot be used"),
+        (["serve"], {"RAG_PORT": "{port}"}, "Cannot listen on 127.0.0.1:{port}: Address already in use. Set RAG_PORT."),
+        (["serve"], {"RAG_PORT": "many"}, "RAG_PORT: Input should be a valid integer"),
+        (["ask", "x"], {"RAG_TOPK": "5"}, "Unknown setting RAG_TOPK. Did you mean RAG_TOPK_MAX?"),
+    ],
+    ids=str,
+)
+def test_errors_of_the_first_minutes_are_a_sentence(
+    arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        names = {"file": file, "port": taken.getsockname()[1]}
+        code, said = invoke(*arguments, **{name: value.format(**names) for name, value in variables.items()})
+    assert code in (1, 2)
+    assert told.format(**names) in said
+    assert "Traceback" not in said
 
 
 def test_unknown_setting_is_refused_with_its_name() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
+from rag_service.errors import ModelError
 from rag_service.observability.logs import configure_logging, correlation, current_correlation_id
 from rag_service.settings import Settings
 
@@ -40,6 +41,17 @@ def capture() -> Iterator[Capture]:
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_console_shows_the_services_own_errors_without_traceback(capture: Capture) -> None:
+    for level, shown in (("INFO", False), ("DEBUG", True)):
+        stream = capture(log_format="console", log_level=level)
+        try:
+            raise ModelError("The language model cannot be reached.")
+        except ModelError as error:
+            structlog.get_logger("rag_service.query").warning("answer_degraded", exc_info=error)
+        assert "The language model cannot be reached." in stream.getvalue()
+        assert ("Traceback" in stream.getvalue()) is shown
 
 
 def test_line_has_its_action_fields_and_correlation_id(capture: Capture) -> None:
