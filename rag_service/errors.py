@@ -66,7 +66,7 @@ class ConflictError(RagError):
 
 class AuthenticationError(RagError):
     code = "not_authenticated"
-    help = "Send a valid API key or bearer token in the Authorization header."
+    help = "Send a valid API key or bearer token in the Authorization header, or sign in on the page."
 
 
 class PermissionDeniedError(RagError):

@@ -20,6 +20,11 @@ PASSWORD = "correct horse battery"
 TOKEN = "__Host-rag_csrf"
 
 
+@pytest.fixture(autouse=True)
+def _quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_service.auth.passwords._LOG_COST", 10)
+
+
 @asynccontextmanager
 async def browser(street: Street) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=street.application)  # type: ignore[arg-type]  # an ASGI application

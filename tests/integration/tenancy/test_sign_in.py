@@ -14,6 +14,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from litestar import Litestar
+from structlog.testing import capture_logs
 
 from rag_service.auth.provider import Provider
 from rag_service.auth.tokens import IssuerUnreachableError
@@ -124,17 +125,18 @@ def unchanged(address: str) -> str:
     ],
 )
 async def test_reply_that_is_not_the_providers_to_this_browser_signs_nobody_in(
-    gate: Gate, capfd: Any, change: Callable[[str], str], claims: dict[str, Any], reason: str
+    gate: Gate, change: Callable[[str], str], claims: dict[str, Any], reason: str
 ) -> None:
     gate.provider.claims = claims
     try:
         async with gate.browser() as client:
-            reply = await gate.sign_in(client, "ana", change)
+            with capture_logs() as logs:
+                reply = await gate.sign_in(client, "ana", change)
             assert reply.headers["location"] == "/?sign_in=refused"
             assert SESSION not in client.cookies
     finally:
         gate.provider.claims = {}
-    assert reason in capfd.readouterr().out
+    assert reason in next(line["reason"] for line in logs if line["event"] == "sign_in_failed")
 
 
 async def test_code_is_good_once_and_for_the_browser_that_asked(gate: Gate) -> None:
@@ -289,18 +291,19 @@ async def test_names_and_groups_are_not_trusted(gate: Gate) -> None:
     assert (shown["ana"], shown["double"], shown["text"]) == ("Ana", "Ana (2)", "text@example.org")
 
 
-async def test_logs_hold_no_code_state_or_token(gate: Gate, capfd: pytest.CaptureFixture[str], caplog: Any) -> None:
+async def test_logs_hold_no_code_state_or_token(gate: Gate, capfd: pytest.CaptureFixture[str]) -> None:
     gate.provider.claims = {}
-    async with gate.browser() as client:
-        start = await client.get("/auth/login")
-        back = await asyncio.to_thread(gate.provider.approve, start.headers["location"], "ana")
-        await client.get(with_parameter("code", "made-up-code")(back))
-        await client.get("/auth/login")
-        await gate.sign_in(client, "ana")
-        secrets = [value for _, value in parse_qsl(urlsplit(back).query)] + list(client.cookies.values())
+    with capture_logs() as logs:
+        async with gate.browser() as client:
+            start = await client.get("/auth/login")
+            back = await asyncio.to_thread(gate.provider.approve, start.headers["location"], "ana")
+            await client.get(with_parameter("code", "made-up-code")(back))
+            await gate.sign_in(client, "ana")
+            secrets = [value for _, value in parse_qsl(urlsplit(back).query)] + list(client.cookies.values())
     written = capfd.readouterr()
-    logged = written.out + written.err + caplog.text
+    logged = written.out + written.err + str(logs)
     assert "sign_in_failed" in logged
+    assert "signed_in" in logged
     assert [one for one in [*secrets, "made-up-code"] if one in logged] == []
 
 
