@@ -34,7 +34,9 @@ _NEVER_TEXT = {
     ".tiff": "an image",
 }  # fmt: skip
 _WEB_PAGE = re.compile(
-    r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,500}?-->\s*)*(?:<!doctype\s+html|<html[\s>])", re.IGNORECASE | re.DOTALL
+    r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,500}?-->\s*)*"
+    r"(?:<!doctype\s+html|<(?:html|head|title|meta|body)[\s>])",
+    re.IGNORECASE | re.DOTALL,
 )
 _HEADER = re.compile(rb"(?:[!-9;-~]{1,60}:[^\n]{0,1000}\r?\n(?:[ \t][^\n]{0,1000}\r?\n){0,100}){1,200}")
 _HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received):", re.IGNORECASE | re.MULTILINE)

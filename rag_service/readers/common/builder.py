@@ -19,12 +19,16 @@ MAX_WARNINGS = 100
 MAX_SPANS = 300_000  # one per table row and cell; about 200 MB in the worker
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-# C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters.
-_FORBIDDEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+# C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters; and what
+# only lays out a text: soft hyphens (also those that end a line), zero-width spaces, marks of direction.
+_FORBIDDEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]"
+    r"|\u00ad(?:[ \t]*\n[ \t]*(?=[^\W\d_]))?"
+)
 
 
 def clean(text: str) -> str:
-    """Normalise line ends to \\n and characters to NFC; remove control characters and NULs."""
+    """Normalise line ends to \\n and characters to NFC; remove control characters and marks of layout."""
     if text.isascii() and text.isprintable():
         return text
     return unicodedata.normalize("NFC", _FORBIDDEN.sub("", _LINE_ENDS.sub("\n", text)))

@@ -49,10 +49,19 @@ def decode_page(data: bytes) -> str | None:
         data.decode("utf-8")
     except UnicodeDecodeError:
         try:
-            return data.decode(declared[1].decode("ascii"), errors="replace")
+            return data.decode(codec_of(declared[1].decode("ascii")), errors="replace")
         except LookupError:
             return text
     return text
+
+
+def codec_of(label: str) -> str:
+    """Python's name of a declared encoding; what calls itself ISO-8859-1 is Windows-1252 (WHATWG Encoding Standard).
+
+    Raises LookupError.
+    """
+    name = codecs.lookup(label).name
+    return "cp1252" if name == "iso8859-1" else name
 
 
 def _plausible(text: str) -> str | None:

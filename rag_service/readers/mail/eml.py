@@ -8,7 +8,7 @@ from typing import cast
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
-from rag_service.readers.common.encoding import decode_text
+from rag_service.readers.common.encoding import codec_of, decode_text
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.common.parts import Parts
 from rag_service.readers.mail.message import Attachment, Message, build_message
@@ -101,7 +101,7 @@ def _text(part: EmailMessage) -> str:
         return ""
     declared = part.get_content_charset() or ""
     try:
-        return payload.decode(declared)
+        return payload.decode(codec_of(declared))
     except (LookupError, UnicodeDecodeError):
         return decode_text(payload) or payload.decode("utf-8", "replace")
 
@@ -109,6 +109,10 @@ def _text(part: EmailMessage) -> str:
 def _header(message: EmailMessage, key: str) -> str:
     try:
         value = message[key]
-        return "" if value is None else str(value)
+        text = "" if value is None else str(value)
+        if "�" in text:  # bytes that are not encoded, as old programs write them
+            raw = next(str(value) for name, value in message.raw_items() if name.lower() == key.lower())
+            text = decode_text(raw.encode("ascii", "surrogateescape")) or text
+        return text
     except Exception:  # noqa: BLE001 - the parser of headers raises anything on broken ones (python/cpython#81261)
         return ""

@@ -48,6 +48,8 @@ def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
     writer = _Writer(BlockWriter(TextBuilder(name)), _outline_levels(document), _read_notes(archive, name))
     writer.write_blocks(document.element.body)
     builder = writer.blocks.builder
+    if any(_is_hidden(run) for run in document.element.body.iter(_W + "r")):
+        builder.warn("Text that is marked as hidden was not read.")
     if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
         builder.warn("Files are embedded in the document; what is in them was not read.")
     properties = document.core_properties
@@ -168,12 +170,17 @@ def _pieces(element: Element) -> Iterator[str]:
             yield child.text or ""
         elif child.tag in _BREAKS:
             yield _BREAKS[child.tag]
-        elif child.tag in _SKIPPED or not isinstance(child.tag, str):
+        elif child.tag in _SKIPPED or not isinstance(child.tag, str) or _is_hidden(child):
             continue
         else:
             yield from _pieces(child)
             if child.tag in (_PARAGRAPH, _CELL):
                 yield "\n"  # a paragraph of a text box or cell ends its line
+
+
+def _is_hidden(run: Element) -> bool:
+    mark = run.find(f"{_W}rPr/{_W}vanish")
+    return mark is not None and _is_on(mark)
 
 
 def _rows(table: Element) -> Iterator[Row]:

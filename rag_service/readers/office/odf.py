@@ -126,6 +126,9 @@ def _write_sheets(builder: TextBuilder, book: Element) -> None:
         builder.write("\n" if len(builder) else "")
         builder.write(f"Sheet: {sheet}\n", Location(sheet=sheet))
         write_table(builder, rows, place=_places_in(sheet))
+        for note in table.iter(_OFFICE + "annotation"):
+            builder.write(_words(note, "p"), Location(sheet=sheet, part="comment"))
+            builder.write("\n")
 
 
 def _places_in(sheet: str) -> Callable[[int, str | None], Location]:
@@ -181,7 +184,9 @@ def _of_table(parent: Element, tag: str) -> Iterator[Element]:
 
 
 def _cell_text(cell: Element) -> str:
-    return one_line(" ".join(_text(paragraph) for paragraph in cell.iter(_TEXT + "p", _TEXT + "h")))
+    remarks = {paragraph for note in cell.iter(_OFFICE + "annotation") for paragraph in note.iter(_TEXT + "p")}
+    paragraphs = (paragraph for paragraph in cell.iter(_TEXT + "p", _TEXT + "h") if paragraph not in remarks)
+    return one_line(" ".join(map(_text, paragraphs)))
 
 
 def _number(element: Element, attribute: str) -> int:

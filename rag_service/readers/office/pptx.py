@@ -137,7 +137,9 @@ def _placeholder(shape: Element) -> str:
 def _paragraphs(element: Element) -> Iterator[str]:
     for paragraph in element.iter(_A + "p"):
         pieces = (
-            part.text or "" if part.tag == _A + "t" else " " for part in paragraph.iter(_A + "t", _A + "br", _A + "tab")
+            part.text or "" if part.tag == _A + "t" else " "
+            for part in paragraph.iter(_A + "t", _A + "br", _A + "tab")
+            if part.getparent().get("type") != "slidenum"
         )
         text = one_line("".join(pieces))
         if text:

@@ -6,7 +6,8 @@ import datetime
 import io
 import math
 import re
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -16,6 +17,7 @@ from openpyxl import load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
+from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import TooLargeError
@@ -24,6 +26,7 @@ from rag_service.readers.common.builder import MAX_SPANS, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.xml import read_xml, relations_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
@@ -66,7 +69,8 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     Raises:
         DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.
     """
-    check_members(open_archive(data, name), name)
+    archive = open_archive(data, name)
+    check_members(archive, name)
     workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
     builder = TextBuilder(name)
     cells_left = _MAX_CELLS
@@ -79,6 +83,10 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
         builder.write("\n" if len(builder) else "")
         builder.write(f"Sheet: {title}\n", Location(sheet=title))
         write_table(builder, rows, place=partial(_place, title))
+        for cell, text in _read_comments(archive, sheet, name):
+            builder.write(text, Location(sheet=title, cell=cell, part="comment"))
+            builder.write("\n")
+            has_values = True
     if not has_values:
         builder = TextBuilder(name)  # names of empty sheets do not count as text
     properties = workbook.properties
@@ -88,6 +96,17 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
         language=language_of(properties.language),
         metadata={"sheets": [one_line(str(sheet)) for sheet in workbook.sheetnames]},
     )
+
+
+def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterator[tuple[str, str]]:
+    """(cell, text) of the comments of a sheet; a thread of comments stands in them as one."""
+    for kind, target in relations_of(archive, sheet._worksheet_path, name).values():
+        root = read_xml(archive, target, name) if kind == "comments" else None
+        for comment in () if root is None else root.iter(f"{{{SHEET_MAIN_NS}}}comment"):
+            text = one_line("".join(part.text or "" for part in comment.iter(f"{{{SHEET_MAIN_NS}}}t")))
+            text = text.partition(" Comment: ")[2] if text.startswith("[Threaded comment]") else text
+            if text:
+                yield comment.get("ref") or "", text
 
 
 def _place(sheet: str, row: int, cell: str | None) -> Location:

@@ -117,7 +117,7 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
         lines, found = _read_page(document, number, name, tables)
         if not lines and scanned < MAX_OCR_PAGES and (scan := _recognise(document, number)) is not None:
             scanned += 1
-            lines = tidy(PageLine(clean(line.text).replace("\n", " "), line.height, False) for line in scan.lines)
+            lines = tidy(PageLine(_line_text(line.text), line.height, False) for line in scan.lines)
             if scan.unsure:
                 builder.warn(warn_of(scan.unsure, number))
         pages.append(lines)
@@ -144,9 +144,7 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tu
                 "Print the document to a new PDF and upload that."
             )
         lines = lay_out(read_words(page.raw, text_page.raw), with_tables=with_tables)
-        tidied = tidy(
-            PageLine(clean(line.text).replace("\n", " "), line.height, _is_bold(text_page.raw, line)) for line in lines
-        )
+        tidied = tidy(PageLine(_line_text(line.text), line.height, _is_bold(text_page.raw, line)) for line in lines)
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw))
 
 
@@ -156,6 +154,11 @@ def _recognise(document: Any, number: int) -> Scan | None:
         if has_picture(page.raw) and may_recognise():
             return read_scanned_page(page)
     return None
+
+
+def _line_text(text: str) -> str:
+    """A line; the soft hyphen at its end is one that is seen, and joined with the others."""
+    return clean(f"{text[:-1]}-" if text.endswith("\u00ad") else text).replace("\n", " ")
 
 
 def _is_bold(text_page: Any, line: Line) -> bool:

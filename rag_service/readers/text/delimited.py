@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,6 +16,7 @@ from rag_service.readers.common.tables import write_table
 
 _DELIMITERS = (";", "\t", "|", ",")  # comma last: decimal commas split records unevenly
 _SAMPLE_RECORDS = 50
+_EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
 
 
@@ -24,7 +26,7 @@ def parse_delimited(text: str, *, name: str) -> ParsedDocument:
 
     Raises DocumentError for a field above 131,072 characters, as after an unclosed quotation mark, and TooLargeError.
     """
-    text = clean(text).lstrip("\n")
+    text = _EXCEL_HINT.sub("", clean(text).lstrip("\n"))
     builder = TextBuilder(name)
     try:
         write_table(builder, _rows(text, _sniff_delimiter(text)), place=lambda row, cell: Location(row=row, cell=cell))

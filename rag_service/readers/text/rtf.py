@@ -167,7 +167,7 @@ class _Reader:
             self._group = replace(group, encoding=self._fonts.get(number, self._fonts.get(-1, "cp1252")))
         elif word == "fcharset" and number:
             self._fonts[self._font] = _codec(_CODE_PAGES.get(number, "cp1252"))
-        elif word == "v":
+        elif word in ("v", "deleted"):
             self._group = replace(group, is_hidden=number != 0)
         elif group.destination == _STYLES:
             if word == "s":

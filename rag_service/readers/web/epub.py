@@ -47,7 +47,10 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
             missing += 1
             continue
         writer.begin()
-        write_page(writer, read_page(text, name))
+        page = read_page(text, name)
+        for note in _named(page, "aside"):
+            note.tag = "div"  # a remark of the book, often a footnote; on a page of the web it is furniture
+        write_page(writer, page)
     if missing:
         writer.builder.warn(f"{missing} chapters of the book are missing or no text.")
     title, author, language = (next(_texts(book, tag), None) for tag in ("title", "creator", "language"))
