@@ -119,6 +119,10 @@ def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_servi
     press(one, VACATION, "Rename")
     fill(one, Title="Holidays")
     row(one, "Holidays").wait_for()
+    first = one.page.locator("#conversations-list .row").first
+    assert "Travel costs" in first.inner_text()
+    press(one, "Holidays", "Pin to the top")
+    one.page.wait_for_selector("#conversations-list .row:first-child:has-text('Holidays') >> text=pinned")
     exports = {}
     for form in ("md", "json"):
         press(one, "Holidays", "Export")

@@ -22,6 +22,7 @@ from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.store.accounts.conversations import (
+    change_conversation,
     create_project,
     delete_conversation,
     delete_project,
@@ -30,7 +31,6 @@ from rag_service.store.accounts.conversations import (
     list_messages,
     list_projects,
     read_conversation,
-    rename_conversation,
 )
 
 
@@ -63,7 +63,7 @@ class ConversationsController(Controller):
 
     @get("/conversations", summary="List conversations", responses=problems(400, 401, 403, 500))
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
-        """Latest first. Query: `offset`, `limit`, `projectId`, `q` (words of the title or of a message)."""
+        """Pinned ones first, the latest first. Query: `offset`, `limit`, `projectId`, `q` (words)."""
         part = read_slice(request, "projectId", "q")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
         words = request.query_params.get("q")
@@ -76,15 +76,18 @@ class ConversationsController(Controller):
 
     @patch(
         "/conversations/{conversation_id:uuid}",
-        summary="Rename a conversation",
+        summary="Rename or pin a conversation",
         operation_class=accepts(ConversationUpdate),
         responses=problems(400, 401, 403, 404, 500),
     )
-    async def rename(self, conversation_id: UUID, request: AnyRequest, caller: CallerDependency) -> ConversationBody:
+    async def change(self, conversation_id: UUID, request: AnyRequest, caller: CallerDependency) -> ConversationBody:
         body = await read_json(request, ConversationUpdate)
-        check_texts(required={"title": body.title})
-        renamed = await caller.run(rename_conversation, conversation_id, title=body.title.strip())
-        return present(ConversationBody, renamed)
+        title = body.title if isinstance(body.title, str) else None
+        if title is not None:
+            check_texts(required={"title": title})
+        pinned = body.pinned if isinstance(body.pinned, bool) else None
+        changed = await caller.run(change_conversation, conversation_id, title=title and title.strip(), pinned=pinned)
+        return present(ConversationBody, changed)
 
     @get(
         "/conversations/{conversation_id:uuid}/export",

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from rag_service.api.http.schemas import AnswerBody, LongText, MessageRequest, Name
 
@@ -94,12 +94,16 @@ class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     project_id: UUID | None
     agent_id: UUID | None
     title: str
+    pinned: Annotated[bool, Meta(description="Pinned ones stand first in the list.")]
     created_at: datetime
     updated_at: datetime
 
 
 class ConversationUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    title: Name
+    """What is left out stays as it is."""
+
+    title: Name | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
 
 
 class ConversationList(Struct, kw_only=True, frozen=True):

@@ -34,6 +34,7 @@ class Conversation:
     project_id: UUID | None
     agent_id: UUID | None  # that it began with; None: all documents, or the agent is gone
     title: str
+    pinned: bool  # stands before the others in the list
     created_at: datetime
     updated_at: datetime
 
@@ -92,12 +93,13 @@ async def create_conversation(
 async def list_conversations(
     connection: Connection, part: Slice, *, project_id: UUID | None = None, words: str | None = None
 ) -> Page[Conversation]:
-    """The identity's conversations, latest first; of one project or all, and with `words` in title or messages."""
+    """The identity's conversations, pinned ones first, the latest first; of one project or all, and with `words` in
+    title or messages."""
     rest = (
         "WHERE (%(project)s::uuid IS NULL OR project_id = %(project)s) "
         "AND (%(like)s::text IS NULL OR title ILIKE %(like)s "
         "OR EXISTS (SELECT FROM messages m WHERE m.conversation_id = conversations.id AND m.content ILIKE %(like)s)) "
-        "ORDER BY updated_at DESC, id"
+        "ORDER BY pinned DESC, updated_at DESC, id"
     )
     like = None if words is None else contains(words)
     return await _CONVERSATIONS.page(connection, part, rest, {"project": project_id, "like": like})
@@ -108,9 +110,12 @@ async def read_conversation(connection: Connection, conversation_id: UUID) -> Co
     return await _CONVERSATIONS.read(connection, conversation_id)
 
 
-async def rename_conversation(connection: Connection, conversation_id: UUID, *, title: str) -> Conversation:
-    """Give a conversation another title; its place in the list stays. Raises like `read_conversation`."""
-    return await _CONVERSATIONS.update(connection, "title = %s WHERE id = %s", [title, conversation_id])
+async def change_conversation(
+    connection: Connection, conversation_id: UUID, *, title: str | None = None, pinned: bool | None = None
+) -> Conversation:
+    """Give a conversation another title, pin or unpin it; None leaves it. Raises like `read_conversation`."""
+    changes = "title = coalesce(%s, title), pinned = coalesce(%s, pinned) WHERE id = %s"
+    return await _CONVERSATIONS.update(connection, changes, [title, pinned, conversation_id])
 
 
 async def delete_conversation(connection: Connection, conversation_id: UUID) -> None:

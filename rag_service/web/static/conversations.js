@@ -4,7 +4,7 @@ import { change, download, read, saveAs, whoAmI } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId } from "./dom.js";
 import { t } from "./i18n.js";
-import { Listing, makeRow, moment } from "./listing.js";
+import { chip, Listing, makeRow, moment } from "./listing.js";
 import { mayWrite } from "./session.js";
 
 const TYPING = 250; // milliseconds after the last key until it is searched
@@ -38,13 +38,20 @@ function row(conversation) {
     icon: "ask",
     title,
     href: `#ask/${conversation.id}`,
+    state: conversation.pinned ? chip("plain", t("pinned")) : null,
     about: [moment(conversation.updatedAt)],
     actions: [
+      writable && { icon: "pin", label: t(conversation.pinned ? "unpin" : "pin"), onclick: () => pin(conversation) },
       writable && { icon: "edit", label: t("rename"), onclick: () => rename(conversation, title) },
       { icon: "download", label: t("export"), onclick: () => save(conversation, title) },
       writable && { icon: "trash", label: t("delete"), onclick: () => remove(conversation, title) },
     ],
   });
+}
+
+async function pin({ id, pinned }) {
+  await change("PATCH", `/conversations/${id}`, { pinned: !pinned });
+  await settle(t("saved"));
 }
 
 async function rename({ id }, title) {

@@ -3,7 +3,7 @@
 import { whoAmI } from "./api.js";
 import { byId, el } from "./dom.js";
 import { t } from "./i18n.js";
-import { isAdministrator } from "./session.js";
+import { isAdministrator, mayWrite } from "./session.js";
 
 const LISTS = {
   corpora: () => import("./manage_corpora.js"),
@@ -11,6 +11,7 @@ const LISTS = {
   agents: () => import("./manage_agents.js"),
   users: () => import("./manage_users.js"),
   keys: () => import("./manage_keys.js"),
+  retrieval: () => import("./manage_retrieval.js"),
   feedback: () => import("./manage_feedback.js"),
 };
 const FOR_ADMINISTRATORS = new Set(["users", "feedback"]);
@@ -19,7 +20,7 @@ let shown = null;
 /** Show a list by its name, the first when there is none of that name for this user. */
 export async function open(name) {
   const user = await whoAmI();
-  const names = Object.keys(LISTS).filter((one) => isAdministrator(user) || !FOR_ADMINISTRATORS.has(one));
+  const names = Object.keys(LISTS).filter((one) => (one === "retrieval" ? mayWrite(user) : isAdministrator(user) || !FOR_ADMINISTRATORS.has(one)));
   const chosen = names.includes(name) ? name : names[0];
   const links = byId("manage-lists");
   if (!links.children.length) {
