@@ -128,12 +128,14 @@ def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[i
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
     """Whether an answer only quotes rows of tables, and rows cannot prove it.
 
-    A row proves no calculation, and nothing about an attribute that it does not have: no salary without such a column.
+    A row proves no calculation, nothing about an attribute that it does not have (no salary without such a column), and
+    not that others lack something. A single one proves "how much is …" if the question has all words of its name.
     """
     if not citations or not all(map(_is_row, citations)):
         return False
     asked = read_question(question, language)
-    if asked is not None and asked.asks:
+    is_amount = asked is not None and asked.asks_amount and len(citations) == 1
+    if asked is not None and (asked.negation is not None or (asked.asks and not is_amount)):
         return True
     if language not in language_codes():
         return False
@@ -147,6 +149,12 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
         and word.text not in data.filler
         and not any(word.forms & other.forms or word.concepts & other.concepts for other in held)
     ]
+    if is_amount:
+        name = (citations[0].quote or "").split(" | ")[0].partition(": ")[2]
+        every = [column_word(word) for word in words(name)]
+        return bool(missing) or not all(
+            any(word.forms & one.forms for one in found) for word in every if word.is_content
+        )
     begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
     return any(word.concepts for word in missing) or bool(missing and begins)
 

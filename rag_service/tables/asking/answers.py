@@ -78,7 +78,7 @@ class TableAnswers:
         if not documents or _SEVERAL.search(text.strip()):
             return None
         question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        asks = question is not None and question.asks
+        asks = question is not None and question.asks and question.negation is None
         may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
         if question is None and figure is None and not may_propose and not may_compare(text):
             return None
@@ -86,7 +86,7 @@ class TableAnswers:
             async with self._limited(identity) as connection:
                 tables = await find_tables(connection, documents)
                 found = await _compare(connection, text, language, question, tables)
-                if found is None and question is not None:
+                if found is None and question is not None and question.negation is None:
                     found = await _compute(connection, question, tables)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)

@@ -6,6 +6,7 @@ array, values as parameters: no text of a question or a document becomes SQL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,10 +15,12 @@ from typing import Any
 from rag_service.store.session import Connection
 from rag_service.tables.asking.plans import Operation, Plan, key_column
 from rag_service.tables.asking.question import Comparison
+from rag_service.tables.model import Kind
 
 STATEMENT_MS = 2_000  # time limit of a statement
 MAX_ROWS = 10  # rows named in an answer
 MAX_GROUPS = 30
+_CODE = re.compile(r"(?=\S*\d)\S+")  # "A-103"
 
 _AGGREGATES = {
     Operation.COUNT: "count(*)::numeric",
@@ -50,6 +53,13 @@ class UsedRow:
     def text(self, column: int) -> str:
         cell = self.cells[column]
         return "" if cell is None else cell[0]
+
+    def description(self, plan: Plan) -> list[int]:
+        """The first column whose text says what the row is, where only a code names it."""
+        if not _CODE.fullmatch(self.text(plan.key)):
+            return []
+        texts = (place for place, column in enumerate(plan.table.columns) if column.kind is Kind.TEXT)
+        return [place for place in texts if self.text(place) and not _CODE.fullmatch(self.text(place))][:1]
 
 
 @dataclass(frozen=True, kw_only=True)

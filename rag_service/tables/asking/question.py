@@ -79,6 +79,7 @@ class Question:
     superlative: Superlative | None = None
     count: int | None = None  # how many are asked for: "the three cheapest"
     signs: frozenset[str] = frozenset()  # € $ % as the question writes them
+    negation: int | None = None  # place of the last word that negates
 
     @property
     def content(self) -> list[str]:
@@ -91,6 +92,11 @@ class Question:
         keys = [word.key for word in self.words]
         lengths = range(1, _MAX_VALUE_WORDS + 1)
         return [" ".join(keys[at : at + size]) for size in lengths for at in range(len(keys) - size + 1)]
+
+    @property
+    def asks_amount(self) -> bool:
+        """Whether it asks how much something is, and for no calculation."""
+        return self.operations.keys() == {"amount"} and not (self.bounds or self.superlative)
 
     @property
     def asks(self) -> bool:
@@ -119,13 +125,11 @@ def read_question(text: str, language: str) -> Question | None:
     _read_operations(question, data.tables)
     _read_count(question)
     _read_periods(question)
-    if any(word.text in data.proof.negations for word in _unused(question)):
-        return None
+    for place, word in enumerate(question.words):
+        if not question.used[place] and (word.text in data.proof.negations or word.text.endswith("n't")):
+            question.negation = place
+            _take(question, place, place + 1)
     return question
-
-
-def _unused(question: Question) -> Iterator[Word]:
-    return (word for word, used in zip(question.words, question.used, strict=True) if not used)
 
 
 def _find(found: list[str], phrase: str) -> Iterator[int]:

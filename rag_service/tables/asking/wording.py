@@ -226,7 +226,12 @@ class _Writer:
         return self._table.columns[self._plan.column if self._plan.column is not None else self._plan.key]
 
     def _name(self, row: UsedRow) -> str:
-        return row.text(self._plan.key) or f"{self._table.columns[0].letter}{row.number}"
+        """What names a row; behind a code, which says little to a reader, its first text."""
+        name = row.text(self._plan.key) or f"{self._table.columns[0].letter}{row.number}"
+        return ", ".join((name, *map(row.text, self._described(row))))
+
+    def _described(self, row: UsedRow) -> list[int]:
+        return [place for place in row.description(self._plan) if place != self._plan.column]
 
     def _named(self, rows: Sequence[UsedRow], *, with_value: bool = False) -> list[str | CitedCells]:
         column = self._plan.column or 0
@@ -309,7 +314,7 @@ class _Writer:
     def _cite_row(self, row: UsedRow, formula: str) -> CitedCells:
         """The cells of a row that name it, filter it and hold its value."""
         column = self._plan.column if self._plan.column is not None else self._plan.key
-        places = {column, self._plan.key, *(one.column for one in self._plan.filters)}
+        places = {column, self._plan.key, *self._described(row), *(one.column for one in self._plan.filters)}
         found = [cell for place in sorted(places) if (cell := row.cells[place]) is not None]
         start = min(at for _, at in found)
         end = max(at + len(text) for text, at in found)

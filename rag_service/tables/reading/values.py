@@ -188,7 +188,10 @@ def _read_figures(texts: Sequence[str], decimal: str | None) -> ColumnValues | N
     figures = [match for match in matches if match]
     if len(figures) < MIN_SHARE * len(texts):
         return None
-    shown, is_open = _separators([match["digits"] for match in figures])
+    digits = [match["digits"] for match in figures]
+    shown, is_open = _separators(digits)
+    if not shown and is_open and decimal is None:
+        decimal = _decimal_beside_whole(digits)
     if len(shown) > 1 or (not shown and is_open and decimal is None):
         return None
     separator = shown.pop() if shown else decimal or "."
@@ -231,6 +234,15 @@ def _separators(figures: Sequence[str]) -> tuple[set[str], bool]:
         else:
             is_open = True
     return shown, is_open
+
+
+def _decimal_beside_whole(figures: Sequence[str]) -> str | None:
+    """The decimal separator of 1,850 beside 640: hundreds without a separator say that it parts thousands."""
+    plain = {len(figure) for figure in figures if figure.isdigit()}
+    marks = {character for figure in figures for character in figure if character in ".,"}
+    if len(marks) != 1 or max(plain, default=0) != 3:
+        return None
+    return "." if marks == {","} else ","
 
 
 def _number(match: re.Match[str] | None, separator: str) -> Decimal | None:
