@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -13,9 +15,12 @@ from markdown_it.token import Token
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.tables import write_table
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_MARKUP = re.compile(r"[*_`\[<\\&]")
 _MAX_FRONT_MATTER = 65_536  # characters
 
 
@@ -94,22 +99,52 @@ def _write_blocks(builder: TextBuilder, body: str) -> str | None:
         if start < done:
             continue
         if token.type == "heading_open":
-            depth, title = int(token.tag[1:]), _heading_text(tokens[position + 1])
+            depth, title = int(token.tag[1:]), _plain_text(tokens[position + 1])
             path = [entry for entry in path if entry[0] < depth] + [(depth, title)]
             first_heading = first_heading or (title if depth == 1 else None)
         builder.write("".join(lines[done:start]))
+        titles = tuple(title for _, title in path if title)
+        if token.type == "table_open":
+            _write_rows(builder, tokens[position:], titles)
+            done = end
+            continue
         block = "".join(lines[start:end])
         ending = len(block) - len(block.rstrip("\n"))
-        headings = tuple(title for _, title in path if title)
-        builder.write(block[: len(block) - ending], Location(headings=headings))
+        builder.write(block[: len(block) - ending], Location(headings=titles))
         builder.write(block[len(block) - ending :])
         done = end
     builder.write("".join(lines[done:]))
     return first_heading
 
 
-def _heading_text(inline: Token) -> str:
-    """The text of a heading without emphasis, links and code marks."""
+def _write_rows(builder: TextBuilder, tokens: Sequence[Token], headings: tuple[str, ...]) -> None:
+    """Write the table that begins the tokens as labelled lines, each value a cell as in the tables of other formats."""
+
+    def place(row: int, cell: str | None) -> Location:
+        return Location(headings=headings, row=row, cell=cell)
+
+    write_table(builder, _rows(tokens), place=place)
+
+
+def _rows(tokens: Sequence[Token]) -> Iterator[Row]:
+    number, cells = 0, list[Cell]()
+    column, in_head = 0, False
+    for before, token in pairwise(tokens):
+        if token.type == "table_close":
+            return
+        if token.type == "tr_open":
+            number, column, cells = number + 1, 0, []
+        elif token.type == "inline":
+            column, in_head = column + 1, before.type == "th_open"
+            text = _plain_text(token) if _MARKUP.search(token.content) else one_line(token.content)
+            if text:
+                cells.append(Cell(column, text, not is_number_like(text), is_strong=in_head))
+        elif token.type == "tr_close" and cells:
+            yield Row(number, cells, is_header=in_head)
+
+
+def _plain_text(inline: Token) -> str:
+    """The text of a heading or a cell without emphasis, links and code marks."""
     tokens = MarkdownIt("commonmark").parseInline(inline.content[:1000])
     children = tokens[0].children or [] if tokens else []
     words = "".join(" " if child.type.endswith("break") else child.content for child in children)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -33,6 +34,7 @@ from rag_service.tables.vocabulary import MAX_WORDS, read_words
 log = structlog.get_logger(__name__)
 
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
+_AT_ONCE = 2  # transactions over tables of one process
 _SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
 
 
@@ -59,6 +61,7 @@ class TableAnswers:
         """
         self._database = database
         self._synonyms = synonyms
+        self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def compute(
         self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity, ask: Ask | None = None
@@ -114,8 +117,8 @@ class TableAnswers:
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
-        """A transaction whose statements have a time limit."""
-        async with self._database.transaction(identity) as connection:
+        """A transaction whose statements have a time limit; only some at once, which leaves the others to search."""
+        async with self._slots, self._database.transaction(identity) as connection:
             try:
                 await limit_statements(connection)
                 yield connection

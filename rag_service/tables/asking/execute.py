@@ -38,6 +38,10 @@ _OPERATORS = {
     Comparison.LESS: "<",
     Comparison.LESS_OR_EQUAL: "<=",
 }
+_HEADINGS = """(SELECT array_agg(h.number ORDER BY h.number) FROM table_rows h
+             WHERE h.table_id = %(table)s AND h.is_heading)"""
+_WHOLE = """(SELECT sum((t.cells -> %(column)s::int ->> 2)::numeric) FROM table_rows t
+             WHERE t.table_id = %(table)s AND t.is_data)"""
 _GROUPED = (Operation.DIFFERENCE, Operation.RATIO, Operation.DISTINCT)
 
 
@@ -194,10 +198,8 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
             array_agg(number ORDER BY number) FILTER (WHERE NOT ({filled})),
             min((cell ->> 3)::int) FILTER (WHERE {filled}),
             max((cell ->> 3)::int + length(cell ->> 0)) FILTER (WHERE {filled}),
-            (SELECT array_agg(h.number ORDER BY h.number) FROM table_rows h
-             WHERE h.table_id = %(table)s AND h.is_heading),
-            (SELECT sum((t.cells -> %(column)s::int ->> 2)::numeric) FROM table_rows t
-             WHERE t.table_id = %(table)s AND t.is_data),
+            {_HEADINGS if plan.operation is Operation.COUNT else "NULL"},
+            {_WHOLE if plan.operation is Operation.SHARE else "NULL"},
             {by_group}
             FROM used""",  # noqa: S608 - fixed text
         parameters,

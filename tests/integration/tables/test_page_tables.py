@@ -48,3 +48,12 @@ async def test_a_table_of_word_is_computed(service: Components, ingest: Ingest) 
     answer = await service.engine.answer(RagQuery("Which berth is the longest?", identity=LOCAL_ADMIN))
     assert "C" in answer.text
     assert answer.citations[0].location == Location(cell="B4", row=4)
+
+
+async def test_a_table_of_markdown_is_computed(service: Components, ingest: Ingest) -> None:
+    rows = "| *Oak* | 12 | 80,00 € |\n| Elm \\| Ash | 8 | |\n| Fir | 20 | 95,50 € |"
+    await ingest(f"# Rooms\n\n| Room | **Seats** | Price |\n|:--|--:|--|\n{rows}\n\nBook early.\n", "rooms.md")
+    answer = await service.engine.answer(RagQuery("What is the total number of seats?", identity=LOCAL_ADMIN))
+    assert answer.citations[0].formula == "SUM(B2:B4) = 40"
+    assert answer.citations[0].location == Location(headings=(), cell="B2:B4", row=2)
+    assert answer.decision is Decision.CAN_PROCEED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.parse import parse
 from tests.unit.readers.samples import at
@@ -89,13 +89,14 @@ def test_front_matter_becomes_metadata_and_leaves_the_text(guide: ParsedDocument
     assert (guide.title, guide.language) == ("Guía de valores", "es")
     assert guide.metadata["tags"] == ["bolsa", "renta"]
     assert guide.metadata["updated"] == "2024-05-01"
-    assert guide.text == MARKDOWN.split("---\n", 2)[2].strip("\n")
+    source = "| Producto | Stock |\n|----------|-------|\n| Tornillo | 120   |"
+    body = MARKDOWN.split("---\n", 2)[2].strip("\n")
+    assert guide.text == body.replace(source, "Producto: Tornillo | Stock: 120")
 
 
 def test_blocks_carry_their_heading_path(guide: ParsedDocument) -> None:
     assert at(guide, "Un párrafo\nde dos líneas.").headings == ("Primera parte",)
-    table = "| Producto | Stock |\n|----------|-------|\n| Tornillo | 120   |"
-    assert at(guide, table).headings == ("Primera parte", "Tabla")
+    assert at(guide, "120") == Location(headings=("Primera parte", "Tabla"), cell="B2", row=2)
     assert at(guide, "- uno\n  - dos").headings == ("Primera parte", "Tabla")
     assert at(guide, "```python\n# not a heading\n```").headings == ("Segunda parte",)
 
