@@ -37,6 +37,7 @@ soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.cold_start
 	$(BIN)/python -m tests.soak.ray_cluster
 	$(BIN)/python -m tests.soak.stream_load $(ARGS)
+	$(BIN)/python -m tests.soak.large_tables
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -189,6 +189,7 @@ class TableWords:
     no: Words
     decimal: str  # separators of numbers
     thousands: str
+    signs_before: str  # currencies whose sign stands before the number
     figures: FigureWords
     comparison: Mapping[str, tuple[str, ...]]  # compare, missing, both: what asks to compare two files
     answers: Mapping[str, str]  # sentences with {placeholders}

@@ -34,14 +34,28 @@ class Computed:
     warning: str = ""  # why it is not certain: several readings, mixed currencies, rows that may not be rows
 
 
-def write_number(value: Decimal, data: TableWords) -> str:
-    """A number as the language writes it; four digits stay together."""
+def write_number(value: Decimal, data: TableWords, *, keep_zeros: bool = False) -> str:
+    """A number as the language writes it; four digits stay together.
+
+    Args:
+        keep_zeros: decimals as they are, as in a cell: 18.50.
+    """
     whole, _, rest = f"{value:f}".partition(".")
-    rest = rest.rstrip("0")
+    rest = rest if keep_zeros else rest.rstrip("0")
     sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
     if len(digits) > 4 or data.thousands == ",":
         digits = f"{int(digits):,}".replace(",", data.thousands)
     return sign + digits + (f"{data.decimal}{rest}" if rest else "")
+
+
+def write_unit(number: str, unit: str | None, data: TableWords) -> str:
+    """A number with its unit on the side where the language has it: "$2,000", "2.000 $"."""
+    if not unit:
+        return number
+    if unit not in data.signs_before.split():
+        return f"{number} {unit}"
+    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+    return f"{sign}{unit}{digits}"
 
 
 def rounded(value: Decimal) -> Decimal:

@@ -39,7 +39,7 @@ def write_comparison(found: Comparison, language: str) -> Computed:
 def _differences(found: Comparison, data: TableWords, key: str) -> str:
     shared = [pair for pair in found.pairs if all(pair.is_in)]
     different = [pair for pair in shared if pair.values[0] != pair.values[1]]
-    titles = [_title(found, number) for number in (0, 1)]
+    titles = [_title(found, number, data) for number in (0, 1)]
     template = data.answers["compared" if different else "all_equal"]
     listed = "; ".join(_pair(pair, data) for pair in different[:MAX_NAMED])
     more = " …" if len(different) > MAX_NAMED else ""
@@ -62,11 +62,11 @@ def _pair(pair: Pair, data: TableWords) -> str:
     return f"{pair.name}: {shown} ({'+' if change > 0 else ''}{write_number(change, data)})"
 
 
-def _title(found: Comparison, number: int) -> str:
+def _title(found: Comparison, number: int, data: TableWords) -> str:
     side = found.sides[number]
-    column = side.table.columns[side.column or 0].name
+    column = data.answers["quoted"].format(text=side.table.columns[side.column or 0].name)
     same = found.sides[0].table.id == found.sides[1].table.id
-    return f"“{column}”" if same else f"“{column}” ({side.table.document})"
+    return column if same else f"{column} ({side.table.document})"
 
 
 def _list(data: TableWords, name: str, pairs: Sequence[Pair], key: str, here: str, there: str) -> str:

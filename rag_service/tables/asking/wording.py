@@ -13,7 +13,7 @@ from rag_service.tables.asking.matching import Filter
 from rag_service.tables.asking.plans import Operation
 from rag_service.tables.asking.question import Comparison
 from rag_service.tables.model import Column, Kind, write_cells
-from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_number
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_number, write_unit
 
 _FORMULAS = {
     Operation.SUM: "SUM",
@@ -246,11 +246,13 @@ class _Writer:
         return named
 
     def _cell(self, row: UsedRow, column: int) -> str:
-        """A cell as the table writes it, with the unit of its column."""
-        text, unit = row.text(column), self._table.columns[column].unit
-        missing = unit and self._table.columns[column].kind.is_figure and unit not in text
-        found = f"{text} {unit}" if missing and any(character.isdigit() for character in text) else text
-        return found + self._scale(self._table.columns[column])
+        """A cell: figures as the language writes them, with their unit; numbers that may be names as they are."""
+        text, held = row.text(column), self._table.columns[column]
+        is_figure = held.kind.is_figure and row.value is not None
+        if is_figure and row.value is not None and not (text.isdigit() and held.kind is Kind.NUMBER):
+            return self._with_unit(row.value, held, keep_zeros=True)
+        unit = f" {held.unit}" if is_figure and held.unit else ""
+        return text + unit + self._scale(held)
 
     def _sum(self, group: Group) -> str:
         cells = self._cells(self._plan.column, group.rows)
@@ -293,11 +295,11 @@ class _Writer:
     def _value(self, value: Decimal) -> str:
         return self._with_unit(value, self._column())
 
-    def _with_unit(self, value: Decimal, column: Column) -> str:
-        number = self._number(value)
+    def _with_unit(self, value: Decimal, column: Column, *, keep_zeros: bool = False) -> str:
+        number = write_number(value, self._data, keep_zeros=keep_zeros)
         if column.kind is Kind.CURRENCY and len(number.rpartition(self._data.decimal)[2]) == 1 and value % 1:
             number += "0"  # tenths of a currency are written as hundredths
-        return (f"{number} {column.unit}" if column.unit and column.kind.is_figure else number) + self._scale(column)
+        return write_unit(number, column.unit if column.kind.is_figure else None, self._data) + self._scale(column)
 
     def _scale(self, column: Column) -> str:
         """What the table says about all its figures: " (in millions)"."""

@@ -54,7 +54,7 @@ async def files(service: Components, ingest: Ingest) -> Components:
 async def test_two_files_are_joined_by_their_common_column(files: Components) -> None:
     answer = await ask(files, "Compare les stocks entre production.xlsx et inventaire.csv")
     assert answer.text.startswith(
-        "“Stock” (production.xlsx) et “Quantité” (inventaire.csv) par « Produit » : 1 égaux, 2 différents : "
+        "« Stock » (production.xlsx) et « Quantité » (inventaire.csv) par « Produit » : 1 égaux, 2 différents : "
         "Boulon M8: 120 / 118 (+2); Pompe P200: 7 / 9 (-2)"
     )
     assert "Seulement dans production.xlsx, pas dans inventaire.csv, par « Produit » (1) : Joint plat" in answer.text
