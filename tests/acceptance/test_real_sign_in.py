@@ -39,6 +39,7 @@ Enter = Callable[..., Visit]
 @pytest.fixture(scope="module")
 def provider() -> Iterator[OpenIdProvider]:
     with running_provider(PEOPLE) as running:
+        running.url = running.url.replace("127.0.0.1", "localhost")  # another site to the browser, as in real life
         yield running
 
 
@@ -99,7 +100,9 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
                 client.patch(at, json={"groups": [group]}).raise_for_status()
                 upload = client.post(f"{at}/documents", json={"text": text, "title": group}).raise_for_status().json()
                 client.get(f"/api/v1/uploads/{upload['uploadId']}/events").raise_for_status()  # ends when it is indexed
-        ana, bea = visits(service, "#documents"), visits(service)
+        ana, bea = visits(service, "#documents"), visits(service, "?sign_in=not_permitted")
+        assert "Ask an administrator for access" in bea.page.locator("#sign-in-messages").inner_text()
+        assert "sign_in" not in bea.page.url
         assert ana.page.locator("#to-provider").inner_text() == "Sign in with Example ID"
         through(ana, "ana")
         through(bea, "bea")
