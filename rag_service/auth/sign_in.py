@@ -34,14 +34,20 @@ _ATTEMPTS = 10  # for a name in a minute, whether there is such a user or not
 _PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
 
 
+class NoPasswordsError(ConflictError):
+    """Users sign in with a provider here, or with keys alone."""
+
+    help = "Set RAG_PUBLIC_URL and leave RAG_OIDC_ISSUER out, or create a key for the user."
+
+
 async def make_invitation(connection: Connection, settings: Settings, user_id: UUID) -> str:
     """A link with which a user chooses a password; for administrators.
 
-    The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises ConflictError where
+    The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises NoPasswordsError where
     users do not sign in with passwords.
     """
     if settings.sign_in.way != "password":
-        raise ConflictError("Passwords are for services with RAG_PUBLIC_URL and without RAG_OIDC_ISSUER.")
+        raise NoPasswordsError("Users do not sign in with passwords here.")
     token = await invite_user(connection, user_id, lifetime=_INVITATION_LIFETIME)
     return f"{settings.sign_in.public_url}/#invitation={token}"
 

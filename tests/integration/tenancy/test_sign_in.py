@@ -180,6 +180,15 @@ async def test_two_tabs_may_be_on_their_way_at_once(gate: Gate) -> None:
         assert (await client.get(back[0])).headers["location"] == "/"
 
 
+async def test_first_sign_in_in_two_browsers_at_once_makes_one_user(gate: Gate) -> None:
+    gate.provider.person("twin", name="Twin", groups=["staff"])
+    async with gate.browser() as one, gate.browser() as two:
+        replies = await asyncio.gather(gate.sign_in(one, "twin"), gate.sign_in(two, "twin"))
+        assert [reply.headers["location"] for reply in replies] == ["/", "/"]
+    with gate.house.owner() as connection:
+        assert connection.execute("SELECT name FROM rag.users WHERE subject = 'twin'").fetchall() == [("Twin",)]
+
+
 async def test_provider_that_is_down_is_told_and_ends_no_session(gate: Gate) -> None:
     async with gate.browser("ana") as signed_in, gate.browser() as client:
         start = await client.get("/auth/login")
