@@ -43,8 +43,8 @@ class NoPasswordsError(ConflictError):
 async def make_invitation(connection: Connection, settings: Settings, user_id: UUID) -> str:
     """A link with which a user chooses a password; for administrators.
 
-    The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises NoPasswordsError where
-    users do not sign in with passwords.
+    The token stands behind `#`, which browsers do not send: it reaches no log of a server. Raises NoPasswordsError
+    where users do not sign in with passwords.
     """
     if settings.sign_in.way != "password":
         raise NoPasswordsError("Users do not sign in with passwords here.")
