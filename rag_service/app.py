@@ -27,7 +27,7 @@ from rag_service.api.application import create_litestar
 from rag_service.api.http.access import TenancyServices, require_scope
 from rag_service.api.http.services import Probe, Services
 from rag_service.api.limits import LimitedApplication, RateLimiter
-from rag_service.api.mcp.server import mcp_installed, mcp_route
+from rag_service.api.mcp.server import mcp_installed, mcp_routes
 from rag_service.api.metrics import metered_answer, metered_search, metrics_route
 from rag_service.api.openai.routes import list_agent_models, openai_routes
 from rag_service.api.sign_in import sign_in_routes
@@ -114,7 +114,7 @@ def create_app(
         ]
         lifespan.append(lambda app: _with_components(app, settings, components, plugins, metrics))
         if mcp_installed():
-            routes.append(mcp_route())
+            routes += mcp_routes(settings)
     else:
         _check_keyword_mode(settings, plugins)
         index = load_index(settings.indices.default, indices_path=settings.indices.path)

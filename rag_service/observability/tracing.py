@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_NOTHING: AbstractContextManager[None] = nullcontext()
+_Describe = Callable[..., None]  # sets attributes
 _tracer: Tracer | None = None  # of the process, like its logging
 
 
@@ -60,8 +60,11 @@ def configure_tracing(exporter: SpanExporter | None = None) -> Callable[[], None
     return end
 
 
-def span(name: str, **attributes: str | int | float) -> AbstractContextManager[None]:
-    """A step of the request that runs. Not the parent of steps inside: a generator may hold it open."""
+def span(name: str, **attributes: str | int | float) -> AbstractContextManager[_Describe]:
+    """A step of the request that runs; gives what sets more attributes.
+
+    Not the parent of steps inside: a generator may hold it open.
+    """
     tracer = _tracer
     return _NOTHING if tracer is None else _Step(tracer, name, attributes)
 
@@ -80,8 +83,9 @@ class _Step:
         self._name = name
         self._attributes = attributes
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Describe:
         self._span = self._tracer.start_span(self._name, attributes=dict(self._attributes))
+        return lambda **attributes: self._span.set_attributes(attributes)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -124,6 +128,9 @@ def request_span(method: str, headers: Mapping[str, str], correlation_id: str) -
 
 def _ignore(**_: Any) -> None:
     """Nothing is traced."""
+
+
+_NOTHING: AbstractContextManager[_Describe] = nullcontext(_ignore)
 
 
 def _dotted(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -206,19 +206,22 @@ def problem_response(
 ) -> Response[Any]:
     """The reply that carries a problem, or `body` in its place."""
     extra = dict(headers or {})
+    if problem.status == 401:
+        extra.setdefault("WWW-Authenticate", "Bearer")
     if problem.retry_after is not None:
         extra["Retry-After"] = str(problem.retry_after)
-    if problem.status == 401:
-        extra["WWW-Authenticate"] = "Bearer"
     if problem.status == 408:
         extra["Connection"] = "close"  # the rest of this request must not be read as the next one
     return Response(body or problem, status_code=problem.status, media_type=media_type, headers=extra)
 
 
-async def send_problem(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+async def send_problem(
+    error: Exception, scope: Scope, receive: Receive, send: Send, *, headers: Mapping[str, str] | None = None
+) -> None:
     """Report an error to a client of an ASGI application."""
     request: Request[Any, Any, Any] = Request(scope, receive, send)
-    await problem_response(report(error)).to_asgi_response(None, request)(scope, receive, send)
+    response = problem_response(report(error), headers=headers)
+    await response.to_asgi_response(None, request)(scope, receive, send)
 
 
 def allowed_methods(error: Exception) -> dict[str, str]:

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from litestar import asgi
 from litestar.datastructures import Headers
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
+from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 
 from rag_service import __version__
 from rag_service.api.http.access import require_scope
 from rag_service.api.http.bodies import BODY_LIMIT
 from rag_service.api.http.problems import report, send_problem
 from rag_service.api.http.services import Services
+from rag_service.api.mcp.metadata import challenge, metadata_route
 from rag_service.api.mcp.tools import INSTRUCTIONS, TOOLS, describe_failure, json_schema
 from rag_service.domain import Identity
-from rag_service.errors import ConfigurationError, RagError
+from rag_service.errors import AuthenticationError, ConfigurationError, RagError
+from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope as KeyScope
 
 if TYPE_CHECKING:
@@ -42,14 +43,17 @@ def mcp_installed() -> bool:
     return importlib.util.find_spec("mcp") is not None
 
 
-def mcp_route() -> ASGIRouteHandler:
+def mcp_routes(settings: Settings) -> list[ControllerRouterHandler]:
     """MCP over streamable HTTP at /mcp, without sessions, so that any replica can serve any request.
+
+    Where callers must sign in, also the metadata that say how.
 
     Raises:
         ConfigurationError: the extra `mcp` is not installed.
     """
     check_installed()
-    return asgi(PATH, is_mount=True, copy_scope=False)(_serve_http)
+    route = asgi(PATH, is_mount=True, copy_scope=False)(_serve_http)
+    return [route] if settings.auth.mode == "none" else [route, metadata_route(PATH)]
 
 
 async def _serve_http(scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,7 +62,8 @@ async def _serve_http(scope: Scope, receive: Receive, send: Send) -> None:
         identity = await services.authenticate(Headers.from_scope(scope))
         require_scope(identity, KeyScope.READ)
     except RagError as error:
-        await send_problem(error, scope, receive, send)
+        headers = challenge(scope, services.settings) if isinstance(error, AuthenticationError) else {}
+        await send_problem(error, scope, receive, send, headers=headers)
         return
 
     async def identify() -> Identity:

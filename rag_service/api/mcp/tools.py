@@ -137,7 +137,8 @@ TOOLS: Mapping[str, ToolSpec] = {
 def json_schema(kind: type[Struct]) -> dict[str, Any]:
     """JSON Schema of a struct with `type: object` at its root, as MCP demands."""
     _, components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    return {**components[kind.__name__], "$defs": components}
+    root = components.pop(kind.__name__)
+    return {**root, "$defs": components} if components else root
 
 
 def describe_passages(body: SearchBody) -> str:

@@ -15,9 +15,10 @@ import jsonschema
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import ProtectedResourceMetadata
 
 from rag_service.api.mcp import server as mcp_module
-from rag_service.api.mcp.server import mcp_route
+from rag_service.api.mcp.server import mcp_routes
 from rag_service.errors import ConfigurationError, ModelError, StoreError
 from rag_service.settings import Settings
 from tests.integration.interfaces.people import OTHER, only_for_admin
@@ -43,13 +44,13 @@ Connect = Callable[[str], AbstractAsyncContextManager[Client]]  # a person's nam
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Script], str]]:
+def serve() -> Iterator[Callable[..., str]]:
     """Starts a service whose documents only ADMIN may see; gives its URL."""
     with ExitStack() as stack:
 
-        def start(script: Script) -> str:
-            services = only_for_admin(script.services(Settings()))
-            return stack.enter_context(served(application_over(services, more_routes=[mcp_route()])))
+        def start(script: Script, **settings: Any) -> str:
+            services = only_for_admin(script.services(Settings(**settings)))
+            return stack.enter_context(served(application_over(services, more_routes=mcp_routes(services.settings))))
 
         yield start
 
@@ -103,7 +104,9 @@ async def test_both_tools_are_listed_with_schemas(connect: Connect) -> None:
     assert answer.input_schema["required"] == ["question"]
     assert search.annotations is not None
     assert search.annotations.read_only_hint
+    assert "$defs" not in search.input_schema  # the arguments stand there once
     for tool in tools:
+        assert tool.output_schema is not None and tool.output_schema["title"] not in tool.output_schema["$defs"]
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
 
@@ -203,12 +206,32 @@ async def test_over_http_each_request_is_authenticated(serve: Callable[[Script],
     async with httpx.AsyncClient(trust_env=False) as http:
         refused = await http.post(f"{url}/mcp", json=message, headers=headers)
     assert refused.status_code == 401
-    assert refused.headers["www-authenticate"] == "Bearer"
+    assert refused.headers["www-authenticate"].startswith('Bearer resource_metadata="http://127.0.0.1:')
     assert refused.json()["code"] == "not_authenticated"
     async with over_http(url, "admin") as admin, over_http(url, "other") as other:
         await other.call_tool("search_knowledge", {"query": QUESTION})
         await admin.call_tool("search_knowledge", {"query": QUESTION})
     assert script.identities == [OTHER, ADMIN]
+
+
+async def test_a_refused_client_finds_where_to_get_a_token(serve: Callable[..., str]) -> None:
+    issuer = {"jwt_jwks_url": "https://id.example/keys", "jwt_issuer": "https://id.example", "jwt_audience": "rag"}
+    url = serve(Script(), auth="required", **issuer)
+    async with httpx.AsyncClient(trust_env=False) as http:
+        refused = await http.post(f"{url}/mcp", json={}, headers={"Accept": "application/json"})
+        address = refused.headers["www-authenticate"].partition('resource_metadata="')[2].rstrip('"')
+        found = (await http.get(address)).json()
+        assert (await http.get(f"{address}/mcp")).json() == found
+        forged = await http.post(f"{url}/mcp", json={}, headers={"Host": 'a", scope="x'})
+    metadata = ProtectedResourceMetadata.model_validate(found)
+    assert (str(metadata.resource), [str(one) for one in metadata.authorization_servers]) == (
+        f"{url}/mcp",
+        ["https://id.example"],
+    )
+    assert metadata.scopes_supported == ["rag:read", "rag:write", "rag:admin"]
+    assert 'scope="x' not in forged.headers.get("www-authenticate", "")
+    async with httpx.AsyncClient(trust_env=False) as http:
+        assert (await http.get(f"{serve(Script())}/.well-known/oauth-protected-resource")).status_code == 404
 
 
 async def test_pages_of_other_sites_are_kept_out(serve: Callable[[Script], str]) -> None:
@@ -226,4 +249,4 @@ async def test_a_slow_answer_arrives_whole(serve: Callable[[Script], str]) -> No
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_module, "mcp_installed", lambda: False)
     with pytest.raises(ConfigurationError, match=r"pip install 'rag-service\[mcp\]'"):
-        mcp_route()
+        mcp_routes(Settings())

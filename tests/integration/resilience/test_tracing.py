@@ -71,7 +71,14 @@ def test_an_answer_is_one_request_with_all_its_steps(
     assert request["http.route"] == url
     assert request["http.response.status_code"] == 200
     assert request["rag.correlation_id"] == "trace-me"
-    assert (found["model"].attributes or {})["model"] == "llama3.2"
+    model = dict(found["model"].attributes or {})
+    assert model.pop("gen_ai.usage.input_tokens") > 0 and model.pop("gen_ai.usage.output_tokens") > 0
+    assert model == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "ollama",
+        "gen_ai.request.model": "llama3.2",
+        "gen_ai.response.finish_reasons": ("stop",),
+    }
     for step in STEPS:
         begun, ended = found[step].start_time, found[step].end_time
         assert begun is not None and ended is not None and begun <= ended

@@ -165,6 +165,8 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{V1}/models"): common(200),
     ("GET", f"{V1}/models/{{model_id}}"): common(404),
     (ANY, "/mcp"): ask(TOOL),
+    ("GET", "/.well-known/oauth-protected-resource"): public(),
+    ("GET", "/.well-known/oauth-protected-resource/mcp"): public(),
     # What that API has elsewhere and this one does not.
     **{
         (method, f"{V1}/{name}"): public(404)
