@@ -164,7 +164,7 @@ def test_agent_answers_from_its_corpora_follows_up_and_says_when_it_does_not(
     two.page.wait_for_selector("#agent-choice:not([hidden])")
     assert two.page.locator("#agent option:checked").inner_text() == "Helper"
     assert two.page.locator("#agent-switch").is_hidden()
-    two.page.select_option("#agent", label="All documents")
+    two.page.select_option("#agent", label="No agent")
     assert "starts a new conversation" in two.page.locator("#agent-switch").inner_text()
     two.page.select_option("#agent", label="Helper")
     assert two.page.locator("#agent-switch").is_hidden()

@@ -28,7 +28,7 @@ export function makeList(section, user) {
       icon: "files",
       title: name,
       state: active ? null : chip("warn", t("inactive")),
-      about: [kindWords(corpus), ...readers, t("corpus_kept", { time: lifetime(ttlSeconds) }), t("corpus_index", { index }), t("created_on", { day: day(createdAt) })],
+      about: [kindWords(corpus), ...readers, t("corpus_kept", { time: lifetime(ttlSeconds).toLocaleLowerCase() }), t("corpus_index", { index }), t("created_on", { day: day(createdAt) })],
       actions: mayChange(corpus)
         ? [
             { icon: "edit", label: t("edit"), onclick: () => edit(corpus) },

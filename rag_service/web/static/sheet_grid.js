@@ -24,7 +24,7 @@ export async function showOriginal(into, { citation }) {
         to < total ? more("panel_later", () => load(from, to + 3)) : null,
       ].filter(Boolean),
     );
-    into.querySelector(".is-cited, .is-quoted").scrollIntoView({ block: "center", inline: "center" });
+    into.querySelector(".is-cited, .is-quoted").scrollIntoView({ block: "center", inline: "nearest" });
   };
   await load(Math.max(0, index - 1), index + 2);
 }
