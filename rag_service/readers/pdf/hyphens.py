@@ -26,8 +26,19 @@ def read_vocabulary(pages: Iterable[str]) -> Set[str]:
     if not any("-\n" in text or "‐\n" in text for text in texts):
         return words
     for text in texts:
-        words.update(_WORD.findall(_BREAK.sub(" ", text).casefold()))
+        words.update(_WORD.findall(_without_breaks(text).casefold()))
     return words
+
+
+def _without_breaks(text: str) -> str:
+    """The text without both parts of the words that are broken at a line end: "margina" and "les" are no words."""
+    lines: list[str] = []
+    is_broken = False
+    for line in filter(None, text.split("\n")):
+        whole = line.partition(" ")[2] if is_broken else line
+        is_broken = line[-1] in "-‐" and line[-2:-1].isalpha()
+        lines.append(whole.rpartition(" ")[0] if is_broken else whole)
+    return "\n".join(lines)
 
 
 def join_hyphenated(text: str, vocabulary: Set[str]) -> str:
