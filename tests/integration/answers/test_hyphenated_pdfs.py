@@ -97,7 +97,8 @@ async def test_passages_are_found_as_without_hyphens(service: Components, ingest
                     sentence, identity=LOCAL_ADMIN, top_k=5, threshold=0.0, filters=Filters(file_name=name)
                 )
                 hits = await service.engine.search(query)
-                recall[broken] += any(squeezed(sentence)[:40] in squeezed(hit.chunk.text) for hit in hits)
+                found = " ".join(squeezed(hit.chunk.text) for hit in hits)  # a chunk may end within the sentence
+                recall[broken] += squeezed(sentence)[:30] in found or squeezed(sentence)[-30:] in found
         asked += len(sentences[::5])
     assert recall[True] >= 0.95 * asked
     assert abs(recall[True] - recall[False]) <= 0.01 * asked
