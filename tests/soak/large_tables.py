@@ -27,7 +27,7 @@ async def main(rows: int) -> int:
     total = sum(number % 97 for number in range(rows))
     with tempfile.TemporaryDirectory(prefix="rag-soak-") as name:
         async with running_rig(Path(name), words=1, pace=0.0, upload_max_mb=100, chat_provider="extractive") as rig:
-            for number in range(200):
+            for number in range(SEARCHES):
                 text = f"# Rule {number}\n\nThe limit of rule{number} is {number + 100} euros a day for travel."
                 await request(rig.port, "POST", "/api/ingest", {"text": text, "fileName": f"rule-{number}.md"})
             began, before = time.perf_counter(), rig.memory_mb()
@@ -61,7 +61,7 @@ async def ask(rig: Rig, document: str, total: str) -> float:
 async def search(rig: Rig, number: int) -> float:
     """Seconds of one search."""
     began = time.perf_counter()
-    reply = await request(rig.port, "POST", "/api/v1/query/search", {"query": f"limit of rule{number} for travel"})
+    reply = await request(rig.port, "POST", "/api/v1/query", {"query": f"limit of rule{number} for travel"})
     assert reply.status == 200, reply.body
     return time.perf_counter() - began
 

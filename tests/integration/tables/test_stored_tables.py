@@ -18,7 +18,7 @@ from rag_service.store.documents.documents import delete_document, read_text
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.tables.asking.answers import TableAnswers
 from rag_service.tables.asking.execute import STATEMENT_MS
-from rag_service.tables.storage import find_tables, find_values
+from rag_service.tables.storage import find_examples, find_tables, find_values
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.integration.tables.sheets import TENTS, workbook
 from tests.statements import WatchedDatabase, find_seq_scans
@@ -98,12 +98,24 @@ async def test_another_user_s_tables_are_never_used(service: Components) -> None
     tables = TableAnswers(service.database)
     assert await tables.compute(QUESTION, own.sources, language="en", identity=ana) is not None
     assert await tables.compute(QUESTION, own.sources, language="en", identity=ben) is None
+    told: list[Any] = []
+
+    async def model(messages: Any, schema: Any) -> str:
+        told.append((messages, schema))
+        return '{"operation": "count", "table": 1}'
+
+    free = "Whose tents would be worth most altogether?"
+    assert await tables.compute(free, own.sources, language="en", identity=ben, ask=model) is None
+    assert told == []
+    assert await tables.compute(free, own.sources, language="en", identity=ana, ask=model) is not None
+    assert len(told) == 1
     async with service.database.transaction(ana) as connection:
         (table,) = await find_tables(connection, [own.sources[0].chunk.document.id])
         assert await find_values(connection, [table.id], ["red"], whole=["red"]) != {}
     async with service.database.transaction(ben) as connection:
         assert await find_tables(connection, [own.sources[0].chunk.document.id]) == []
         assert await find_values(connection, [table.id], ["red"], whole=["red"]) == {}
+        assert await find_examples(connection, [table.id]) == {}
         cursor = await connection.execute("SELECT (SELECT count(*) FROM tables), (SELECT count(*) FROM table_rows)")
         assert await cursor.fetchone() == (0, 0)
 
