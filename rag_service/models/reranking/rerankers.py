@@ -4,22 +4,19 @@ A reranker reorders and never drops. It fills `scores.rerank` (0..1) and leaves 
 they are. A reranker that fails raises RerankError and must not cost the user the answer: call it
 through `rerank_or_keep`, which logs the failure and keeps the incoming order.
 
-The default one, `heuristic`, needs no model and takes a few milliseconds. It adds four signals to the fused score.
+The default one, `heuristic`, needs no model and takes a few milliseconds. It adds three signals to the fused score.
 
     order = fused
-          + PHRASE_WEIGHT   · share of the question's neighbouring words that stand together in the passage
-          + SENTENCE_WEIGHT · share of its words that one sentence of the passage holds
-          + SECTION_WEIGHT  · share of its words that the headings and the title hold
+          + PASSAGE_WEIGHT  · share of the question's character n-grams that the passage and its headings hold
+          + SENTENCE_WEIGHT · the same share of one sentence of the passage
           + DOCUMENT_WEIGHT · how far the best passage of the same document lies behind the best of all
     score = sigmoid(logit(best relevance) + STEEPNESS · (order - best order))
 
-The order rests on the fused score because the calibrated relevance, which says whether a passage answers, orders
-worse. Scores stay in 0..1: the first hit has the best relevance found, the others fall off as a listwise logistic fit
-says.
+N-grams that few of the hits hold weigh more. The order rests on the fused score because the calibrated relevance, which
+says whether a passage answers, orders worse. Scores stay in 0..1: the first hit has the best relevance found, the
+others fall off as a listwise logistic fit says.
 
-The weights were set on XQuAD (1,190 questions each) and the project's own sets so that no set loses by any of them.
-Without reranking, MRR of XQuAD falls from 0.978 to 0.973 (en) and P@3 of procedures_es from 0.933 to 0.883
-(docs/decisions/040-rules-that-were-switched-off.md).
+What the signals gain on XQuAD and the project's own sets: docs/decisions/045-character-ngrams.md.
 """
 
 from __future__ import annotations
@@ -27,33 +24,30 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from operator import attrgetter
 from typing import Protocol
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import structlog
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from rag_service.domain import Chunk, Hit
 from rag_service.errors import ConfigurationError, RerankError
-from rag_service.language.words import terms
+from rag_service.language.ngrams import Ngrams, character_ngrams
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-PHRASE_WEIGHT = 0.1
-SENTENCE_WEIGHT = 0.05
-SECTION_WEIGHT = 0.02
+PASSAGE_WEIGHT = 0.2
+SENTENCE_WEIGHT = 0.3
 DOCUMENT_WEIGHT = 0.4
 STEEPNESS = 18.0  # log-odds of being the right passage per unit of fused score (listwise fit, XQuAD odd articles)
-NEAR = 2  # index terms that neighbouring words of the question may lie apart in a passage
 MARGIN = 1e-6  # relevance is kept this far from 0 and 1, where log-odds end
 
 _SENTENCE_END = re.compile(r"[.!?:;]\s+|\n+")
@@ -89,7 +83,7 @@ class NoReranker:
 
 
 class HeuristicReranker:
-    """Moves the fused score by phrases, sentence overlap, section match and the best passage of the document."""
+    """Moves the fused score by spelling that question and passage share, and by the best passage of the document."""
 
     name = "heuristic"
 
@@ -99,56 +93,67 @@ class HeuristicReranker:
     async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         if not hits:
             return []
-        asked = terms(question, language)
-        wanted, pairs = set(asked), list(pairwise(asked))
         base = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in hits]
         best_of: dict[UUID, float] = {}  # by document
         for hit, score in zip(hits, base, strict=True):
             document = hit.chunk.document.id
             best_of[document] = max(score, best_of.get(document, score))
-        orders = []
-        for hit, score in zip(hits, base, strict=True):
-            passage = _read(hit.chunk.text, language)
-            section = wanted & _read_headings(_headings(hit.chunk), language)
-            orders.append(
-                score
-                + PHRASE_WEIGHT * _phrase_share(pairs, passage)
-                + SENTENCE_WEIGHT * _sentence_share(wanted, passage)
-                + SECTION_WEIGHT * len(section) / max(1, len(wanted))
-                + DOCUMENT_WEIGHT * (best_of[hit.chunk.document.id] - max(base))
-            )
+        behind = [best_of[hit.chunk.document.id] - max(base) for hit in hits]
+        passage, sentence = _shares(character_ngrams(question), hits)
+        moved = PASSAGE_WEIGHT * passage + SENTENCE_WEIGHT * sentence + DOCUMENT_WEIGHT * np.array(behind)
+        orders = (np.array(base) + moved).tolist()
         certain = min(1 - MARGIN, max(MARGIN, max(hit.scores.relevance for hit in hits)))
         top, log_odds = max(orders), math.log(certain / (1 - certain))
         scores = [1 / (1 + math.exp(min(700.0, STEEPNESS * (top - order) - log_odds))) for order in orders]
         return by_score(hits, scores)
 
 
+def _shares(asked: Ngrams, hits: Sequence[Hit]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Shares of the question's n-grams, 0..1 and one a hit: in the passage with its headings, in its best sentence."""
+    if not asked.size:
+        return np.zeros(len(hits)), np.zeros(len(hits))
+    passages = [_read(hit.chunk.text) for hit in hits]
+    places = [_places(asked, passage.ngrams) for passage in passages]
+    held = np.zeros((len(hits), len(asked)), dtype=bool)
+    for row, (found, _), hit in zip(held, places, hits, strict=True):
+        row[found] = True
+        row[_places(asked, _read_headings(_headings(hit.chunk)))[0]] = True
+    weights = np.log(1 + len(hits) / (1 + held.sum(axis=0)))
+    weights /= weights.sum()
+    best = [
+        np.bincount(passage.sentence[there], weights=weights[found]).max(initial=0.0)
+        for passage, (found, there) in zip(passages, places, strict=True)
+    ]
+    return held @ weights, np.array(best)
+
+
+def _places(asked: Ngrams, ngrams: Ngrams) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where the n-grams of a text that were asked for stand: among the asked ones, and in the text."""
+    nearest = np.minimum(np.searchsorted(asked, ngrams), len(asked) - 1)
+    there = np.flatnonzero(asked[nearest] == ngrams)
+    return nearest[there], there
+
+
 @dataclasses.dataclass(frozen=True)
 class _Passage:
-    """Where the index terms of a passage stand."""
+    """The n-grams of a passage, sentence by sentence."""
 
-    places: Mapping[str, AbstractSet[int]]  # term → its positions among all terms
-    sentences: Mapping[str, AbstractSet[int]]  # term → numbers of the sentences that hold it
+    ngrams: Ngrams
+    sentence: npt.NDArray[np.uint16]  # that each of them stands in
 
 
-# Reading twenty passages took a third of a search's time in Python, and popular passages come again.
-# 512 passages of 800 tokens take 16 MB.
+# Reading twenty passages takes longer than all else here, and popular passages come again.
+# 512 passages of 800 tokens take 20 MB.
 @lru_cache(maxsize=512)
-def _read(text: str, language: str) -> _Passage:
-    places: dict[str, set[int]] = {}
-    sentences: dict[str, set[int]] = {}
-    position = 0
-    for number, sentence in enumerate(_SENTENCE_END.split(text)):
-        for term in terms(sentence, language):
-            places.setdefault(term, set()).add(position)
-            sentences.setdefault(term, set()).add(number)
-            position += 1
-    return _Passage(places=places, sentences=sentences)
+def _read(text: str) -> _Passage:
+    ngrams = [character_ngrams(sentence) for sentence in _SENTENCE_END.split(text)]
+    numbers = np.repeat(np.arange(len(ngrams)), list(map(len, ngrams))).astype(np.uint16)
+    return _Passage(ngrams=np.concatenate(ngrams), sentence=numbers)
 
 
 @lru_cache(maxsize=2048)  # chunks of a document share their title, those of a section their headings too
-def _read_headings(headings: str, language: str) -> frozenset[str]:
-    return frozenset(terms(headings, language))
+def _read_headings(headings: str) -> Ngrams:
+    return character_ngrams(headings)
 
 
 def _headings(chunk: Chunk) -> str:
@@ -156,26 +161,6 @@ def _headings(chunk: Chunk) -> str:
     for span in chunk.spans:
         found |= dict.fromkeys(span.location.headings)
     return " ".join(found)
-
-
-def _sentence_share(wanted: AbstractSet[str], passage: _Passage) -> float:
-    """The largest share of the question's terms that one sentence of the passage holds, 0..1."""
-    held: Counter[int] = Counter()  # sentence → terms in it
-    for term in wanted:
-        held.update(passage.sentences.get(term, ()))
-    return max(held.values()) / len(wanted) if held else 0.0
-
-
-def _phrase_share(pairs: Sequence[tuple[str, str]], passage: _Passage) -> float:
-    """Share of the question's pairs of neighbouring terms that lie within `NEAR` of each other, 0..1."""
-    together = 0
-    for first, second in pairs:
-        there = passage.places.get(second, frozenset())
-        for here in passage.places.get(first, ()):
-            if not there.isdisjoint(range(here - NEAR, here + NEAR + 1)):
-                together += 1
-                break
-    return together / len(pairs) if pairs else 0.0
 
 
 def by_score(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
