@@ -8,6 +8,7 @@ Text Retrieval", Information Retrieval 7, 2004.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from rag_service.language.words import fold
 LENGTH = 5  # characters; 3 and 4 order the passages of XQuAD and cooperative.* a little worse
 
 Ngrams = npt.NDArray[np.uint64]  # a number for each different n-gram, in rising order
+
+Held = npt.NDArray[np.bool_]  # (texts, n-grams): which of them each text holds
+Weights = npt.NDArray[np.float64]  # one for each n-gram, 1 together
 
 _FACTOR = np.uint64(1_000_003)  # of a polynomial hash
 _BETWEEN_WORDS = re.compile(r"\W+")
@@ -33,3 +37,22 @@ def character_ngrams(text: str) -> Ngrams:
     for place in range(LENGTH):
         hashes = hashes * _FACTOR + codes[place : place + count]
     return np.unique(hashes)
+
+
+def find_ngrams(wanted: Ngrams, texts: Sequence[Ngrams]) -> Held:
+    """Which of the wanted n-grams each text holds."""
+    held = np.zeros((len(texts), len(wanted)), dtype=np.bool_)
+    if held.size:
+        numbers = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+        every = np.concatenate(texts)
+        nearest = np.minimum(np.searchsorted(wanted, every), len(wanted) - 1)
+        found = wanted[nearest] == every
+        held[numbers[found], nearest[found]] = True
+    return held
+
+
+def weigh_by_rarity(held: Held) -> Weights:
+    """A weight for each n-gram: the fewer of the texts hold it, the more it tells them apart."""
+    weights = np.log(1 + len(held) / (1 + held.sum(axis=0)))
+    share: Weights = weights / max(float(weights.sum()), 1e-9)
+    return share

@@ -39,6 +39,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.languages import language_codes, load_language
+from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.local_runtime import somebody_waits
@@ -56,8 +57,10 @@ _WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-serv
 # All are shares (0..1) but the length.
 WORD_FEATURES = (
     "share",  # of the question's idf weight that the sentence holds
-    "share_before",  # of the sentence before it, which often names what "it" is
-    "share_after",
+    "spelling",  # of the question's character n-grams that it holds; those that few candidates hold weigh more
+    "spelling_before",  # of the sentence before it, which often names what "it" is
+    "spelling_after",
+    "spelling_passage",  # of its whole passage
     "standing",  # score of its passage over that of the best one
     "relevance",  # of its passage
     "price",  # whether a price was asked for and it holds one
@@ -248,13 +251,28 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
                 float(fits is not None and not fits.is_price),
                 math.log1p(len(sentence.text.split())),
             ]
-            rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, hit.scores.relevance, *about_it])
+            rows.append([held / total, *[0.0] * 4, max(0.0, standing) / best, hit.scores.relevance, *about_it])
             sentences.append(replace(sentence, mark=mark, holds=holds))
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
-    for number, (left, right) in enumerate(pairwise(sentences)):
-        if left.mark == right.mark and right.position - left.position == 1 and not (left.is_row or right.is_row):
-            features[number, 2], features[number + 1, 1] = features[number + 1, 0], features[number, 0]
+    features[:, 1:5] = _rate_spelling(evidence.question, sentences)
     return sentences, features
+
+
+def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
+    """The shares of the question's n-grams: of each sentence, of the ones before and after it, of its passage."""
+    held = find_ngrams(character_ngrams(question), [sentence.ngrams for sentence in sentences])
+    weights = weigh_by_rarity(held)
+    own = held @ weights
+    shares = np.zeros((len(sentences), 4))
+    shares[:, 0] = own
+    for number, (left, right) in enumerate(pairwise(sentences)):
+        if left.mark == right.mark:
+            shares[number, 2], shares[number + 1, 1] = own[number + 1], own[number]
+    marks = np.array([sentence.mark for sentence in sentences])
+    for mark in np.unique(marks):
+        passage = marks == mark
+        shares[passage, 3] = held[passage].any(axis=0) @ weights
+    return shares
 
 
 async def rate_by_vectors(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> np.ndarray:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
 from rag_service.domain import Span
 from rag_service.language.languages import load_language
+from rag_service.language.ngrams import Ngrams, character_ngrams
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import fold, word_forms, words
 
@@ -29,6 +30,7 @@ class Sentence:
     text: str  # on one line, or on as many as its list has
     folded: str  # for comparisons
     forms: frozenset[str]  # as `word_forms` gives them
+    ngrams: Ngrams = field(compare=False, repr=False)
     position: int  # among the sentences of its passage, headings included
     header: str  # of the Markdown table that it is a row of: column names and the rule below them
     is_row: bool
@@ -75,6 +77,7 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
                     text=quote,
                     folded=fold(quote),
                     forms=frozenset(word_forms(quote)),
+                    ngrams=character_ngrams(quote),
                     position=position,
                     header=row_header,
                     is_row=bool(row_header) or " | " in quote,
