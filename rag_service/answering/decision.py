@@ -28,7 +28,7 @@ from rag_service.language.words import fold
 from rag_service.retrieval.query import Retrieval
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-SIGNALS = ("relevance", "others", "agreement", "lead", "score")
+SIGNALS = ("relevance", "others", "lead", "score", "quotes", "figures")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
@@ -79,24 +79,19 @@ def read_signals(
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `others`: how many more passages are relevant, up to four;
-    `agreement`: share of the two searches, by words and by vectors, that put the first source first; `lead`: log-odds
-    that the first quote is the best of all sentences; `score`: of that quote. Answers of a chat model lack the last
-    two.
+    `lead`: log-odds that the first quote is the best of all sentences; `score`: of that quote; `quotes`: how many there
+    are; `figures`: 1 if they lack a figure of the question. Answers of a chat model have the first two only.
 
     Args:
         retrieval: everything that was found.
         sources: the passages above the threshold, best first; at least one.
-        choice: `lead`, as a probability, and `score`, where the answer quotes.
+        choice: the last four, `lead` as a probability, where the answer quotes.
     """
     relevant = sum(hit.scores.relevance >= _RELEVANT for hit in retrieval.hits)
-    by_vectors = max(retrieval.hits, key=lambda hit: hit.scores.dense or 0.0)
-    by_words = max(retrieval.hits, key=lambda hit: hit.scores.bm25 or 0.0)
-    first = sources[0].chunk.id
-    chosen = {"lead": _log_odds(choice["lead"]), "score": choice["score"]} if choice else {}
+    chosen = {**choice, "lead": _log_odds(choice["lead"])} if choice else {}
     return chosen | {
         "relevance": _log_odds(max(hit.scores.relevance for hit in sources)),
         "others": float(min(_MAX_OTHERS, max(0, relevant - 1))),
-        "agreement": ((by_vectors.chunk.id == first) + (by_words.chunk.id == first)) / 2,
     }
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -38,9 +37,9 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
-from rag_service.language.languages import language_codes, load_language
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
-from rag_service.language.words import fold, word_forms
+from rag_service.language.words import word_forms, words
+from rag_service.models.extractive.answer_types import answer_type
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance
@@ -82,8 +81,9 @@ class Evidence:
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
-    # What the choice of the first quote tells of the answer, filled in by the answerer. `lead`: probability that it is
-    # the best of all candidates; `score`: of the linear model.
+    # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
+    # one is the best of all candidates; `score`: its score of the linear model; `quotes`: how many there are;
+    # `figures`: 1 if one of the question's numbers, years or codes is in no quote and no heading of theirs, else 0.
     signals: dict[str, float] = field(default_factory=dict)
 
 
@@ -209,7 +209,6 @@ async def select_sentences(
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
-    evidence.signals.update(lead=float(shares.max()), score=float(scores.max()))
     chosen: list[Sentence] = []
     said, covered = "", 0.0
     answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
@@ -222,7 +221,23 @@ async def select_sentences(
             chosen.append(candidate)
             said += candidate.folded + "\0"
             answered |= candidate.holds
+    evidence.signals.update(
+        lead=float(shares.max()),
+        score=float(scores.max()),
+        quotes=float(len(chosen)),
+        figures=float(_misses_figure(evidence, chosen)),
+    )
     return chosen
+
+
+def _misses_figure(evidence: Evidence, chosen: Sequence[Sentence]) -> bool:
+    asked = {word for word in words(evidence.question) if any(map(str.isdigit, word))}
+    said: set[str] = set()
+    for quote in chosen if asked else ():
+        chunk = evidence.hits[quote.mark - 1].chunk
+        headings = [heading for span in chunk.spans for heading in span.location.headings]
+        said.update(words(" ".join((quote.header, quote.text, chunk.document.title, *headings))))
+    return not asked <= said
 
 
 def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
@@ -301,47 +316,3 @@ def load_weights(language: str) -> Weights:
     words = [entry["words"][name] for name in WORD_FEATURES]
     vectors = [entry["vectors"][name] for name in (*WORD_FEATURES, *VECTOR_FEATURES)]
     return Weights(np.array(words), np.array(vectors))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerType:
-    """A type of answer that questions ask for."""
-
-    asked_by: re.Pattern[str]  # in a folded question
-    pattern: re.Pattern[str]  # in a folded sentence that holds such an answer
-    is_price: bool
-
-
-def answer_type(question: str) -> AnswerType | None:
-    """The type of answer that a question asks for; None where it does not say."""
-    folded = fold(question)
-    for found in _answer_types():
-        if found.asked_by.search(folded):
-            return found
-    return None
-
-
-@cache
-def _answer_types() -> tuple[AnswerType, ...]:
-    """The types in the words of all languages: a question may be answered by a document in another language.
-
-    Persons, places, dates and reasons were tried as well: one more of a hundred English questions, and none of others.
-    """
-    every = [load_language(code) for code in language_codes()]
-    units = [data.proof.units for data in every]
-    numbers = {word for data in every for words in data.proof.numbers.values() for word in words}
-    numbers |= {word for data in every for word in data.proof.fractions}
-    numbers |= {word for table in units for unit in ("thousand", "million", "billion") for word in table.get(unit, ())}
-    money = {word for table in units for sign in "€$£" for word in table.get(sign, ())}
-    return (
-        AnswerType(
-            asked_by=re.compile("|".join(data.questions.asks_price for data in every), re.MULTILINE),
-            pattern=re.compile(rf"[€$£]|\b(?:{'|'.join(sorted(money))})\b"),
-            is_price=True,
-        ),
-        AnswerType(
-            asked_by=re.compile("|".join(data.questions.asks_number for data in every)),
-            pattern=re.compile(rf"\d|\b(?:{'|'.join(sorted(numbers))})\b"),
-            is_price=False,
-        ),
-    )

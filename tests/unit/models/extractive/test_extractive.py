@@ -99,7 +99,7 @@ async def test_a_list_takes_the_sentence_before_its_announcement_along() -> None
     assert answer.splitlines()[0] == f"{lead} The latter depends on the case:"
     # Not over a paragraph, a heading or another list item.
     for before in (f"{lead}\n\n", f"## {lead}\n", f"- {lead}\n"):
-        answer = await best("What do I need to register as a tenant?", before + table)
+        answer = await best("What does it depend on, for tenants and owners?", before + table)
         assert answer.splitlines()[0] == "The latter depends on the case:"
 
 
