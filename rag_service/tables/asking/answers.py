@@ -18,8 +18,9 @@ from rag_service.language.words import words
 from rag_service.store.session import Connection, Database
 from rag_service.tables.asking.comparison import compare_columns, compare_files, may_compare, read_comparison
 from rag_service.tables.asking.comparison_wording import write_comparison
-from rag_service.tables.asking.execute import STATEMENT_MS, execute, limit_statements, read_quotes
+from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
+from rag_service.tables.asking.plans import Operation
 from rag_service.tables.asking.proposing import MAX_TABLES, Ask, propose_plan
 from rag_service.tables.asking.question import Question, read_question
 from rag_service.tables.asking.wording import write_answer
@@ -89,7 +90,7 @@ class TableAnswers:
             async with self._limited(identity) as connection:
                 tables = await find_tables(connection, documents)
                 found = await _compare(connection, text, language, question, tables)
-                if found is None and question is not None and question.negation is None:
+                if found is None and question is not None:
                     found = await _compute(connection, question, tables)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
@@ -146,14 +147,19 @@ async def _compute(connection: Connection, question: Question, found: Sequence[S
     if not tables:
         return None
     ids = [table.id for table in tables]
-    values = await find_values(connection, ids, question.content, whole=question.runs)
+    values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
     plans = make_plans(question, tables, values)
-    results = [await execute(connection, plan) for plan in plans]
+    results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
     return await _with_quotes(connection, computed)
+
+
+def _says_little(result: Result) -> bool:
+    """Whether it counts a single row for a question that was not understood to the last word."""
+    return result.plan.is_doubtful and result.plan.operation is Operation.COUNT and result.count < 2
 
 
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:

@@ -131,6 +131,8 @@ def _conditions(plan: Plan, parameters: dict[str, Any]) -> str:
         elif one.comparison is Comparison.EQUAL:
             found += f" AND ({cell} ->> 2)::numeric = %({value})s::numeric"
             parameters[value] = one.values[0]
+        elif one.comparison is Comparison.EMPTY:
+            found += f" AND (coalesce({cell} ->> 1, '') = '' OR ({cell} ->> 2)::numeric = 0)"
         elif one.comparison is Comparison.BETWEEN:
             found += f" AND ({cell} ->> 2)::numeric BETWEEN %({value})s::numeric AND %({value}high)s::numeric"
             parameters[value], parameters[f"{value}high"] = sorted(one.values)

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import product
 
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import is_stop_word, words
+from rag_service.tables.asking.filters import BY_TIME, Filter, Mention, bind
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.model import Column, Kind, StoredTable, currency_of
-from rag_service.tables.vocabulary import Word, column_word
+from rag_service.tables.asking.values import read_value
+from rag_service.tables.model import Kind, StoredTable, currency_of
+from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
+_NEAR = 3  # words between a column and its number, or a negation and its column
 
 Values = Mapping[int, Mapping[str, str]]  # column → {key: text}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filter:
-    column: int
-    comparison: Comparison
-    values: tuple[str, ...] | tuple[Decimal, ...]  # keys of texts, or numbers
-    shown: tuple[str, ...] = ()  # the texts as the table writes them
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mention:
-    """A word, or words, of the question that name a column; several candidates where they do not tell which."""
-
-    place: int
-    columns: tuple[int, ...]
 
 
 class Match:
@@ -48,6 +35,7 @@ class Match:
         self.value_places: set[int] = set()  # words that name values
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
+        self.is_doubtful = False  # whether a word was not understood, or only by its beginning
         self._values = values
         self._used = list(question.used)
         self._data = load_language(question.language).tables
@@ -57,14 +45,24 @@ class Match:
         self._match_columns(lambda count: True)
         self._match_parts()
         self._match_years()
+        self._match_numbers()
         self._match_rest()
+        self._match_absence()
         self.mentions.sort(key=lambda mention: mention.place)
 
     @property
     def is_complete(self) -> bool:
         """Whether every word with a meaning is accounted for, and no value stands in two columns."""
-        rest = (word for word, used in zip(self.words, self._used, strict=True) if not used)
-        return self.score >= 0 and not any(word.is_content for word in rest)
+        return self.score >= 0 and not self.left
+
+    @property
+    def left(self) -> list[int]:
+        """The places of words with a meaning that are not accounted for."""
+        return [place for place, word in enumerate(self.words) if word.is_content and not self._used[place]]
+
+    def overlook(self, place: int) -> None:
+        """Accounts for a word that was not understood."""
+        self._used[place] = self.is_doubtful = True
 
     def _take(self, places: Iterable[int], *, weight: int = _LITERAL) -> None:
         """Words are accounted for; those that the table itself uses weigh more than words for the same."""
@@ -81,7 +79,8 @@ class Match:
                 continue
             places = [place for word in header if (place := self._place_of(word)) is not None]
             if len(places) == len(header):
-                same = tuple(other for other in order if _is_same(self._headers[other], header))
+                keys = [word.key for word in header]
+                same = tuple(other for other in order if [word.key for word in self._headers[other]] == keys)
                 self.mentions.append(Mention(place=min(places), columns=tuple(sorted(same))))
                 self._take(places)
 
@@ -150,8 +149,12 @@ class Match:
                         for other in header
                     )
                 )
-                if not columns and by_concept and "date" in word.concepts and not word.is_content:
+                if not columns and by_concept and "quantity" in word.concepts:
+                    columns = tuple(self._with_concept("stock"))
+                if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
+                    named = any(set(mention.columns) & set(columns) for mention in self.mentions)
+                    columns = columns if named or not word.is_content else ()
                 if columns:
                     narrower = [set(mention.columns) & set(columns) for mention in self.mentions]
                     common = next((both for both in narrower if both), None)
@@ -161,6 +164,9 @@ class Match:
                         at = narrower.index(common)
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
+
+    def _with_concept(self, concept: str) -> list[int]:
+        return [place for place in self.of_kind(Kind.NUMBER) if self.has_concept(place, frozenset({concept}))]
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """Columns of these kinds."""
@@ -191,6 +197,39 @@ class Match:
             else:
                 continue
             self._take([place])
+
+    def _match_numbers(self) -> None:
+        """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
+        for place in self.left:
+            value = read_value(self.words, place, self.question.language)
+            near = [m for m in self._mentioned((Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)) if m.place < place]
+            if value is None or value.is_date or not near or not self.words[place].text[0].isdigit():
+                continue
+            mention = max(near, key=lambda one: one.place)
+            between = range(mention.place + 1, place)
+            follows = next((self.words[at] for at in range(value.end, len(self.words))), None)
+            alone = follows is None or not follows.is_content or self._is_unit(follows)
+            if len(mention.columns) == 1 and len(between) <= _NEAR and not set(between) & set(self.left) and alone:
+                (column,) = mention.columns
+                self.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
+                self._take(range(place, value.end))
+
+    def _match_absence(self) -> None:
+        """ "no return date", "not returned": the column named behind the negation is empty, or zero."""
+        if (place := self.question.negation) is None:
+            return
+        behind = [mention for mention in self.mentions if 0 < mention.place - place <= _NEAR + 1]
+        plain = not (self.question.bounds or self.question.superlative or self.question.operations.keys() - {"count"})
+        near = min(behind, key=lambda one: one.place, default=None)
+        if near is None or not plain or len(near.columns) > 1 or self.value_places & set(range(place, near.place)):
+            self.score = -1_000_000
+            return
+        (column,) = near.columns
+        header = self._headers[column]
+        self.is_doubtful |= not all(any(word.forms & asked.forms for asked in self.words) for word in header)
+        if self.is_doubtful and len(header) > 1:
+            self.score = -1_000_000  # "come back" is not "due back"
+        self.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=()))
 
     def _is_plain_date(self, column: int) -> bool:
         """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""
@@ -230,30 +269,36 @@ class Match:
         return any(column.unit is not None and column.unit.lower() == canonical for column in self.table.columns)
 
     def _match_value_parts(self) -> None:
-        """Words left over that stand together in values of one column: "bolts" for two kinds of bolt."""
-        place = 0
-        while place < len(self.words):
-            run = place
-            while run < len(self.words) and not self._used[run] and self.words[run].is_content:
-                run += 1
-            if run == place:
-                place += 1
-                continue
-            keys = [word.key for word in self.words[place:run]]
-            holding = {
-                column: [key for key in values if set(keys) <= set(key.split())]
-                for column, values in self._values.items()
-            }
-            columns = [column for column, held in holding.items() if held]
-            taken = {one.column for one in self.filters}
-            if len(columns) == 1 and columns[0] not in taken and not all(key.isdigit() for key in keys):
-                held = holding[columns[0]]
-                shown = tuple(self._values[columns[0]][key] for key in held)
-                self.filters.append(
-                    Filter(column=columns[0], comparison=Comparison.CONTAINS, values=tuple(keys), shown=shown)
-                )
-                self._take(range(place, run))
-            place = run
+        """Words left over that stand together in values of one column: "bolts" for two kinds of bolt, "club de judo".
+
+        Longer runs first; last those of which only the beginning is such a word: "sportives".
+        """
+        for by_beginning in (False, True):
+            left = self.left
+            for size in range(len(left), 0, -1):
+                for at in range(len(left) - size + 1):
+                    run = left[at : at + size]
+                    gap = (place for place in range(run[0], run[-1]) if place not in run)
+                    if not any(self._used[place] for place in (*run, *gap)):
+                        self._match_run(run, by_beginning=by_beginning)
+
+    def _match_run(self, run: Sequence[int], *, by_beginning: bool) -> None:
+        keys = [self.words[place].key for place in run]
+        if by_beginning:
+            known = {part for values in self._values.values() for key in values for part in key.split()}
+            keys = [key if key in known else beginning_of(key, known) for key in keys]
+        holding = {
+            column: [key for key in values if set(keys) <= set(key.split())] for column, values in self._values.items()
+        }
+        columns = [column for column, held in holding.items() if held]
+        taken = {one.column for one in self.filters}
+        if len(columns) == 1 and columns[0] not in taken and not all(key.isdigit() for key in keys):
+            shown = tuple(self._values[columns[0]][key] for key in holding[columns[0]])
+            self.filters.append(
+                Filter(column=columns[0], comparison=Comparison.CONTAINS, values=tuple(keys), shown=shown)
+            )
+            self._take(run)
+            self.is_doubtful |= by_beginning
 
     def bound_filters(self) -> list[tuple[Filter, ...]] | None:
         """The filters, in each reading of the comparisons; None if a comparison has no column."""
@@ -262,13 +307,13 @@ class Match:
             columns = self._columns_of(bound)
             if not columns:
                 return None
-            choices.append([_bind(bound, column, self.table.columns[column]) for column in columns])
+            choices.append([bind(bound, column, self.table.columns[column]) for column in columns])
         return [(*self.filters, *chosen) for chosen in product(*choices)]
 
     def _columns_of(self, bound: Bound) -> list[int]:
         """The columns that a comparison may be about."""
         kinds = (Kind.DATE,) if bound.is_date else (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
-        if bound.is_year and bound.comparison in (Comparison.BETWEEN, *_BY_TIME) and self.of_kind(Kind.DATE):
+        if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.of_kind(Kind.DATE):
             kinds = (Kind.DATE, *kinds) if any(self._mentioned((*kinds,))) else (Kind.DATE,)
         fitting = self.of_kind(*kinds)
         if bound.concepts:
@@ -297,25 +342,7 @@ class Match:
         return "date" in concepts and self.table.columns[column].kind is Kind.DATE
 
 
-_BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
-
-
-def _bind(bound: Bound, place: int, column: Column) -> Filter:
-    """The comparison with a column; a year compared with dates is its first or last day."""
-    values = bound.values
-    if bound.is_year and column.kind is Kind.DATE:
-        starts = [Decimal(date(int(value), 1, 1).toordinal()) for value in values]
-        ends = [Decimal(date(int(value), 12, 31).toordinal()) for value in values]
-        late = bound.comparison in (Comparison.GREATER, Comparison.LESS_OR_EQUAL)
-        values = (starts[0], ends[1]) if bound.comparison is Comparison.BETWEEN else ((ends if late else starts)[0],)
-    return Filter(column=place, comparison=bound.comparison, values=values)
-
-
 def _header(name: str) -> tuple[Word, ...]:
     """The words of a column's name that carry its meaning."""
     every = [column_word(word) for word in words(name)]
     return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes()))
-
-
-def _is_same(one: Sequence[Word], other: Sequence[Word]) -> bool:
-    return [word.key for word in one] == [word.key for word in other]

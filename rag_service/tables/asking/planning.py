@@ -12,7 +12,8 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.matching import Filter, Match, Mention, Values
+from rag_service.tables.asking.filters import Filter, Mention
+from rag_service.tables.asking.matching import Match, Values
 from rag_service.tables.asking.plans import Operation, Plan, key_column, names_currency, unmixed
 from rag_service.tables.asking.question import Comparison, Question
 from rag_service.tables.model import Kind, StoredTable
@@ -47,6 +48,7 @@ def make_plans(question: Question, tables: Sequence[StoredTable], values: Mappin
     """
     matched = [Match(question, table, values.get(table.id, {})) for table in tables]
     found = [plans for match in matched if (plans := _Resolver(match).plans())]
+    found = [plans for plans in found if not plans[0].is_doubtful] or found
     if not found:
         return []
     best = max(plans[0].score for plans in found)
@@ -66,16 +68,32 @@ class _Resolver:
 
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
-        choices = self._match.bound_filters() if self._match.is_complete else None
+        understood = self._match.is_complete or self._overlook_verb()
+        choices = self._match.bound_filters() if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._match.score) for plan in plans]
+        return [replace(plan, score=self._match.score, is_doubtful=self._match.is_doubtful) for plan in plans]
+
+    def _overlook_verb(self) -> bool:
+        """Accounts for a single word left over beside a value: "how many associations are followed by Ms Roux".
+
+        The noun after "how many" says what is counted, and words for other columns what is asked.
+        """
+        match, question = self._match, self._match.question
+        if match.score < 0 or len(match.left) != 1 or not question.asks or not any(one.shown for one in match.filters):
+            return False
+        (place,) = match.left
+        noun = next(self._content_from(question.operations["count"]), -1) if "count" in question.operations else -1
+        if place == noun or match.words[place].concepts or not match.words[place].text.isalpha():
+            return False
+        match.overlook(place)
+        return True
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
         asked = self._match.question.operations
-        compared = {one.column for one in filters if one.comparison is not Comparison.EQUAL and not one.shown}
+        compared = {one.column for one in filters if not one.shown}
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
         mixed = [m for m in free if any(self._table.columns[place].mixed for place in m.columns)]
         mixed = [] if names_currency(filters) else mixed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag_service.tables.asking.matching import Filter
+from rag_service.tables.asking.filters import Filter
 from rag_service.tables.model import Kind, StoredTable, currency_of
 
 
@@ -36,6 +36,7 @@ class Plan:
     group: int | None = None  # the operation is done for each of its values
     best: Operation | None = None  # only the group with the maximum or minimum
     limit: int | None = None  # how many of the highest or lowest
+    is_doubtful: bool = False  # a word of the question was not understood, or only by its beginning
     score: int = 0  # words that columns and values account for
 
     @property

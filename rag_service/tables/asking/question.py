@@ -14,13 +14,14 @@ from enum import StrEnum
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.values import Value, read_date, read_value
-from rag_service.tables.vocabulary import MAX_WORDS, Word, read_words
+from rag_service.tables.vocabulary import MAX_WORDS, MIN_BEGINNING, Word, read_words
 
 _MAX_VALUE_WORDS = 6
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SIGN = re.compile(r"US\$|R\$|[€$£¥₹%]")
 _OPERATIONS = ("count", "amount", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share")
+_STOCK = frozenset({"stock", "quantity"})
 _TIMES = ("after", "since", "before")
 _BOUNDS = ("more", "at_least", "less", "at_most", *_TIMES)
 
@@ -32,6 +33,7 @@ class Comparison(StrEnum):
     GREATER_OR_EQUAL = ">="
     LESS = "<"
     LESS_OR_EQUAL = "<="
+    EMPTY = "empty"  # or zero
     BETWEEN = "between"  # both ends included
 
 
@@ -85,6 +87,12 @@ class Question:
     def content(self) -> list[str]:
         """The keys of its words with a meaning of their own."""
         return [word.key for word in self.words if word.is_content]
+
+    @property
+    def beginnings(self) -> list[str]:
+        """What its longer words begin with."""
+        keys = [key for key in self.content if key.isalpha()]
+        return [key[:size] for key in keys for size in range(MIN_BEGINNING, len(key))]
 
     @property
     def runs(self) -> list[str]:
@@ -177,6 +185,10 @@ def _read_bounds(question: Question, data: TableWords) -> None:
         second = None if first is None else read_value(question.words, first.end + 1, question.language)
         if first is not None and second is not None and first.is_date == second.is_date:
             add(Comparison.BETWEEN, start, first, second)
+    for start, end, _ in list(_phrases(question, ("none_left",), data)):
+        bound = Bound(comparison=Comparison.EQUAL, values=(Decimal(0),), place=start, concepts=_STOCK)
+        question.bounds.append(bound)
+        _take(question, start, end)
     for side, comparison in (("high", Comparison.GREATER), ("low", Comparison.LESS)):
         for start, end, concepts in _comparatives(question, data, side):
             if (value := read_value(question.words, end, question.language)) is not None:

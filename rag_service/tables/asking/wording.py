@@ -9,7 +9,7 @@ from decimal import Decimal
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords, load_language
 from rag_service.tables.asking.execute import MAX_GROUPS, MAX_ROWS, Group, Result, UsedRow
-from rag_service.tables.asking.matching import Filter
+from rag_service.tables.asking.filters import Filter
 from rag_service.tables.asking.plans import Operation
 from rag_service.tables.asking.question import Comparison
 from rag_service.tables.model import Column, Kind, write_cells
@@ -53,8 +53,9 @@ def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool 
             found = (f"{result.plan.table.document}: ", *found)
         sentences += [found, *writer.remarks()]
         warnings += writer.warnings()
-    if len(results) > 1 or is_proposed:
-        told = data.answers["proposed" if is_proposed else "readings"]
+    is_doubtful = any(result.plan.is_doubtful for result in results)
+    if len(results) > 1 or is_proposed or is_doubtful:
+        told = data.answers["proposed" if is_proposed else "doubtful" if is_doubtful else "readings"]
         sentences.insert(0, (told,))
         warnings.append(told)
     return Computed(sentences=tuple(sentences), warning=" ".join(warnings))
@@ -283,6 +284,8 @@ class _Writer:
         column = self._table.columns[one.column]
         if one.shown:
             return f"{column.name} = {' / '.join(one.shown)}"
+        if one.comparison is Comparison.EMPTY:
+            return f"{column.name} = 0" if column.kind.is_figure else self._text["empty"].format(column=column.name)
         is_date = column.kind is Kind.DATE
         values = [
             str(value) if isinstance(value, str) else self._day(value) if is_date else self._with_unit(value, column)

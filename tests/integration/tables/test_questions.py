@@ -86,6 +86,35 @@ PRODUCTION = """month,site,kwh_produced
 """
 
 
+LOANS = """Code;Borrower;Team;Returned;Pieces left
+A-1;Oak Lane School;Sports;2024-05-16;3
+B-2;Rotary Club;Culture;;0
+C-3;Club of Judo;Sports;2024-06-24;12
+D-4;Helen Strand;Culture;;7
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "certain"),
+    [
+        ("Which loans have no returned date?", "B-2, Rotary Club [C1]; D-4, Helen Strand", True),
+        ("Which borrowers have not returned?", "B-2: Rotary Club [C1]; D-4: Helen Strand", True),
+        ("Which borrower has pieces left 0?", "B-2: Rotary Club", True),
+        ("How many borrowers of Culture are followed?", "is 2", False),  # "followed" is not understood
+        ("How many calories has Helen Strand?", "Borrower: Helen Strand", False),  # rows are no calories
+        ("Which loans are sportsmanlike?", "A-1", False),  # only begins like a value
+        ("Which loans have not come back?", "Returned", False),  # quoted rows show no absence
+    ],
+)
+async def test_absence_numbers_and_words_that_are_not_understood(
+    service: Components, ingest: Ingest, question: str, said: str, certain: bool
+) -> None:
+    await ingest(LOANS.encode(), "loans.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert said in answer.text
+    assert (answer.decision is Decision.CAN_PROCEED) is certain, answer.text
+
+
 @pytest.mark.parametrize(
     ("question", "said", "unsaid"),
     [

@@ -1,0 +1,40 @@
+"""What a question names in a table: columns, and the rows that it asks about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from rag_service.tables.asking.question import Bound, Comparison
+from rag_service.tables.model import Column, Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    column: int
+    comparison: Comparison
+    values: tuple[str, ...] | tuple[Decimal, ...]  # keys of texts, or numbers
+    shown: tuple[str, ...] = ()  # the texts as the table writes them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mention:
+    """A word, or words, of the question that name a column; several candidates where they do not tell which."""
+
+    place: int
+    columns: tuple[int, ...]
+
+
+BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
+
+
+def bind(bound: Bound, place: int, column: Column) -> Filter:
+    """The comparison with a column; a year compared with dates is its first or last day."""
+    values = bound.values
+    if bound.is_year and column.kind is Kind.DATE:
+        starts = [Decimal(date(int(value), 1, 1).toordinal()) for value in values]
+        ends = [Decimal(date(int(value), 12, 31).toordinal()) for value in values]
+        late = bound.comparison in (Comparison.GREATER, Comparison.LESS_OR_EQUAL)
+        values = (starts[0], ends[1]) if bound.comparison is Comparison.BETWEEN else ((ends if late else starts)[0],)
+    return Filter(column=place, comparison=bound.comparison, values=values)
