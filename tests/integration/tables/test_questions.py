@@ -101,9 +101,9 @@ D-4;Helen Strand;Culture;;7
         ("Which borrowers have not returned?", "B-2: Rotary Club [C1]; D-4: Helen Strand", True),
         ("Which borrower has pieces left 0?", "B-2: Rotary Club", True),
         ("How many borrowers of Culture are followed?", "is 2", False),  # "followed" is not understood
-        ("How many calories has Helen Strand?", "Borrower: Helen Strand", False),  # rows are no calories
+        ("How many calories has Helen Strand?", "", False),  # rows are no calories
         ("Which loans are sportsmanlike?", "A-1", False),  # only begins like a value
-        ("Which loans have not come back?", "Returned", False),  # quoted rows show no absence
+        ("Which loans have not come back?", "", False),  # quoted rows show no absence
     ],
 )
 async def test_absence_numbers_and_words_that_are_not_understood(
