@@ -135,7 +135,7 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
         return False
     asked = read_question(question, language)
     is_amount = asked is not None and asked.asks_amount and len(citations) == 1
-    if asked is not None and (asked.negation is not None or (asked.asks and not is_amount)):
+    if asked is not None and (asked.negations or (asked.asks and not is_amount)):
         return True
     if language not in language_codes():
         return False

@@ -22,7 +22,7 @@ from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, lim
 from rag_service.tables.asking.planning import make_plans, may_concern
 from rag_service.tables.asking.plans import Operation
 from rag_service.tables.asking.proposing import MAX_TABLES, Ask, propose_plan
-from rag_service.tables.asking.question import Question, read_question
+from rag_service.tables.asking.question import Comparison, Question, read_question
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
 from rag_service.tables.figures.search import find_figures
@@ -82,7 +82,7 @@ class TableAnswers:
         if not documents or _SEVERAL.search(text.strip()):
             return None
         question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        asks = question is not None and question.asks and question.negation is None
+        asks = question is not None and question.asks and not question.negations
         may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
         if question is None and figure is None and not may_propose and not may_compare(text):
             return None
@@ -158,8 +158,10 @@ async def _compute(connection: Connection, question: Question, found: Sequence[S
 
 
 def _says_little(result: Result) -> bool:
-    """Whether it counts a single row for a question that was not understood to the last word."""
-    return result.plan.is_doubtful and result.plan.operation is Operation.COUNT and result.count < 2
+    """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
+    is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
+    little = 2 if result.plan.is_doubtful else int(is_absent)
+    return result.plan.operation is Operation.COUNT and result.count < little
 
 
 async def _find(connection: Connection, question: FigureQuestion, documents: Sequence[UUID]) -> ComputedAnswer | None:

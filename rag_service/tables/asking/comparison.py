@@ -116,7 +116,7 @@ async def compare_columns(
     connection: Connection, question: Question, tables: Sequence[StoredTable]
 ) -> Comparison | None:
     """The difference between two columns of one table for each of its rows: "between 2022 and 2023 sales by store"."""
-    if "difference" not in question.operations or question.negation is not None:
+    if "difference" not in question.operations or question.negations:
         return None
     left = [word for word, used in zip(question.words, question.used, strict=True) if not used]
     found: list[tuple[Side, Side]] = []

@@ -18,6 +18,7 @@ from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
+_STOCK = frozenset({"stock"})
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 Values = Mapping[int, Mapping[str, str]]  # column → {key: text}
@@ -150,7 +151,7 @@ class Match:
                     )
                 )
                 if not columns and by_concept and "quantity" in word.concepts:
-                    columns = tuple(self._with_concept("stock"))
+                    columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
                     named = any(set(mention.columns) & set(columns) for mention in self.mentions)
@@ -164,9 +165,6 @@ class Match:
                         at = narrower.index(common)
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
-
-    def _with_concept(self, concept: str) -> list[int]:
-        return [place for place in self.of_kind(Kind.NUMBER) if self.has_concept(place, frozenset({concept}))]
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """Columns of these kinds."""
@@ -216,20 +214,25 @@ class Match:
 
     def _match_absence(self) -> None:
         """ "no return date", "not returned": the column named behind the negation is empty, or zero."""
-        if (place := self.question.negation) is None:
+        if not self.question.negations:
             return
-        behind = [mention for mention in self.mentions if 0 < mention.place - place <= _NEAR + 1]
+        first, place = self.question.negations[0], self.question.negations[-1]
+        behind = [mention for mention in self.mentions if mention.place > first]
         plain = not (self.question.bounds or self.question.superlative or self.question.operations.keys() - {"count"})
-        near = min(behind, key=lambda one: one.place, default=None)
-        if near is None or not plain or len(near.columns) > 1 or self.value_places & set(range(place, near.place)):
+        columns = {column for mention in behind for column in mention.columns}
+        reach = range(place + 1, place + _NEAR + 2)
+        fits = len(columns) == len(behind) == 1 and behind[0].place in reach
+        if not plain or not fits or self.value_places & set(range(first, behind[0].place)):
             self.score = -1_000_000
             return
-        (column,) = near.columns
+        (column,) = columns
+        is_boolean = self.table.columns[column].kind is Kind.BOOLEAN
+        shown = (self._data.answers["no"].lower(),) if is_boolean else ()
         header = self._headers[column]
         self.is_doubtful |= not all(any(word.forms & asked.forms for asked in self.words) for word in header)
         if self.is_doubtful and len(header) > 1:
             self.score = -1_000_000  # "come back" is not "due back"
-        self.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=()))
+        self.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
 
     def _is_plain_date(self, column: int) -> bool:
         """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""

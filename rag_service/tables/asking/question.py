@@ -81,7 +81,7 @@ class Question:
     superlative: Superlative | None = None
     count: int | None = None  # how many are asked for: "the three cheapest"
     signs: frozenset[str] = frozenset()  # € $ % as the question writes them
-    negation: int | None = None  # place of the last word that negates
+    negations: list[int] = field(default_factory=list)  # places of words that negate
 
     @property
     def content(self) -> list[str]:
@@ -135,7 +135,7 @@ def read_question(text: str, language: str) -> Question | None:
     _read_periods(question)
     for place, word in enumerate(question.words):
         if not question.used[place] and (word.text in data.proof.negations or word.text.endswith("n't")):
-            question.negation = place
+            question.negations.append(place)
             _take(question, place, place + 1)
     return question
 

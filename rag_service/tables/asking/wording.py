@@ -31,8 +31,7 @@ _SIGNS = {
     Comparison.LESS_OR_EQUAL: "≤",
 }
 _MAX_QUOTE = 1_000  # characters; the place names all cells all the same
-_MAX_FORMULA = 300
-_MAX_CELLS = 120
+_MAX_FORMULA, _MAX_CELLS = 300, 120
 
 
 def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool = False) -> Computed | None:
@@ -54,10 +53,9 @@ def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool 
         sentences += [found, *writer.remarks()]
         warnings += writer.warnings()
     is_doubtful = any(result.plan.is_doubtful for result in results)
-    if len(results) > 1 or is_proposed or is_doubtful:
-        told = data.answers["proposed" if is_proposed else "doubtful" if is_doubtful else "readings"]
-        sentences.insert(0, (told,))
-        warnings.append(told)
+    if remark := "proposed" if is_proposed else "doubtful" if is_doubtful else "readings" if len(results) > 1 else "":
+        sentences.insert(0, (data.answers[remark],))
+        warnings.append(data.answers[remark])
     return Computed(sentences=tuple(sentences), warning=" ".join(warnings))
 
 
@@ -284,8 +282,8 @@ class _Writer:
         column = self._table.columns[one.column]
         if one.shown:
             return f"{column.name} = {' / '.join(one.shown)}"
-        if one.comparison is Comparison.EMPTY:
-            return f"{column.name} = 0" if column.kind.is_figure else self._text["empty"].format(column=column.name)
+        if one.comparison is Comparison.EMPTY and not column.kind.is_figure:
+            return self._text["empty"].format(column=column.name)
         is_date = column.kind is Kind.DATE
         values = [
             str(value) if isinstance(value, str) else self._day(value) if is_date else self._with_unit(value, column)
