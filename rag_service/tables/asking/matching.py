@@ -154,8 +154,8 @@ class Match:
                     columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
-                    named = any(set(mention.columns) & set(columns) for mention in self.mentions)
-                    columns = columns if named or not word.is_content else ()
+                    if word.is_content and not any(set(m.columns) & set(columns) for m in self.mentions):
+                        continue
                 if columns:
                     narrower = [set(mention.columns) & set(columns) for mention in self.mentions]
                     common = next((both for both in narrower if both), None)
@@ -226,8 +226,7 @@ class Match:
             self.score = -1_000_000
             return
         (column,) = columns
-        is_boolean = self.table.columns[column].kind is Kind.BOOLEAN
-        shown = (self._data.answers["no"].lower(),) if is_boolean else ()
+        shown = (self._data.answers["no"].lower(),) if column in self.of_kind(Kind.BOOLEAN) else ()
         header = self._headers[column]
         self.is_doubtful |= not all(any(word.forms & asked.forms for asked in self.words) for word in header)
         if self.is_doubtful and len(header) > 1:
