@@ -34,6 +34,7 @@ class PageLine(NamedTuple):
     text: str
     height: float = 0.0  # of its letters in points; 0: unknown
     is_bold: bool = False
+    middle: float | None = None  # its vertical centre; None: unknown, or in a ruled table
 
 
 class Heading(NamedTuple):

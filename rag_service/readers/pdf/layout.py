@@ -35,6 +35,7 @@ class Line(NamedTuple):
     text: str
     height: float = 0.0  # of its letters in points; 0: not in the page's most common direction
     ends: tuple[int, int] = (-1, -1)  # PDFium's index of the first character of its first and last word
+    middle: float | None = None  # its vertical centre; None: as with height, or in a ruled table
 
 
 def lay_out(words: Sequence[Word], *, with_tables: Callable[[list[Word]], list[Word]] = list) -> list[Line]:
@@ -76,7 +77,7 @@ def _paragraphs(rows: Iterable[Row]) -> list[Line]:
 
 def _line(row: Row) -> Line:
     words = row.in_order()
-    return Line(row.text(), row.anchor.height, (words[0].at, words[-1].at))
+    return Line(row.text(), row.anchor.height, (words[0].at, words[-1].at), row.anchor.middle)
 
 
 def _lines_with_tables(row: Row) -> Iterator[Line]:

@@ -28,6 +28,7 @@ from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import MAX_CHARACTERS, Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
+from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_words, trim
 from rag_service.readers.pdf.rules import read_rules
 from rag_service.readers.pdf.scans import Scan, has_picture, read_scanned_page, warn_of
 from rag_service.readers.pdf.tables import TableReader
@@ -117,7 +118,7 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
         lines, found = _read_page(document, number, name, tables)
         if not lines and scanned < MAX_OCR_PAGES and (scan := _recognise(document, number)) is not None:
             scanned += 1
-            lines = tidy(PageLine(_line_text(line.text), line.height, False) for line in scan.lines)
+            lines = tidy(_page_line(line, is_bold=False) for line in scan.lines)
             if scan.unsure:
                 builder.warn(warn_of(scan.unsure, number))
         pages.append(lines)
@@ -144,8 +145,12 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tu
                 "Print the document to a new PDF and upload that."
             )
         lines = lay_out(read_words(page.raw, text_page.raw), with_tables=with_tables)
-        tidied = tidy(PageLine(_line_text(line.text), line.height, _is_bold(text_page.raw, line)) for line in lines)
+        tidied = tidy(_page_line(line, is_bold=_is_bold(text_page.raw, line)) for line in lines)
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw))
+
+
+def _page_line(line: Line, *, is_bold: bool) -> PageLine:
+    return PageLine(_line_text(line.text), line.height, is_bold, line.middle)
 
 
 def _recognise(document: Any, number: int) -> Scan | None:
@@ -170,9 +175,14 @@ def _is_bold(text_page: Any, line: Line) -> bool:
 def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: Sequence[Sequence[Remark]]) -> None:
     """Write all pages, each heading on one line between empty lines, form values and comments at the end of a page."""
     path: list[Heading] = []
+    pages, running = drop_running_lines(pages)
+    join_words(pages)
+    above: Sequence[PageLine] = ()
     vocabulary = read_vocabulary("\n".join(line.text for line in lines) for lines in pages)
     for number, (lines, headings) in enumerate(zip(pages, find_headings(pages), strict=True), start=1):
-        builder.write("\n\n" if lines and len(builder) else "")
+        is_joined = goes_on(above, lines) and not (headings and headings[0].first == 0)
+        builder.write(("\n" if is_joined else "\n\n") if lines and len(builder) else "")
+        above = () if remarks[number - 1] else lines or above
         place, done = _place(number, path), 0
         for heading in headings:
             _write_lines(builder, lines[done : heading.first], place, vocabulary, ending="\n\n")
@@ -183,6 +193,9 @@ def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: S
         for count, (part, text) in enumerate(remarks[number - 1]):
             builder.write("\n" if count else "\n\n" if len(builder) else "")
             builder.write(text, replace(place, part=part))
+    for text, page in running.items():
+        builder.write("\n\n")
+        builder.write(text, _place(page + 1, path))
 
 
 def _write_lines(
@@ -197,14 +210,9 @@ def _place(page: int, path: Sequence[Heading]) -> Location:
 
 
 def tidy(lines: Iterable[PageLine]) -> list[PageLine]:
-    """Drop indentation, leading, trailing and repeated empty lines; gaps between columns become two spaces."""
-    kept: list[PageLine] = []
-    for line in lines:
-        text = _CURRENCY.sub(r"\1 ", line.text.replace("\u00a0", " "))
-        text = _GAP.sub("  ", text.strip())
-        if text or (kept and kept[-1].text):
-            kept.append(line._replace(text=text))
-    return kept[:-1] if kept and not kept[-1].text else kept
+    """Drop indentation and needless empty lines; gaps between columns become two spaces."""
+    texts = ((line, _CURRENCY.sub(r"\1 ", line.text.replace("\u00a0", " "))) for line in lines)
+    return trim(line._replace(text=_GAP.sub("  ", text.strip())) for line, text in texts)
 
 
 def _information(document: Any) -> dict[str, str]:
