@@ -35,7 +35,7 @@ from rag_service.tables.vocabulary import MAX_WORDS, read_words
 log = structlog.get_logger(__name__)
 
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
-_AT_ONCE = 2  # transactions over tables of one process
+_AT_ONCE = 1  # transactions over tables of one process
 _SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
 
 
@@ -118,7 +118,7 @@ class TableAnswers:
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
-        """A transaction whose statements have a time limit; only some at once, which leaves the others to search."""
+        """A transaction whose statements have a time limit; one at a time, which leaves the processor to search."""
         async with self._slots, self._database.transaction(identity) as connection:
             try:
                 await limit_statements(connection)
