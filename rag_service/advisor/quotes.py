@@ -23,7 +23,7 @@ PART_OF_TYPE: Mapping[str, Part] = {
 MATCHING_SENTENCES = 3  # sentences of other types that answer the inquiry best
 _MIN_WORDS = 3
 _LIST_MARK = re.compile(r"^(?:[-*+•‣▪–>]\s+|\d{1,2}[.)]\s+)+")
-_NO_SENTENCE = re.compile(r"^\s*(?:#{1,6}\s|\|)")
+_NO_SENTENCE = re.compile(r"^\s*#{1,6}\s| \| ")
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 
 
@@ -86,7 +86,7 @@ def _things_to_mention(hits: Sequence[Hit]) -> Iterator[tuple[int, str]]:
 def _sentences(text: str) -> Iterator[str]:
     for start, end in split_sentences(text):
         sentence = text[start:end]
-        if _NO_SENTENCE.match(sentence):
+        if _NO_SENTENCE.search(sentence):
             continue
         plain = _BOLD.sub(r"\1", " ".join(_LIST_MARK.sub("", sentence.strip()).split()))
         if len(words(plain)) >= _MIN_WORDS:

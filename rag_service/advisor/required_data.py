@@ -1,7 +1,7 @@
 """The data that a procedure needs, from the table in its article.
 
-The "Required data" section holds a Markdown table with the columns Field, Group, Description, Why needed,
-Type and Required, named in any of the languages, in any order.
+The "Required data" section holds a table with the columns Field, Group, Description, Why needed, Type and Required,
+named in any of the languages, in any order. Every reader writes a row as "Field: … | Group: … | …".
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ _WORDS = [language.knowledge_base for language in languages_of(None)]
 _COLUMNS = {head: column for words in _WORDS for column, heads in words.columns.items() for head in heads}
 _TYPES = {name: kind for words in _WORDS for kind, names in words.types.items() for name in names}
 _YES = frozenset({"x", "✓", "✔"}).union(*(words.yes for words in _WORDS))
-_CELL = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"^[\s|:-]+$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -30,30 +28,21 @@ def read_required_fields(hits: Iterable[Hit]) -> tuple[RequiredField, ...]:
     """The rows of the tables in the `required_data` chunks, in the order of the document, each field once."""
     chunks = [hit.chunk for hit in hits if hit.chunk.type == REQUIRED_DATA_TYPE]
     found: dict[tuple[str, str], RequiredField] = {}
-    columns: Sequence[str | None] = ()
     for chunk in sorted(chunks, key=lambda chunk: (str(chunk.document.id), chunk.index)):
-        for cells in _rows(chunk.text):
-            header = [_column(cell) for cell in cells]
-            if "field" in header and len(cells) > 1 and sum(name is not None for name in header) > 1:
-                columns = header
-            elif columns and (field := _read_row(dict(zip(columns, cells, strict=False)))):
+        for line in chunk.text.splitlines():
+            cells = (cell.partition(": ") for cell in line.split(" | "))
+            if field := _read_row({_column(name): value.strip() for name, _, value in cells}):
                 found.setdefault((field.group, fold(field.field)), field)
     return tuple(found.values())
 
 
-def _rows(text: str) -> Iterator[list[str]]:
-    for line in text.splitlines():
-        if line.lstrip().startswith("|") and not _RULE.match(line):
-            yield [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().strip("|"))]
-
-
-def _column(cell: str) -> str | None:
-    return _COLUMNS.get(" ".join(fold(cell).replace("*", "").strip(" ?¿").split()))
+def _column(name: str) -> str | None:
+    return _COLUMNS.get(" ".join(fold(name).replace("*", "").strip(" ?¿").split()))
 
 
 def _read_row(row: Mapping[str | None, str]) -> RequiredField | None:
     name = row.get("field", "").strip("*_` ")
-    if not name:
+    if not name or len(row) < 2:
         return None
     group: Literal["participant", "plan"] = "plan" if fold(row.get("group", "")).startswith("plan") else "participant"
     return RequiredField(

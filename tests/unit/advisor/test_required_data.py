@@ -10,13 +10,14 @@ import pytest
 
 from rag_service.advisor.required_data import find_missing, read_required_fields
 from rag_service.domain import Hit
+from rag_service.readers.parse import parse
 from tests.unit.answering.proof.answers import make_hit
 
 TABLE = """## Required data
 
 | Field | Group | Description | Why needed | Type | Required |
 |---|:--|---|---|---|---|
-| Vested balance | participant | Value at \\| close | Sets the maximum | currency | yes |
+| Vested balance | participant | Value at close | Sets the maximum | currency | yes |
 | Date of birth | participant | | Age | date | yes |
 | Loans allowed | plan | Whether loans are permitted | Some plans have none | boolean | no |
 | Notes | other | | | prose | yes |
@@ -24,7 +25,8 @@ TABLE = """## Required data
 
 
 def chunk(text: str, index: int = 0, kind: str = "required_data") -> Hit:
-    hit = make_hit(text, 1)
+    """A chunk of a Markdown document, as its reader writes it."""
+    hit = make_hit(parse(text.encode(), file_name="article.md").text, 1)
     return replace(hit, chunk=replace(hit.chunk, type=kind, index=index, id=f"chunk-{index}"))
 
 
@@ -36,13 +38,17 @@ def test_the_table_is_read_row_by_row() -> None:
         ("Loans allowed", "plan", "boolean", False),
         ("Notes", "participant", "text", True),
     ]
-    assert (fields[0].description, fields[0].why_needed) == ("Value at | close", "Sets the maximum")
+    assert (fields[0].description, fields[0].why_needed) == ("Value at close", "Sets the maximum")
 
 
 def test_a_table_cut_over_two_chunks_is_one() -> None:
-    lines = TABLE.splitlines()
-    halves = ["\n".join(lines[:5]), "\n".join(lines[5:])]
-    assert read_required_fields([chunk(halves[1], 1), chunk(halves[0], 0)]) == read_required_fields([chunk(TABLE)])
+    whole = chunk(TABLE)
+    lines = whole.chunk.text.splitlines()
+    halves = [
+        replace(whole, chunk=replace(whole.chunk, text="\n".join(part), index=index))
+        for index, part in enumerate((lines[:4], lines[4:]))
+    ]
+    assert read_required_fields(halves[::-1]) == read_required_fields([whole])
 
 
 @pytest.mark.parametrize(
