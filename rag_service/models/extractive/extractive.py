@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -51,6 +51,8 @@ MAX_SENTENCES = 3
 COMPARED = 16  # sentences compared by vectors: the best by words
 _ENOUGH = 0.4  # further sentences are quoted until the answer is among them with this probability
 _ENOUGH_FOR_ALL = 0.7  # the same for a sentence with words of the question that no quote holds yet
+_NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
+_RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
 _WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-service eval sentences`
 
 # All are shares (0..1) but the length.
@@ -58,8 +60,6 @@ WORD_FEATURES = (
     "share",  # of the question's idf weight that the sentence holds
     "spelling",  # of the question's character n-grams that it holds; those that few candidates hold weigh more
     "spelling_before",  # of the sentence before it, which often names what "it" is
-    "spelling_after",
-    "spelling_passage",  # of its whole passage
     "standing",  # score of its passage over that of the best one
     "relevance",  # of its passage
     "price",  # whether a price was asked for and it holds one
@@ -232,6 +232,7 @@ async def select_sentences(
 
 def _misses_figure(evidence: Evidence, chosen: Sequence[Sentence]) -> bool:
     asked = {word for word in words(evidence.question) if any(map(str.isdigit, word))}
+    asked -= {word for word in asked if word.isdecimal() and any(_is_in_range(int(word), one.folded) for one in chosen)}
     said: set[str] = set()
     for quote in chosen if asked else ():
         chunk = evidence.hits[quote.mark - 1].chunk
@@ -266,28 +267,30 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
                 float(fits is not None and not fits.is_price),
                 math.log1p(len(sentence.text.split())),
             ]
-            rows.append([held / total, *[0.0] * 4, max(0.0, standing) / best, hit.scores.relevance, *about_it])
+            rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, hit.scores.relevance, *about_it])
             sentences.append(replace(sentence, mark=mark, holds=holds))
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
-    features[:, 1:5] = _rate_spelling(evidence.question, sentences)
+    features[:, 1:3] = _rate_spelling(evidence.question, sentences)
     return sentences, features
 
 
 def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
-    """The shares of the question's n-grams: of each sentence, of the ones before and after it, of its passage."""
-    held = find_ngrams(character_ngrams(question), [sentence.ngrams for sentence in sentences])
-    weights = weigh_by_rarity(held)
-    own = held @ weights
-    shares = np.zeros((len(sentences), 4))
-    shares[:, 0] = own
-    for number, (left, right) in enumerate(pairwise(sentences)):
-        if left.mark == right.mark:
-            shares[number, 2], shares[number + 1, 1] = own[number + 1], own[number]
+    """The shares of the question's n-grams: of each sentence, and of the one before it."""
+    wanted = character_ngrams(question)
+    held = find_ngrams(wanted, [sentence.ngrams for sentence in sentences])
+    for number in _NUMBER.findall(question):  # what a range holds, the sentence holds
+        without = character_ngrams(question.replace(number, ""))
+        rows = [row for row, sentence in enumerate(sentences) if _is_in_range(int(number), sentence.folded)]
+        held[np.ix_(rows, np.flatnonzero(~np.isin(wanted, without)))] = True
+    own = held @ weigh_by_rarity(held)
     marks = np.array([sentence.mark for sentence in sentences])
-    for mark in np.unique(marks):
-        passage = marks == mark
-        shares[passage, 3] = held[passage].any(axis=0) @ weights
-    return shares
+    before = np.zeros_like(own)
+    before[1:] = np.where(marks[1:] == marks[:-1], own[:-1], 0.0)
+    return np.column_stack([own, before])
+
+
+def _is_in_range(number: int, folded: str) -> bool:
+    return any(int(low) <= number <= int(high) for low, high in _RANGE.findall(folded))
 
 
 async def rate_by_vectors(question: str, candidates: Sequence[Sentence], embedding: BaseEmbedding) -> np.ndarray:

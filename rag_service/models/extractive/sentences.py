@@ -17,7 +17,7 @@ from rag_service.language.words import fold, word_forms, words
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
 _LIST_LENGTH = 900  # maximum characters of a list that is quoted whole
 _PREVIOUS_LENGTH = 300  # maximum characters of the sentence before a list or an example
-_LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\|")
+_LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\||[^\n|:]{1,80}: [^\n|]*+\| ")  # or a row, as "Name: value | …"
 _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")

@@ -239,3 +239,11 @@ async def test_the_choice_tells_how_far_the_first_quote_leads() -> None:
         await select_sentences(asked, None)
     assert clear.signals["lead"] > 0.9 > unclear.signals["lead"] > 0
     assert clear.signals["score"] > unclear.signals["score"]
+
+
+async def test_a_range_holds_the_numbers_in_it() -> None:
+    rows = "\n".join(
+        f"Age: {low} to {high} | Valid for: {years} years" for low, high, years in ((5, 29, 5), (30, 69, 10))
+    )
+    assert "10 years" in await best("For how long is the card of a person aged 45 valid?", rows)
+    assert "5 years" in await best("For how long is the card of a person aged 18 valid?", rows)
