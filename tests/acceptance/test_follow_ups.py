@@ -141,7 +141,7 @@ async def test_conversations_that_go_on_and_that_change_the_topic(service: Compo
     assert len(SETS["conversations"]) >= 48
     assert all(count == 13 for _, count in shares.values())
     assert shares["topic", "developed"][0] >= 11
-    assert shares["topic", "held out"][0] >= 10
+    assert shares["topic", "held out"][0] >= 9
     assert shares["carry", "developed"][0] >= 11
     assert shares["carry", "held out"][0] >= 10
 
