@@ -30,7 +30,7 @@ GOLD: dict[str, tuple[str, str] | None] = {
     "Which supplier enters the recovery plan?": ("supplier-scorecard.en.md", "Nordkabel enters the recovery plan"),
     "How many vacation days do full-time staff get per year?": ("benefits_handbook.en.pdf", "18 days a year"),
     "¿Qué documentos necesito para empadronarme?": ("empadronamiento.es.md", "hoja padronal firmada"),
-    "¿Cuántos años dura el DNI a una persona de 45 años?": ("renovacion-dni.es.md", "De 30 a 69 años | Duración: 10 años"),
+    "¿Cuántos años dura el DNI a una persona de 45 años?": ("renovacion-dni.es.md", "69 años | Duración: 10 años"),
     "¿Qué descuento tiene un consumidor vulnerable severo?": ("bono-social-electrico.es.txt", "57,5 %"),
     "¿Cuánto cuesta la segunda tarjeta de aparcamiento?": ("aparcamiento-residentes.es.txt", "60 euros al año"),
     "Quelle était la valeur du stock à la fin du mois de mars ?": (
