@@ -280,8 +280,8 @@ def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
     held = find_ngrams(wanted, [sentence.ngrams for sentence in sentences])
     for number in _NUMBER.findall(question):  # what a range holds, the sentence holds
         without = character_ngrams(question.replace(number, ""))
-        rows = [row for row, sentence in enumerate(sentences) if _is_in_range(int(number), sentence.folded)]
-        held[np.ix_(rows, np.flatnonzero(~np.isin(wanted, without)))] = True
+        in_range = np.array([_is_in_range(int(number), sentence.folded) for sentence in sentences], dtype=np.bool_)
+        held |= np.outer(in_range, ~np.isin(wanted, without))
     own = held @ weigh_by_rarity(held)
     marks = np.array([sentence.mark for sentence in sentences])
     before = np.zeros_like(own)
