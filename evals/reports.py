@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_service.app import LOCAL_ADMIN, open_components
+from rag_service.cli.running import read_quiet_settings
 from rag_service.domain import Answer, Decision
 from rag_service.retrieval.query import RagQuery
-from rag_service.settings import Settings
 
 
 def is_right(asked: dict[str, Any], answer: Answer) -> bool:
@@ -29,7 +29,7 @@ async def measure(name: str) -> str:
     lines = Path(__file__).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
     questions = [asked for asked in map(json.loads, lines) if asked["set"] == name]
     right = certain = wrong = 0
-    async with open_components(Settings()) as components:
+    async with open_components(read_quiet_settings()) as components:
         for asked in questions:
             answer = await components.engine.answer(RagQuery(asked["question"], identity=LOCAL_ADMIN))
             proceeds = answer.decision is Decision.CAN_PROCEED
