@@ -125,22 +125,32 @@ def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[i
     )
 
 
+_CALCULATED = ("sum", "mean", "median", "maximum", "minimum")
+
+
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
     """Whether an answer only quotes rows of tables, and rows cannot prove it.
 
     A row proves no calculation, nothing about an attribute that it does not have (no salary without such a column), and
-    not that others lack something. A single one proves "how much is …" if the question has all words of its name.
+    not that others lack something. A single one proves "how much is …" if the question has all words of its name; the
+    first one proves a maximum or a total if that is its name.
     """
     if not citations or not all(map(_is_row, citations)):
         return False
     asked = read_question(question, language)
-    is_amount = asked is not None and asked.asks_amount and len(citations) == 1
-    if asked is not None and (asked.negations or (asked.asks and not is_amount)):
-        return True
     if language not in language_codes():
-        return False
+        return asked is not None
     data = load_language(language).tables
     found = read_words(words(question), language)
+    name = [column_word(word) for word in words((citations[0].quote or "").split(" | ")[0].partition(": ")[2])]
+    is_asked_for = all(any(word.forms & one.forms for one in found) for word in name if word.is_content)
+    cues = {word for key in _CALCULATED for phrase in data.phrases[key] for word in words(phrase)}
+    is_called_so = is_asked_for and not cues.isdisjoint(word.text for word in name)
+    is_amount = asked is not None and asked.asks_amount and len(citations) == 1
+    if asked is not None and (asked.negations or (asked.asks and not (is_amount or is_called_so))):
+        return True
+    if is_called_so:
+        return False
     held = [column_word(word) for citation in citations for word in words(citation.quote or "")]
     missing = [
         word
@@ -150,11 +160,7 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
         and not any(word.forms & other.forms or word.concepts & other.concepts for other in held)
     ]
     if is_amount:
-        name = (citations[0].quote or "").split(" | ")[0].partition(": ")[2]
-        every = [column_word(word) for word in words(name)]
-        return bool(missing) or not all(
-            any(word.forms & one.forms for one in found) for word in every if word.is_content
-        )
+        return bool(missing) or not is_asked_for
     begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
     return any(word.concepts for word in missing) or bool(missing and begins)
 

@@ -80,6 +80,13 @@ LAMP = "Product: Lamp | Supplier: Acme | Stock: 12"
         ("What is the total rent?", "The total rent is 1,350.", [Location(page=3)], False),
         ("What is the total rent?", "The total rent is 1,350.", [Location(cell="A2"), Location(page=3)], False),
         ("What is the total rent?", LAMP, [], False),
+        (
+            "What is the maximum amount of a plan loan?",
+            "Limit: Maximum loan | Amount: 50%",
+            [Location(cell="A2")],
+            False,
+        ),
+        ("What is the maximum amount of a plan loan?", "Limit: Maximum fee | Amount: 50%", [Location(cell="A2")], True),
     ],
 )
 def test_rows_alone_prove_no_calculation_and_no_other_attribute(
