@@ -152,7 +152,7 @@ def test_folder_is_uploaded_searched_asked_about_and_deleted(
         (tmp_path / "sites" / place).mkdir(parents=True)
         (tmp_path / "sites" / place / "leave.md").write_text(NOTE.replace("25", str(days)))
     (tmp_path / "sites" / "tool.exe").write_bytes(b"MZ")
-    one = enter(real_service.add_person("fay"))
+    one = enter(real_service.add_person("fay with a folder"))
     documents(one)
     one.page.set_input_files("#folder", tmp_path / "sites")
     one.page.wait_for_selector(".upload[data-state=done] >> nth=1")
