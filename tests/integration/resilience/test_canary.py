@@ -34,7 +34,7 @@ def test_no_canary_leaves_by_logs_metrics_or_errors(
 ) -> None:
     template = tmp_path / "prompt.md"
     template.write_text(TEMPLATE.format(secret=PROMPT), encoding="utf-8")
-    client = start(prompt_template_path=template, openai_api_key=KEY, metrics_token=KEY)
+    client = start(prompt_template_path=template, openai_api_key=KEY, metrics_token=KEY, extractive_fallback=False)
     client.headers["Authorization"] = f"Bearer {KEY}"
     client.headers["Cookie"] = f"session={KEY}"
     add_document(client, f"The limit for travel is 300 euros. {DOCUMENT} is the code.", "travel.txt")

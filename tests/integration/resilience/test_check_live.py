@@ -115,7 +115,7 @@ async def test_the_default_needs_no_server(tmp_path: Any) -> None:
 async def test_a_judge_that_gives_no_verdict_is_told(server: Ollama, database_server: EmbeddedServer) -> None:
     result = (await check(server, database_server))["judge"]
     assert not result.ok
-    assert "llama3.2 gave no verdict" in result.detail
+    assert "llama3.2 failed, or gave no verdict" in result.detail
 
 
 async def test_no_judge_is_no_failure(server: Ollama, database_server: EmbeddedServer) -> None:
