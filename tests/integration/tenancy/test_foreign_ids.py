@@ -136,7 +136,7 @@ async def test_an_agent_is_no_way_into_the_personal_corpora_assigned_to_it(stree
         assert reply.status_code == 200
         assert CANARY not in reply.text
         listed = await send(street, world, caller, ("GET", request[1].removesuffix("/chat") + "/corpora", None))
-        assert listed.json() == {"items": [], "total": 0}
+        assert listed.json() == {"items": [], "total": 0, "indices": []}
 
 
 async def test_agents_are_models_that_answer_each_caller_from_his_own(street: Street) -> None:

@@ -87,7 +87,11 @@ async def test_lists_come_in_slices_with_their_total(house: House) -> None:
             await client.post("/api/v1/corpora", json={"name": f"corpus {number}"})
         reply = (await client.get("/api/v1/corpora?offset=3&limit=9")).json()
         assert ([item["name"] for item in reply["items"]], reply["total"]) == (["corpus 3", "corpus 4"], 5)
-        assert (await client.get("/api/v1/corpora?offset=99")).json() == {"items": [], "total": 5}
+        assert (await client.get("/api/v1/corpora?offset=99")).json() == {
+            "items": [],
+            "total": 5,
+            "indices": ["general", "retirement"],
+        }
 
 
 async def test_a_key_is_shown_once(house: House) -> None:
