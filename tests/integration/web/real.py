@@ -163,7 +163,7 @@ def enter(browser: Browser, real_service: RealService) -> Iterator[SignIn]:
         one.page.context.close()
         one.client.close()
     for one in visits:
-        assert (one.errors, one.foreign) == ([], [])
+        assert (one.errors, one.foreign) == ([], []), (one.errors, one.foreign)
 
 
 def sign_in(one: Visit, key: str) -> None:

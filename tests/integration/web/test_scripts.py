@@ -236,11 +236,11 @@ def test_refusals_of_the_api_are_told_in_the_language_of_the_page(
 def test_what_is_known_by_its_code_is_told_without_the_help_of_the_api(visit: Open) -> None:
     one = visit(locale="fr-FR")
     told = run(one, "refusal.js", REFUSAL, _sent_as(NotFoundError("There is no such corpus.")))
-    assert told["title"] == "Ceci n’existe plus." and told["words"] == "There is no such corpus." and told["foreign"]
+    assert told["title"] == "Cet élément n’existe plus." and told["words"] == "There is no such corpus." and told["foreign"]
     told = run(one, "refusal.js", REFUSAL, _sent_as(ContextOverflowError("The prompt needs 900 tokens.")))
     assert told["title"].startswith("La question ne laisse pas de place")
     taken = ConflictError("A corpus named 'Stock' exists already.", field="name")
-    assert run(one, "refusal.js", REFUSAL, _sent_as(taken))["words"].startswith("name : Ceci est déjà pris")
+    assert run(one, "refusal.js", REFUSAL, _sent_as(taken))["words"].startswith("name : Déjà utilisé")
 
 
 def test_what_no_language_knows_is_told_in_the_words_of_the_api(visit: Open) -> None:
