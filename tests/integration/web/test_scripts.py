@@ -236,7 +236,8 @@ def test_refusals_of_the_api_are_told_in_the_language_of_the_page(
 def test_what_is_known_by_its_code_is_told_without_the_help_of_the_api(visit: Open) -> None:
     one = visit(locale="fr-FR")
     told = run(one, "refusal.js", REFUSAL, _sent_as(NotFoundError("There is no such corpus.")))
-    assert told["title"] == "Cet élément n’existe plus." and told["words"] == "There is no such corpus." and told["foreign"]
+    assert told["title"] == "Cet élément n’existe plus."
+    assert told["words"] == "There is no such corpus." and told["foreign"]
     told = run(one, "refusal.js", REFUSAL, _sent_as(ContextOverflowError("The prompt needs 900 tokens.")))
     assert told["title"].startswith("La question ne laisse pas de place")
     taken = ConflictError("A corpus named 'Stock' exists already.", field="name")
