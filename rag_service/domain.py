@@ -51,6 +51,9 @@ def column_number(letters: str) -> int:
     return number
 
 
+Box = tuple[int, int, int, int]  # left, top, right, bottom in thousandths of the page
+
+
 @dataclass(frozen=True, kw_only=True)
 class Location:
     """A place in the original document that a person can open. Numbers are 1-based.
@@ -69,6 +72,7 @@ class Location:
     part: str | None = None  # "notes", "footnote 3", an attachment or a file of an archive: "offers/prices.xlsx"
     path: str | None = None  # in a JSON file: "orders[2].total"
     time: str | None = None  # of subtitles, from the start: "01:02:03"
+    boxes: tuple[Box, ...] = ()  # of recognised lines on the picture of the page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +91,7 @@ def write_span(span: Span) -> list[Any]:
         "page": location.page, "headings": list(location.headings), "sheet": location.sheet,
         "cell": location.cell, "row": location.row, "paragraph": location.paragraph,
         "slide": location.slide, "part": location.part, "path": location.path, "time": location.time,
+        "boxes": location.boxes,
     }  # fmt: skip
     return [span.start, span.end, {key: value for key, value in fields.items() if value}]
 

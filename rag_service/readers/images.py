@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 
-from rag_service.domain import Location, ParsedDocument
+from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
-from rag_service.readers.common.builder import TextBuilder, clean
+from rag_service.readers.common.builder import TextBuilder
 from rag_service.readers.common.names import choose_title
 from rag_service.readers.common.ocr import HOW_TO_INSTALL, MAX_PAGES, may_recognise
-from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 
 _MAX_PIXELS = 100_000_000  # of a page; A3 at 600 dots per inch has 70 million
 _MAX_SIDE = 3_000  # pixels
@@ -27,8 +26,9 @@ def parse_image(data: bytes, *, name: str) -> ParsedDocument:
             f'"{name}" is an image. {HOW_TO_INSTALL} Or recognise its text elsewhere and upload the result as a PDF.'
         )
     import numpy
-    from PIL import Image, ImageSequence
+    from PIL import Image, ImageOps, ImageSequence
 
+    from rag_service.readers.pdf.reader import lines_of, write_pages
     from rag_service.readers.pdf.scans import read_scan, warn_of
 
     Image.MAX_IMAGE_PIXELS = None  # we check before anything is decoded
@@ -38,7 +38,7 @@ def parse_image(data: bytes, *, name: str) -> ParsedDocument:
         frames = ImageSequence.Iterator(image)
     except (OSError, SyntaxError, ValueError) as error:
         raise DocumentError(f'"{name}" is damaged or incomplete. Save the image again and upload that.') from error
-    texts: list[str] = []
+    pages = []
     for number, frame in enumerate(frames, start=1):
         if number > MAX_PAGES:
             builder.warn(f"Only the first {MAX_PAGES} pages were read.")
@@ -48,18 +48,15 @@ def parse_image(data: bytes, *, name: str) -> ParsedDocument:
                 f'"{name}" has {frame.width:,} × {frame.height:,} points. Save it with fewer than 100 million.'
             )
         try:
-            page = frame.convert("RGB")
+            page = ImageOps.exif_transpose(frame).convert("RGB")
         except (OSError, SyntaxError, ValueError) as error:
             raise DocumentError(f'"{name}" is damaged or incomplete. Save the image again and upload that.') from error
         page.thumbnail((_MAX_SIDE, _MAX_SIDE))
         scan = read_scan(numpy.asarray(page)[:, :, ::-1])
-        texts.append("\n".join(clean(line.text).strip() for line in scan.lines).strip("\n"))
+        pages.append(lines_of(scan))
         if scan.unsure:
             builder.warn(warn_of(scan.unsure, number if number > 1 else None))
-    vocabulary = read_vocabulary(texts)
-    for number, text in enumerate(texts, start=1):
-        builder.write("\n\n" if text and len(builder) else "")
-        builder.write(join_hyphenated(text, vocabulary), Location(page=number))
+    write_pages(builder, pages, [()] * len(pages))
     return builder.build(title=choose_title(name), media_type=_media_type(data), metadata={"recognised": True})
 
 

@@ -14,6 +14,7 @@ from tests.integration.web.browser import PHONE, WIDE, browser
 from tests.integration.web.papers import HOSTILE, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
+from tests.unit.readers.scans import page_image, saved
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
@@ -73,6 +74,32 @@ def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealServi
     assert "75" not in refusal
     assert one.page.locator(".turn").last.locator(".decision-out_of_scope").count() == 1
     assert one.page.locator(".turn").last.locator(".badge").count() == 0
+
+
+def picture(text: str, format: str) -> bytes:
+    return saved(page_image(text, y=100, share=1), format)
+
+
+def test_quotes_of_scans_are_marked_in_the_picture(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("berta"))
+    documents(one)
+    gauge, pump = "The gauge of Arlon shows 47 bars", "The pump of Namur weighs 310 kilograms"
+    files = [upload_of("gauge.png", picture(gauge, "PNG")), upload_of("pump.pdf", picture(pump, "PDF"))]
+    one.page.set_input_files("#files", files)
+    for name in ("gauge.png", "pump.pdf"):
+        row(one, name).filter(has_text="passage").wait_for(timeout=60_000)
+    questions = {"What does the gauge of Arlon show?": (gauge, 61), "What does the pump of Namur weigh?": (pump, 75)}
+    for question, (quote, width) in questions.items():  # in millimetres
+        ask(one, question)
+        one.page.locator(".turn").last.locator(".badge").first.click()
+        one.page.wait_for_selector("#panel canvas")
+        assert one.page.locator("#panel .pdf-mark").inner_text() == quote
+        page, mark = (one.page.locator(f"#panel {name}").bounding_box() for name in ("canvas", ".pdf-mark"))
+        assert page and mark
+        left, top = (mark["x"] - page["x"]) / page["width"], (mark["y"] - page["y"]) / page["height"]
+        size = mark["width"] / page["width"], mark["height"] / page["height"]
+        assert (left, top, *size) == pytest.approx((10 / 210, 100 / 297, width / 210, 6 / 297), abs=0.02)
+        one.page.keyboard.press("Escape")
 
 
 def test_hostile_document_stays_text(enter: SignIn, real_service: RealService) -> None:

@@ -7,10 +7,7 @@ import io
 import struct
 import zlib
 from importlib.util import find_spec
-from typing import Any
 
-import numpy
-import pypdfium2
 import pytest
 from fpdf import FPDF
 from PIL import Image, ImageFilter
@@ -24,6 +21,7 @@ from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import parse_in_sandbox
 from tests.unit.readers.office_samples import zipped
 from tests.unit.readers.samples import pdf
+from tests.unit.readers.scans import page_image, saved, scanned
 
 TEXTS = {
     "en": """The council of Solaria raises the ceiling for hotels to 140 euros from 1 March 2025.
@@ -38,30 +36,6 @@ Les trains de nuit n'exigent aucun accord ; les vols très courts ne sont pas re
 }
 
 
-def page_image(text: str, *, dpi: int = 150) -> Image.Image:
-    file = FPDF()
-    file.add_page()
-    file.set_font("Helvetica", size=11)
-    file.multi_cell(0, 6, text)
-    page = pypdfium2.PdfDocument(bytes(file.output()))[0]
-    image: Image.Image = page.render(scale=dpi / 72).to_pil().convert("L")
-    return image.crop((0, 0, image.width, image.height // 3))
-
-
-def scanned(text: str) -> Image.Image:
-    """A page as a scanner gives it: skew, grain, a little blur."""
-    image = page_image(text).rotate(0.7, fillcolor=255, resample=Image.Resampling.BICUBIC)
-    grain = numpy.random.default_rng(7).normal(0, 18, (image.height, image.width))
-    noisy = numpy.clip(numpy.asarray(image, dtype=float) * 0.92 + grain, 0, 255).astype("uint8")
-    return Image.fromarray(noisy).filter(ImageFilter.GaussianBlur(0.5))
-
-
-def saved(image: Image.Image, format: str, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, format, **options)
-    return buffer.getvalue()
-
-
 def png_header(width: int, height: int) -> bytes:
     head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
     body = b"IDAT" + zlib.compress(b"\0" * 1_000)
@@ -72,11 +46,17 @@ def png_header(width: int, height: int) -> bytes:
 @pytest.mark.parametrize("language", TEXTS)
 async def test_nine_words_of_ten_of_a_scan_are_right(language: str) -> None:
     text = TEXTS[language]
-    document = await parse_in_sandbox(saved(scanned(text), "PNG"), file_name="scan.png")
+    document = await parse_in_sandbox(saved(scanned(page_image(text)), "PNG"), file_name="scan.png")
     wanted, read = text.split(), set(document.text.split())
     right = sum(word in read for word in wanted)
     assert right >= 0.9 * len(wanted), document.text
-    assert {span.location for span in document.spans} == {Location(page=1)}
+    lines = text.splitlines()
+    assert [document.text[span.start : span.end].count(" ") for span in document.spans] == [
+        line.count(" ") for line in lines
+    ]
+    tops = [box[1] for span in document.spans for box in span.location.boxes]
+    assert len(tops) == len(lines)
+    assert tops == sorted(tops)
     assert (document.media_type, document.warnings) == ("image/png", ())
 
 
@@ -86,12 +66,13 @@ async def test_scanned_pages_are_read_beside_typed_ones_and_empty_ones_are_told(
     file.add_page()
     file.cell(0, 6, "A typed page.")
     file.add_page()
-    file.image(io.BytesIO(saved(scanned(TEXTS["en"]), "JPEG", quality=70)), 0, 0, 210)
+    file.image(io.BytesIO(saved(scanned(page_image(TEXTS["en"])), "JPEG", quality=70)), 0, 0, 210)
     file.add_page()
     document = await parse_in_sandbox(bytes(file.output()), file_name="mixed.pdf")
-    pages = {span.location.page: document.text[span.start : span.end] for span in document.spans}
-    assert pages[1] == "A typed page."
-    assert "fourteen days before departure" in pages[2]
+    typed, *recognised = document.spans
+    assert (document.text[: typed.end], typed.location) == ("A typed page.", Location(page=1))
+    assert "fourteen days before departure" in document.text[typed.end :]
+    assert {(span.location.page, len(span.location.boxes)) for span in recognised} == {(2, 1)}
     assert document.warnings == ("Pages without text, empty or scanned: 3 of 3.",)
 
 
@@ -100,7 +81,8 @@ async def test_pages_of_a_tiff_and_images_in_archives_have_their_places() -> Non
     data = saved(first, "TIFF", save_all=True, append_images=[second])
     document = await parse_in_sandbox(zipped({"fax.tif": data, "note.txt": "Typed."}), file_name="all.zip")
     places = {document.text[span.start : span.end]: span.location for span in document.spans}
-    assert places["The second page has 4712."] == Location(page=2, part="fax.tif")
+    second_page = places["The second page has 4712."]
+    assert (second_page.page, second_page.part, len(second_page.boxes)) == (2, "fax.tif", 1)
     assert places["Typed."] == Location(paragraph=1, part="note.txt")
 
 
@@ -127,7 +109,7 @@ async def test_bad_images_are_refused_with_a_reason(data: bytes, kind: type[Docu
 
 async def test_recognition_holds_up_no_other_file() -> None:
     reader = FileReader(concurrency=1)
-    scan = asyncio.create_task(reader.aload_data(saved(scanned(TEXTS["en"]), "PNG"), file_name="scan.png"))
+    scan = asyncio.create_task(reader.aload_data(saved(scanned(page_image(TEXTS["en"])), "PNG"), file_name="scan.png"))
     await asyncio.sleep(1)  # it is recognised by now
     (beside,) = await reader.aload_data(b"A note.", file_name="note.txt")
     assert beside.text == "A note."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,10 +35,19 @@ def locate(
         return None
     cells = [span for span in spans if span.location.cell]
     if len(cells) < 2:
-        return spans[0].location
+        return _with_boxes(spans)
     copies_line = is_copy and len(cells) > _NAME_AND_VALUE
     stating = [] if copies_line else _stating_cells(chunk, cells, start, claim.analysis)
     return _merge([span.location for span in stating or cells])
+
+
+def _with_boxes(spans: Sequence[Span]) -> Location:
+    """The first place, with the boxes of all recognised lines on its page."""
+    first = spans[0].location
+    boxes = [
+        span.location.boxes for span in spans if (span.location.page, span.location.part) == (first.page, first.part)
+    ]
+    return replace(first, boxes=tuple(itertools.chain.from_iterable(boxes))) if any(boxes) else first
 
 
 def describe_place(document: DocumentRef, location: Location | None) -> str:

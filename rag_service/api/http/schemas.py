@@ -109,6 +109,10 @@ class LocationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     part: Annotated[str | None, Meta(description="Notes, a footnote, an attachment, or a file of an archive.")]
     path: Annotated[str | None, Meta(description="In a JSON file.")]
     time: Annotated[str | None, Meta(description="Of subtitles: hours:minutes:seconds.")]
+    boxes: Annotated[
+        list[tuple[int, int, int, int]],
+        Meta(description="Lines of a scanned page or image: left, top, right, bottom in thousandths of the page."),
+    ]
 
 
 class ScoresBody(Struct, kw_only=True, frozen=True, rename="camel"):

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
+from rag_service.domain import Box
+
 _LARGER = 1.15  # than body text; fonts of one size differ by less
 _SAME_SIZE = 1.05  # of headings of one level
 _MAX_LINES = 3
@@ -35,6 +37,7 @@ class PageLine(NamedTuple):
     height: float = 0.0  # of its letters in points; 0: unknown
     is_bold: bool = False
     middle: float | None = None  # its vertical centre; None: unknown, or in a ruled table
+    box: Box | None = None  # of a recognised line
 
 
 class Heading(NamedTuple):

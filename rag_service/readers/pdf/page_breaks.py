@@ -188,7 +188,7 @@ def join_words(pages: Sequence[list[PageLine]]) -> None:
         if goes_on(above, below) and _HYPHENATED.search(above[-1].text):
             word, _, rest = below[0].text.partition(" ")
             if word[0].islower() and rest:
-                above.append(below[0]._replace(text=word))
+                above.append(below[0]._replace(text=word, box=None))
                 below[0] = below[0]._replace(text=rest)
 
 

@@ -66,7 +66,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         pages, remarks = _read_pages(document, name, builder)
         if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
             builder.warn("The document is a form whose fields hold no values.")
-        _write(builder, pages, remarks)
+        write_pages(builder, pages, remarks)
         if not len(builder):
             raise DocumentError(
                 f'"{name}" contains no text, only images; it was probably scanned. '
@@ -118,7 +118,7 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
         lines, found = _read_page(document, number, name, tables)
         if not lines and scanned < MAX_OCR_PAGES and (scan := _recognise(document, number)) is not None:
             scanned += 1
-            lines = tidy(_page_line(line, is_bold=False) for line in scan.lines)
+            lines = lines_of(scan)
             if scan.unsure:
                 builder.warn(warn_of(scan.unsure, number))
         pages.append(lines)
@@ -153,6 +153,11 @@ def _page_line(line: Line, *, is_bold: bool) -> PageLine:
     return PageLine(_line_text(line.text), line.height, is_bold, line.middle)
 
 
+def lines_of(scan: Scan) -> list[PageLine]:
+    """The recognised lines of a page, tidied."""
+    return tidy(_page_line(line, is_bold=False)._replace(box=box) for line, box in scan.lines)
+
+
 def _recognise(document: Any, number: int) -> Scan | None:
     """A page without text as text recognition reads it; None if it is empty or nothing recognises text here."""
     with suppress(pypdfium2.PdfiumError), closing(document[number - 1]) as page:
@@ -172,7 +177,7 @@ def _is_bold(text_page: Any, line: Line) -> bool:
     return may_be_heading and all(is_bold(text_page, index) for index in line.ends)
 
 
-def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: Sequence[Sequence[Remark]]) -> None:
+def write_pages(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: Sequence[Sequence[Remark]]) -> None:
     """Write all pages, each heading on one line between empty lines, form values and comments at the end of a page."""
     path: list[Heading] = []
     pages, running = drop_running_lines(pages)
@@ -188,7 +193,8 @@ def _write(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: S
             _write_lines(builder, lines[done : heading.first], place, vocabulary, ending="\n\n")
             path, done = follow_path(path, heading), heading.last + 1
             place = _place(number, path)
-            builder.write(heading.text if done == len(lines) else f"{heading.text}\n\n", place)
+            text = heading.text if done == len(lines) else f"{heading.text}\n\n"
+            builder.write(text, _with_boxes(place, lines[heading.first : done]))
         _write_lines(builder, lines[done:], place, vocabulary)
         for count, (part, text) in enumerate(remarks[number - 1]):
             builder.write("\n" if count else "\n\n" if len(builder) else "")
@@ -202,7 +208,25 @@ def _write_lines(
     builder: TextBuilder, lines: Sequence[PageLine], place: Location, vocabulary: Set[str], *, ending: str = ""
 ) -> None:
     text = join_hyphenated("\n".join([line.text for line in lines]).strip("\n"), vocabulary)
-    builder.write(text + ending if text else "", place)
+    text += ending if text else ""
+    if not any(line.box for line in lines):
+        builder.write(text, place)
+        return
+    # Joining words leaves letters and digits in their order: by them a line is found again.
+    letters = [at for at, character in enumerate(text) if character.isalnum()]
+    start = count = 0
+    for line in lines:
+        count += sum(map(str.isalnum, line.text))
+        following = letters[count] if count < len(letters) else len(text)
+        last = letters[count - 1] + 1 if count else 0
+        end = text.rfind("\n", max(start, last), following) + 1 or following
+        builder.write(text[start:end], _with_boxes(place, [line]))
+        start = end
+
+
+def _with_boxes(place: Location, lines: Sequence[PageLine]) -> Location:
+    boxes = tuple(line.box for line in lines if line.box)
+    return replace(place, boxes=boxes) if boxes else place
 
 
 def _place(page: int, path: Sequence[Heading]) -> Location:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pypdfium2.raw as pdfium
 
+from rag_service.domain import Box
 from rag_service.readers.common.ocr import LOW_SCORE, WORTHLESS_SCORE, ReadLine, recognise
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.words import Word
@@ -20,7 +21,7 @@ _MAX_SIDE = 3_000  # pixels; larger pages are made smaller
 class Scan:
     """What was recognised on a page or image."""
 
-    lines: Sequence[Line]
+    lines: Sequence[tuple[Line, Box | None]]  # without text: no box
     unsure: int  # lines with a low score
 
 
@@ -39,11 +40,27 @@ def read_scanned_page(page: Any) -> Scan:
 
 def read_scan(image: Any) -> Scan:
     """Recognise an image: a numpy array of height, width and three colours."""
-    height = image.shape[0]
+    height, width = image.shape[:2]
     found = [line for line in recognise(image) if line.text.strip()]
     words = [word for line in found if line.score >= WORTHLESS_SCORE for word in _words(line, height)]
-    numbered = [word._replace(number=number) for number, word in enumerate(words)]
-    return Scan(lay_out(numbered) if numbered else [], sum(line.score < LOW_SCORE for line in found))
+    words = [word._replace(number=number, at=number) for number, word in enumerate(words)]
+    lines = [
+        (line, _box([words[at] for at in line.ends], width, height) if line.text else None) for line in lay_out(words)
+    ]
+    return Scan(lines, sum(line.score < LOW_SCORE for line in found))
+
+
+def _box(words: Sequence[Word], width: float, height: float) -> Box:
+    """Around a line, given its first and last word."""
+    left, right = min(word.left for word in words), max(word.right for word in words)
+    top = height - max(word.middle + word.height / 2 for word in words)
+    bottom = height - min(word.middle - word.height / 2 for word in words)
+    return (
+        round(1000 * left / width),
+        round(1000 * top / height),
+        round(1000 * right / width),
+        round(1000 * bottom / height),
+    )
 
 
 def _words(line: ReadLine, page_height: float) -> Iterator[Word]:

@@ -1,9 +1,10 @@
-// A page of a PDF as its author made it, with the quote marked. pdf.js is fetched with the first one.
+// A page of a PDF or an image as its author made it, with the quote marked. pdf.js is fetched with the first PDF.
 
 import { readOriginal } from "./api.js";
 import { el, hidden, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { findQuote } from "./pdf_quote.js";
+import { extensionOf } from "./places.js";
 
 const FOLDER = new URL("./", import.meta.url).href;
 const WORKER = `${FOLDER}pdf.worker.min.mjs`;
@@ -16,7 +17,7 @@ let opened = null; // the document that was shown last: {id, hash, task}
 
 /** Show the page of a citation in an element of the page. Throws when it cannot be shown. */
 export async function showOriginal(into, { citation, name }) {
-  const pdf = await openDocument(citation);
+  const pdf = await (extensionOf(name) === "pdf" ? openDocument(citation) : openImage(citation));
   const view = new PdfView(into, pdf, name, citation);
   await view.draw();
 }
@@ -30,15 +31,32 @@ async function start() {
   return { pdfjs, broken };
 }
 
-async function openDocument({ documentId, contentHash }) {
+async function readCited({ documentId, contentHash }) {
+  const original = await readOriginal(documentId);
+  if (original?.hash !== contentHash) throw new Error("another version, or too large");
+  return original.data;
+}
+
+/** An image as a document of one page. */
+async function openImage(citation) {
+  const image = await createImageBitmap(new Blob([await readCited(citation)]));
+  const page = {
+    getViewport: ({ scale }) => ({ width: image.width * scale, height: image.height * scale }),
+    render: ({ canvas }) => ({ promise: canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height) }),
+    getTextContent: () => ({ items: [], styles: {} }),
+  };
+  return { numPages: 1, getPage: () => page };
+}
+
+async function openDocument(citation) {
+  const { documentId, contentHash } = citation;
   if (opened?.id !== documentId || opened.hash !== contentHash) {
     opened?.task.destroy();
     opened = null;
     const { pdfjs, broken } = await (starting ??= start());
-    const original = await readOriginal(documentId);
-    if (original?.hash !== contentHash) throw new Error("another version, or too large");
+    const data = await readCited(citation);
     const task = pdfjs.getDocument({
-      data: original.data, wasmUrl: FOLDER, useWorkerFetch: true, isEvalSupported: false, maxImageSize: MOST_PIXELS,
+      data, wasmUrl: FOLDER, useWorkerFetch: true, isEvalSupported: false, maxImageSize: MOST_PIXELS,
     });
     opened = { id: documentId, hash: contentHash, task, pdf: Promise.race([task.promise, broken]) };
     opened.pdf.catch(() => (opened = null));
@@ -48,7 +66,7 @@ async function openDocument({ documentId, contentHash }) {
 
 class PdfView {
   constructor(into, pdf, name, citation) {
-    Object.assign(this, { _pdf: pdf, _name: name, _quote: citation.quote, _cited: citation.location.page });
+    Object.assign(this, { _pdf: pdf, _name: name, _citation: citation, _cited: citation.location.page });
     this._number = Math.min(this._cited, pdf.numPages);
     this._zoom = 0; // index of ZOOMS
     this._request = 0; // only the newest drawing is shown
@@ -72,7 +90,7 @@ class PdfView {
     const words = t("page_of", { page: this._number, total: this._pdf.numPages });
     const canvas = el("canvas", { width: viewport.width * ratio, height: viewport.height * ratio, role: "img", "aria-label": `${this._name}, ${words}` });
     await page.render({ canvas, viewport, transform: [ratio, 0, 0, ratio, 0, 0] }).promise;
-    const marks = this._number === this._cited ? await makeMarks(page, viewport, this._quote) : [];
+    const marks = this._number === this._cited ? await makeMarks(page, viewport, this._citation) : [];
     if (request !== this._request) return;
     this._sheet.style.width = `${ZOOMS[this._zoom] * 100}%`;
     this._sheet.replaceChildren(canvas, ...marks);
@@ -99,7 +117,8 @@ function button(key, shape, onclick, extra = "") {
 }
 
 /** The quote as boxes over the page, in shares of its size. */
-async function makeMarks(page, viewport, quote) {
+async function makeMarks(page, viewport, { quote, location }) {
+  if (location.boxes?.length) return location.boxes.map((box, index) => makeMark(index ? "" : quote, shares(...box)));
   const { items, styles } = await page.getTextContent();
   const texts = items.filter(({ str }) => str);
   const pen = el("canvas").getContext("2d");
@@ -107,11 +126,14 @@ async function makeMarks(page, viewport, quote) {
     const { str, transform, width, fontName } = texts[item];
     pen.font = `100px ${styles[fontName]?.fontFamily ?? "sans-serif"}`;
     const share = (end) => pen.measureText(str.slice(0, end)).width / pen.measureText(str).width;
-    const box = place(transform, [width * share(from), width * share(to)], viewport);
-    const mark = el("mark", { className: "pdf-mark" }, hidden(str.slice(from, to)));
-    Object.assign(mark.style, box);
-    return mark;
+    return makeMark(str.slice(from, to), place(transform, [width * share(from), width * share(to)], viewport));
   });
+}
+
+function makeMark(text, box) {
+  const mark = el("mark", { className: "pdf-mark" }, hidden(text));
+  Object.assign(mark.style, box);
+  return mark;
 }
 
 /** A box around a part of a line. @param along where the box begins and ends on the line of an item, from its start */
@@ -122,11 +144,11 @@ function place([a, b, c, d, x, y], along, viewport) {
   );
   const [left, top] = [0, 1].map((axis) => Math.min(...corners.map((corner) => corner[axis])));
   const [right, bottom] = [0, 1].map((axis) => Math.max(...corners.map((corner) => corner[axis])));
-  const percent = (value, whole) => `${(100 * value) / whole}%`;
-  return {
-    left: percent(left, viewport.width),
-    top: percent(top, viewport.height),
-    width: percent(right - left, viewport.width),
-    height: percent(bottom - top, viewport.height),
-  };
+  const [across, down] = [1000 / viewport.width, 1000 / viewport.height];
+  return shares(left * across, top * down, right * across, bottom * down);
 }
+
+/** A box in thousandths of the page as a style. */
+const shares = (left, top, right, bottom) => ({
+  left: `${left / 10}%`, top: `${top / 10}%`, width: `${(right - left) / 10}%`, height: `${(bottom - top) / 10}%`,
+});

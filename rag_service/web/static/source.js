@@ -8,6 +8,7 @@ import { namedOnly, showText } from "./source_text.js";
 import { read, write } from "./storage.js";
 
 const CHOICE = "rag_source_view"; // "text" when that was chosen last
+const PAGES = new Set(["pdf", "png", "jpg", "jpeg"]); // no browser shows TIFF
 const SHEETS = new Set(["xlsx", "xls", "csv", "tsv", "ods"]);
 
 /**
@@ -56,7 +57,7 @@ export async function showSource(into, source, isWanted) {
 function originalOf({ citation: { location, chunkId }, name }) {
   const kind = extensionOf(name);
   if (!location || location.part) return null; // a member of an archive
-  if (kind === "pdf" && location.page !== null) return { label: "view_page", load: () => import("./pdf_page.js") };
+  if (PAGES.has(kind) && location.page !== null) return { label: "view_page", load: () => import("./pdf_page.js") };
   if (SHEETS.has(kind) && location.cell && chunkId) return { label: "view_sheet", load: () => import("./sheet_grid.js") };
   return null;
 }

@@ -41,6 +41,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "part": None,
         "path": None,
         "time": None,
+        "boxes": [],
     }
     place = "production.xlsx, sheet Stocks, cell C12"
     assert body == {

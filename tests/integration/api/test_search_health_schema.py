@@ -52,6 +52,7 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
                     "part": None,
                     "path": None,
                     "time": None,
+                    "boxes": [],
                 },
                 "place": "production.xlsx, sheet Stocks, cell C12",
                 "contentHash": DOCUMENT.content_hash,
