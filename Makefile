@@ -38,6 +38,7 @@ soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.ray_cluster
 	$(BIN)/python -m tests.soak.stream_load $(ARGS)
 	$(BIN)/python -m tests.soak.large_tables
+	$(BIN)/python -m tests.soak.full_page
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

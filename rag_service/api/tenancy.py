@@ -10,6 +10,7 @@ from rag_service.api.agents.agents import AgentsController
 from rag_service.api.agents.chat import ChatController
 from rag_service.api.agents.conversations import ConversationsController
 from rag_service.api.agents.feedback import FeedbackController, read_answer_record, replay_answer
+from rag_service.api.corpora.batch import change_documents
 from rag_service.api.corpora.corpora import CorporaController
 from rag_service.api.corpora.documents import documents_router
 from rag_service.api.corpora.examples import list_examples
@@ -34,6 +35,7 @@ def tenancy_router(settings: Settings) -> Router:
             UploadsController,
             UsersController,
             add_corpus_source,
+            change_documents,
             documents_router(settings),
             list_examples,
             read_answer_record,

@@ -28,6 +28,8 @@ from rag_service.ingest.upload import RetryLaterError, UploadJob
 from rag_service.observability.logs import correlation, current_correlation_id
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.corpora import check_ttl, read_corpus
+from rag_service.store.documents.catalogue import read_document, read_metadata, remove_document
+from rag_service.store.documents.documents import find_document
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import NewUpload, Upload, accept_upload, retry_upload
 from rag_service.store.rows import database_now
@@ -105,23 +107,65 @@ class Uploads:
         """
         check_ttl(ttl_seconds)
         async with self._database.transaction(identity) as connection:
-            corpus = await read_corpus(connection, corpus_id)
-            fingerprint = self._fingerprints.get(corpus.index_name)
-            if fingerprint is None:
-                raise ConflictError(f"The corpus uses the index {corpus.index_name!r}, which is no longer defined.")
-            lifetime = ttl_seconds or corpus.ttl_seconds or self._default_ttl_seconds
-            now = await database_now(connection)
-            expires_at = source.expires_at if lifetime is None else now + timedelta(seconds=lifetime)
-            new = NewUpload(
-                source=replace(source, file_name=clean_file_name(source.file_name), expires_at=expires_at),
-                corpus_id=corpus.id,
-                name=document_name(source),
-                content_hash=hashlib.sha256(source.data).hexdigest(),
-                fingerprint=fingerprint,
+            return await self._accept(connection, source, corpus_id, identity, ttl_seconds)
+
+    async def move(self, document_id: UUID, *, corpus_id: UUID, identity: Identity) -> Upload:
+        """Accept a stored document in another corpus, and delete it from its own, in one transaction.
+
+        It keeps its name, what its uploader said of it, and its lifetime, if it has one.
+
+        Raises:
+            NotFoundError, PermissionDeniedError: the document, its original or the corpus is missing or not writable.
+            ConflictError: it is in this corpus, which may have another document of its name.
+            StoreError: nothing was changed.
+        """
+        async with self._database.transaction(identity) as connection:
+            document = await read_document(connection, document_id)
+            same = await find_document(connection, corpus_id, name=document.name)
+            if same is not None and (same.id == document_id or same.content_hash != document.content_hash):
+                raise ConflictError(f"The corpus has a document named {document.name!r} already.")
+            data = await self._originals.read(connection, document_id, document.content_hash)
+            source = DocumentInput(
+                data=data,
+                file_name=document.file_name or document.name,
+                name=document.name,
+                title=document.title,
+                source=document.source,
+                tags=document.tags,
+                fields=document.fields,
+                metadata=await read_metadata(connection, document_id),
             )
-            upload, is_new = await accept_upload(connection, identity, self._originals, new)
-            if is_new:
-                await enqueue(connection, upload.id, identity.user_id)
+            left = document.expires_at and document.expires_at - await database_now(connection)
+            seconds = left and max(1, int(left.total_seconds()))
+            upload = await self._accept(connection, source, corpus_id, identity, seconds)
+            await remove_document(connection, document_id)
+        return upload
+
+    async def _accept(
+        self,
+        connection: Connection,
+        source: DocumentInput,
+        corpus_id: UUID,
+        identity: Identity,
+        ttl_seconds: int | None,
+    ) -> Upload:
+        corpus = await read_corpus(connection, corpus_id)
+        fingerprint = self._fingerprints.get(corpus.index_name)
+        if fingerprint is None:
+            raise ConflictError(f"The corpus uses the index {corpus.index_name!r}, which is no longer defined.")
+        lifetime = ttl_seconds or corpus.ttl_seconds or self._default_ttl_seconds
+        now = await database_now(connection)
+        expires_at = source.expires_at if lifetime is None else now + timedelta(seconds=lifetime)
+        new = NewUpload(
+            source=replace(source, file_name=clean_file_name(source.file_name), expires_at=expires_at),
+            corpus_id=corpus.id,
+            name=document_name(source),
+            content_hash=hashlib.sha256(source.data).hexdigest(),
+            fingerprint=fingerprint,
+        )
+        upload, is_new = await accept_upload(connection, identity, self._originals, new)
+        if is_new:
+            await enqueue(connection, upload.id, identity.user_id)
         log.info("upload_accepted", upload_id=str(upload.id), document_id=str(upload.document_id), new=is_new)
         return upload
 

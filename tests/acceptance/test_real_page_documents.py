@@ -172,7 +172,7 @@ def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, rea
     assert "31 days" in ask(one, "How many days of vacation do employees receive?")
 
 
-def test_folder_is_uploaded_searched_asked_about_and_deleted(
+def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     enter: SignIn, real_service: RealService, tmp_path: Path
 ) -> None:
     for place, days in (("lyon", 25), ("lille", 30)):
@@ -197,7 +197,25 @@ def test_folder_is_uploaded_searched_asked_about_and_deleted(
     documents(one)
     one.page.fill("#documents-search", "")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
-    one.page.locator("#documents-list").get_by_role("checkbox").nth(1).check()
+    row(one, "sites/lyon/leave.md").get_by_role("checkbox").check()
+    assert one.page.locator("#documents-selection >> text=Move").count() == 0, "there is nowhere to move to"
+    archive = one.client.post("/api/v1/corpora", json={"name": "archive"}).raise_for_status().json()["id"]
+    kept = {"text": "Another note.", "path": "sites/lille/leave.md"}
+    one.client.post(f"/api/v1/corpora/{archive}/documents", json=kept).raise_for_status()
+    documents(one)
+    one.page.reload()
+    one.page.wait_for_selector("#documents-list .row >> nth=1")
+    row(one, "sites/lyon/leave.md").get_by_role("checkbox").check()
+    one.page.click("text=Select all in sight")
+    one.page.click("#documents-selection >> text=Move")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("text=1 document has been moved", state="attached")
+    refused = one.page.locator("#documents-messages").inner_text()
+    assert "Nothing was changed for: leave.md" in refused and "'sites/lille/leave.md' already" in refused
+    assert one.page.locator("#documents-list .row").count() == 1
+    one.page.select_option("#corpus", label="archive · personal")
+    one.page.wait_for_selector("#documents-list .row >> nth=1")
+    one.page.locator("#documents-list").get_by_role("checkbox").nth(2).check()
     one.page.click("text=Select all in sight")
     one.page.click("#documents-selection >> text=Delete")
     one.page.click(".dialog button[type=submit]")

@@ -13,7 +13,7 @@ from rag_service.domain import Span
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.rows import Page, Slice, Table, contains, fetch_page
+from rag_service.store.rows import Page, Slice, Table, contains, fetch_page, fetch_value
 from rag_service.store.search.scope import read_spans
 from rag_service.store.session import Connection
 
@@ -125,6 +125,12 @@ async def read_languages(connection: Connection, corpus_id: UUID | None = None) 
 async def read_document(connection: Connection, document_id: UUID) -> StoredDocument:
     """A document by id. Raises NotFoundError if there is none, it has expired, or the identity may not see it."""
     return await _DOCUMENTS.get(connection, f"WHERE d.id = %s AND {LIVE}", [document_id])
+
+
+async def read_metadata(connection: Connection, document_id: UUID) -> Mapping[str, Any]:
+    """What file and uploader say of a document besides its own columns."""
+    query = "SELECT metadata - 'reader_warnings' FROM documents WHERE id = %s"
+    return await fetch_value(connection, query, [document_id]) or {}
 
 
 async def list_chunks(connection: Connection, document_id: UUID, part: Slice) -> Page[StoredChunk]:

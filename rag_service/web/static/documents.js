@@ -1,6 +1,7 @@
 // The documents of a corpus: what is there and how it fares, more of it, and less.
 
 import { change, download, read, whoAmI } from "./api.js";
+import { deleteAll, moveAll } from "./batch.js";
 import { idOf, isWritable, kindWords, listCorpora } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, el, icon } from "./dom.js";
@@ -71,11 +72,13 @@ function showSelection(documents) {
   const press = (words, onclick, shape = null) =>
     el("button", { type: "button", className: shape ? "button" : "quiet", onclick }, shape && icon(shape), words);
   const found = documents.filter(({ chunkCount }) => chunkCount);
+  const others = corpora.filter((one) => one !== corpus && isWritable(user, one));
   bar.replaceChildren(
     el("span", { role: "status" }, t("selected", { count: documents.length })),
     ...[
       found.length ? press(t("ask_selected"), () => askAbout(found), "ask") : null,
-      isWritable(user, corpus) ? press(t("delete"), () => removeAll(documents), "trash") : null,
+      ...(isWritable(user, corpus) ? [press(t("delete"), () => settleAll(deleteAll(documents)), "trash")] : []),
+      ...(isWritable(user, corpus) && others.length ? [press(t("move"), () => settleAll(moveAll(documents, others)), "replace")] : []),
       press(t("select_all"), () => listing.tickAll(true)),
       press(t("select_none"), () => listing.tickAll(false)),
     ].filter(Boolean),
@@ -85,23 +88,6 @@ function showSelection(documents) {
 function askAbout(documents) {
   scopeTo({ documents: documents.map(({ id, fileName, name }) => ({ id, name: fileName ?? name })) });
   location.hash = "#ask";
-}
-
-async function removeAll(documents) {
-  const removed = await confirmDialog({
-    title: t("delete_selected", { count: documents.length }),
-    text: t("delete_selected_text"),
-    action: t("delete"),
-    act: async () => {
-      for (const { id } of documents) await change("DELETE", `/documents/${id}`).catch(ignoreGone);
-    },
-  });
-  if (removed) await settle(t("deleted_selected", { count: documents.length }));
-}
-
-/** Somebody else was quicker. */
-function ignoreGone(error) {
-  if (error.code !== "not_found") throw error;
 }
 
 /** Show the part; each time it is opened, what is there is fetched anew. */
@@ -267,6 +253,11 @@ async function remove(document, name) {
     act: () => change("DELETE", `/documents/${document.id}`),
   });
   if (removed) await settle(t("deleted", { name }));
+}
+
+async function settleAll(changing) {
+  const words = await changing;
+  if (words) await settle(words);
 }
 
 async function settle(words) {

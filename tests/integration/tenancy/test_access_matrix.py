@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -120,6 +121,8 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/documents/{{document_id}}/chunks"): read(404, 200, 404),
     ("PATCH", f"{API}/documents/{{document_id}}"): write(404, 200, 404, {"ttlSeconds": 60}, shows=True),
     ("DELETE", f"{API}/documents/{{document_id}}"): write(404, 204, 404),
+    # Whose documents are touched by it: test_batch.py.
+    ("POST", f"{API}/documents/batch"): write(200, 200, 200, {"action": "delete", "documentIds": [str(UUID(int=9))]}),
     ("GET", f"{API}/uploads/{{upload_id}}"): read(404, 200, 404),
     ("GET", f"{API}/uploads/{{upload_id}}/events"): read(404, 200, 404),
     ("POST", f"{API}/uploads/{{upload_id}}/retry"): write(404, 409, 404),
