@@ -66,7 +66,8 @@ INSERT INTO rag.documents (corpus_id, name, title, file_name, content_hash, fing
 INSERT INTO rag.uploads (document_id, corpus_id, user_id, content_hash, file_name, size_bytes, status)
     SELECT d.id, d.corpus_id, %(user)s, d.content_hash, d.file_name, d.size_bytes, 'indexed'
     FROM rag.documents d, generate_series(1, 3) n;
-INSERT INTO rag.data_chunks (text, node_id, embedding, corpus_id, document_id, chunk_index, char_start, char_end, length)
+INSERT INTO rag.data_chunks (text, node_id, embedding, corpus_id, document_id, chunk_index, char_start, char_end,
+                             length)
     SELECT repeat('The plant of Lyon keeps bolts. ', 40), d.id || ':' || n,
            (array_fill(0.0, ARRAY[383]) || 1.0::float8)::vector::public.halfvec, d.corpus_id, d.id, n, 0, 1240, 240
     FROM rag.documents d, generate_series(0, 3) n;
