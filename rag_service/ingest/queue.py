@@ -135,8 +135,10 @@ class Uploads:
                 fields=document.fields,
                 metadata=await read_metadata(connection, document_id),
             )
-            left = document.expires_at and document.expires_at - await database_now(connection)
-            seconds = left and max(1, int(left.total_seconds()))
+            seconds = None
+            if document.expires_at is not None:
+                left = document.expires_at - await database_now(connection)
+                seconds = max(1, int(left.total_seconds()))
             upload = await self._accept(connection, source, corpus_id, identity, seconds)
             await remove_document(connection, document_id)
         return upload
