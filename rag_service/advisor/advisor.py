@@ -3,14 +3,15 @@
     inquiry + filter fields → the article that governs the case → its chunks by tier, within a token budget
       → a chat model with a JSON schema, or sentences of the article → guarded, verified, guardrails checked
 
-One article governs a case: procedures are not mixed. If the model cannot follow a schema, the article's table gives
-the required data and its sentences the response.
+One article governs a case: procedures are not mixed. If the model fails or cannot follow a schema, the article's table
+gives the required data and its sentences the response.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import structlog
 
@@ -41,7 +42,7 @@ from rag_service.answering.prompt.packing import (
 )
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context
 from rag_service.domain import Decision, Hit, Identity
-from rag_service.errors import ContextOverflowError
+from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatModel
 from rag_service.settings import Settings
@@ -53,6 +54,7 @@ REQUIRED_DATA_CONTEXT = 500  # tokens; more only where the table alone takes mor
 REQUIRED_DATA_ANSWER = 1200  # tokens; a table of ten fields takes half of it
 DEFAULT_MAX_TOKENS = 4000  # of a response, context and answer together
 Render = Callable[[Sequence[Hit]], tuple[str, str]]  # (system, user) with these passages
+_Asked = TypeVar("_Asked", RequiredDataReply, ResponseReply)
 _NEED_FIRST: Tiers = {"critical": (REQUIRED_DATA_TYPE,), "high": REQUIRED_DATA_TYPES[1:]}
 
 
@@ -73,7 +75,8 @@ class Advisor:
             NotFoundError: there is no such corpus, or none with a definition for advisors.
             ModelOutputError: the model's reply was unusable twice.
             ContextOverflowError: the declared table does not fit the model's window.
-            ModelError, EmbeddingError, StoreError.
+            ModelError: the model fails and has no fallback.
+            EmbeddingError, StoreError.
         """
         article = await self.articles.find(inquiry, identity)
         reply = RequiredData(
@@ -96,15 +99,13 @@ class Advisor:
             tiers=_NEED_FIRST,
         )
         context = fitted.context
-        if self.chat.structured_output:
-            read = await ask_for_json(self.chat, fitted.texts, RequiredDataReply, max_tokens=REQUIRED_DATA_ANSWER)
-            fields = read.fields()
-        else:
-            fields = read_required_fields(context.hits)
+        said, model_error = await self._ask(fitted, RequiredDataReply, max_tokens=REQUIRED_DATA_ANSWER)
+        fields = read_required_fields(context.hits) if said is None else said.fields()
         log.info("required_data_listed", contexts=len(context.hits), fields=len(fields))
         return replace(
             reply,
-            decision=_decide(article, context),
+            decision=_decide(article, context, proved=model_error is None),
+            model_error=model_error,
             article_id=article.id,
             fields=fields,
             shown=context.hits,
@@ -141,7 +142,8 @@ class Advisor:
             is_requested=context_tokens <= answers.max_context_tokens,
         )
         context = fitted.context
-        said, drafts = await self._draft(inquiry, article, fitted, answer_tokens=answer_tokens)
+        said, model_error = await self._ask(fitted, ResponseReply, max_tokens=answer_tokens)
+        drafts = self._quote(inquiry, article, context, tokens=answer_tokens) if said is None else said.sections
         checked = check_response(
             drafts,
             context.hits,
@@ -153,12 +155,14 @@ class Advisor:
             withhold=answers.withhold_unverified,
         )
         missing = find_missing(read_required_fields(article.hits), request.collected)
-        decision = weakest_decision(said, _decide(article, context, proved=checked.is_proved), missing, checked)
+        rated = _decide(article, context, proved=checked.is_proved and model_error is None)
+        decision = weakest_decision(Decision(said.decision) if said else rated, rated, missing, checked)
         sections = with_missing_fields(checked.sections, missing, article.title, article.language)
         log.info("response_generated", contexts=len(context.hits), decision=decision.value, missing=len(missing))
         return replace(
             reply,
             decision=decision,
+            model_error=model_error,
             article_id=article.id,
             sections=() if decision is Decision.OUT_OF_SCOPE else sections,
             guardrails=checked.guardrails,
@@ -216,20 +220,32 @@ class Advisor:
             raise
         return fit_prompt(packed, render, limit=limit, boundary=boundary, tiers=tiers)
 
-    async def _draft(
-        self, inquiry: Inquiry, article: Article, fitted: FittedPrompt, *, answer_tokens: int
-    ) -> tuple[Decision, Sequence[SectionReply]]:
-        if self.chat.structured_output:
-            reply = await ask_for_json(self.chat, fitted.texts, ResponseReply, max_tokens=answer_tokens)
-            return Decision(reply.decision), reply.sections
-        sections = quote_sections(
-            fitted.context.hits,
+    async def _ask(
+        self, fitted: FittedPrompt, kind: type[_Asked], *, max_tokens: int
+    ) -> tuple[_Asked | None, str | None]:
+        """The model's reply, or None where quotes take its place; and the code of its error, if it failed."""
+        if not self.chat.structured_output:
+            return None, None
+        try:
+            return await ask_for_json(self.chat, fitted.texts, kind, max_tokens=max_tokens), None
+        except ModelOutputError:
+            raise  # another model is needed: quotes would hide it
+        except ModelError as error:
+            if self.chat.fallback is None:
+                raise
+            log.warning("answer_degraded", without="model", code=error.code, exc_info=error)
+            return None, error.code
+
+    def _quote(
+        self, inquiry: Inquiry, article: Article, context: PackedContext, *, tokens: int
+    ) -> Sequence[SectionReply]:
+        return quote_sections(
+            context.hits,
             inquiry=inquiry.text,
             weights=article.retrieval.weights,
             language=article.language,
-            tokens=answer_tokens,
+            tokens=tokens,
         )
-        return (Decision.CAN_PROCEED if sections else Decision.UNCERTAIN), sections
 
 
 def _decide(article: Article, context: PackedContext, *, proved: bool = True) -> Decision:

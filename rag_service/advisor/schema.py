@@ -64,6 +64,7 @@ class _Reply:
     confidence: Confidence
     language: str  # of the inquiry, ISO 639-1
     model: str
+    model_error: str | None = None  # code of the error of that model: quotes take its place
     article_id: str | None = None
     shown: tuple[Hit, ...] = ()  # the passages used, [C1] first
     left_out: tuple[str, ...] = ()  # ids of chunks that did not fit the budget

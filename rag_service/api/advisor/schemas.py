@@ -69,6 +69,9 @@ class AdvisorMetadataBody(Struct, kw_only=True, frozen=True, rename="camel"):
     chunks_left_out: int
     language: str
     model: str
+    model_error: Annotated[
+        str | None, Meta(description="Code of the chat model's error, where it failed: the reply quotes the article.")
+    ]
     latency_ms: float
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.ollama import CHAT, Done, OllamaDouble, Say, chat
+from tests.doubles.ollama import CHAT, Done, OllamaDouble, Say, chat, failure
 from tests.integration.advisor.conftest import OpenAdvisor, Opened
 
 LOAN = {"inquiry": "How much can a participant borrow with a general purpose loan?", "topic": "loans"}
@@ -116,6 +116,26 @@ async def test_json_that_stays_unusable_is_a_clear_error(
     assert (status, body["code"]) == (500, "llm_output_invalid")
     assert "structured output" in body["help"]
     assert len(ollama.bodies(CHAT)) == 2
+
+
+@pytest.mark.parametrize(("path", "shown"), [(PATHS[0], "Vested balance"), (PATHS[1], "Verify identity with two factors")])
+async def test_where_the_model_fails_the_article_is_quoted(
+    opened: Opened, ollama: OllamaDouble, path: str, shown: str
+) -> None:
+    ollama.script(CHAT, failure(400))
+    status, body = await ask(opened, path)
+    assert (status, body["decision"], body["metadata"]["modelError"]) == (200, "uncertain", "llm_unavailable")
+    assert shown in json.dumps(body["requiredFields"] if "requiredFields" in body else body["response"])
+    assert body.get("flagged", []) == []
+
+
+async def test_without_the_fallback_a_failing_model_is_an_error(
+    open_advisor: OpenAdvisor, ollama: OllamaDouble
+) -> None:
+    opened = await open_advisor(chat_provider="ollama", ollama_url=ollama.url, extractive_fallback=False)
+    ollama.script(CHAT, failure(400))
+    status, body = await ask(opened, PATHS[1])
+    assert (status, body["code"]) == (500, "llm_unavailable")
 
 
 @pytest.mark.parametrize("path", PATHS)
