@@ -8,8 +8,8 @@ from collections.abc import Callable
 from rag_service.errors import ConfigurationError
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.plugins import parse_options
-from rag_service.setting_groups import CHAT_PROVIDERS
 from rag_service.settings import Settings
+from rag_service.settings.models import CHAT_PROVIDERS
 from rag_service.store.accounts.agents import Agent, AgentSpec
 
 _KEPT = 64  # models kept; the least recently used one is dropped

@@ -21,7 +21,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from rag_service.errors import ConfigurationError
 from rag_service.indices import IndexDefinition
-from rag_service.setting_groups import CLASS_PATH
+from rag_service.settings.group import CLASS_PATH
 
 
 def require_extra(package: str, *, extra: str, setting: str, value: str) -> None:

@@ -22,7 +22,6 @@ MAX_MODULES = 12  # in a package, besides __init__
 LAYERS = """
 errors domain
 language
-setting_groups
 settings indices
 store
 store.search

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.openai.errors import UnknownModelError
 from rag_service.language.words import count_tokens
-from rag_service.setting_groups import EmbeddingSettings
+from rag_service.settings.models import EmbeddingSettings
 
 MAX_TEXTS = 256  # a request
 

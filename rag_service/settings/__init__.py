@@ -15,8 +15,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-import rag_service.setting_groups as groups
 from rag_service.errors import ConfigurationError
+from rag_service.settings.access import AuthSettings, HttpSettings, LimitSettings, ObservabilitySettings, SignInSettings
+from rag_service.settings.answers import AnswerSettings, IndexSettings, RetrievalSettings
+from rag_service.settings.models import ChatSettings, EmbeddingSettings, JudgeSettings, RerankSettings, ServerSettings
+from rag_service.settings.storage import DatabaseSettings, SyncSettings, UploadSettings, WorkerSettings
 
 PREFIX = "RAG_"
 
@@ -26,23 +29,23 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    database: groups.DatabaseSettings = groups.DatabaseSettings()
-    indices: groups.IndexSettings = groups.IndexSettings()
-    chat: groups.ChatSettings = groups.ChatSettings()
-    servers: groups.ServerSettings = groups.ServerSettings()
-    embedding: groups.EmbeddingSettings = groups.EmbeddingSettings()
-    rerank: groups.RerankSettings = groups.RerankSettings()
-    judge: groups.JudgeSettings = groups.JudgeSettings()
-    retrieval: groups.RetrievalSettings = groups.RetrievalSettings()
-    answers: groups.AnswerSettings = groups.AnswerSettings()
-    http: groups.HttpSettings = groups.HttpSettings()
-    observability: groups.ObservabilitySettings = groups.ObservabilitySettings()
-    auth: groups.AuthSettings = groups.AuthSettings()
-    sign_in: groups.SignInSettings = groups.SignInSettings()
-    limits: groups.LimitSettings = groups.LimitSettings()
-    uploads: groups.UploadSettings = groups.UploadSettings()
-    sync: groups.SyncSettings = groups.SyncSettings()
-    worker: groups.WorkerSettings = groups.WorkerSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    indices: IndexSettings = IndexSettings()
+    chat: ChatSettings = ChatSettings()
+    servers: ServerSettings = ServerSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    rerank: RerankSettings = RerankSettings()
+    judge: JudgeSettings = JudgeSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    answers: AnswerSettings = AnswerSettings()
+    http: HttpSettings = HttpSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
+    auth: AuthSettings = AuthSettings()
+    sign_in: SignInSettings = SignInSettings()
+    limits: LimitSettings = LimitSettings()
+    uploads: UploadSettings = UploadSettings()
+    sync: SyncSettings = SyncSettings()
+    worker: WorkerSettings = WorkerSettings()
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,165 @@
+"""Settings of the server, of who may use it, and of how much."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
+
+from rag_service.settings.group import SettingGroup
+
+
+class HttpSettings(SettingGroup):
+    """The HTTP server."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0: any free one.")
+    stream_enabled: bool = Field(True, description="Allow streamed answers.")
+    heartbeat_seconds: float = Field(15.0, gt=0, le=15, description="Silence after which a stream sends a comment.")
+    openai_strict: bool = Field(False, description="Refuse OpenAI requests with fields that have no effect.")
+    openai_sources: bool = Field(True, description="List the sources below answers at `/v1`, which other clients show.")
+    shutdown_seconds: int = Field(20, ge=1, description="Time that running answers and jobs get to finish at shutdown.")
+
+
+class AuthSettings(SettingGroup):
+    """Authentication."""
+
+    mode: Literal["none", "required"] = Field(
+        "none", alias="auth", description="`none`: one local administrator, loopback only; `required`: keys or tokens."
+    )
+    share_global: bool = Field(
+        True,
+        alias="share_global_corpora",
+        description="Whether every user may read new global corpora; else only through agents. Each can be changed.",
+    )
+    cache_seconds: float = Field(
+        2.0,
+        alias="auth_cache_seconds",
+        ge=0,
+        le=30,
+        description="Seconds that a checked key or token is remembered, even if revoked.",
+    )
+    jwt_secret: SecretStr | None = Field(
+        None, description="Shared secret for bearer tokens (HS256), at least 32 bytes. Excludes RAG_JWT_JWKS_URL."
+    )
+    jwt_issuer: str | None = Field(None, description="`iss` that bearer tokens must carry.")
+    jwt_audience: str | None = Field(None, description="`aud` that bearer tokens must carry.")
+    jwt_jwks_url: str | None = Field(None, description="URL at which the issuer publishes its keys (JWKS).")
+
+    @model_validator(mode="after")
+    def _tokens_can_be_checked(self) -> AuthSettings:
+        if self.jwt_secret is not None and len(self.jwt_secret.get_secret_value().encode()) < 32:
+            raise ValueError("RAG_JWT_SECRET must have at least 32 bytes")
+        if self.jwt_secret is not None and self.jwt_jwks_url is not None:
+            raise ValueError("RAG_JWT_SECRET and RAG_JWT_JWKS_URL exclude each other")
+        if self.jwt_jwks_url is not None and (self.jwt_issuer is None or self.jwt_audience is None):
+            raise ValueError("RAG_JWT_JWKS_URL needs RAG_JWT_ISSUER and RAG_JWT_AUDIENCE")
+        if self.jwt_secret is None and self.jwt_jwks_url is None and (self.jwt_issuer or self.jwt_audience):
+            raise ValueError("RAG_JWT_ISSUER and RAG_JWT_AUDIENCE need RAG_JWT_JWKS_URL or RAG_JWT_SECRET")
+        return self
+
+
+class SignInSettings(SettingGroup):
+    """Sign-in on the page."""
+
+    public_url: str | None = Field(
+        None, description="Address of the page in browsers, https; turns sign-in with a session on. Unset: keys alone."
+    )
+    issuer: str | None = Field(
+        None, alias="oidc_issuer", description="OpenID provider that users sign in with. Unset: name and password."
+    )
+    client_id: str | None = Field(None, alias="oidc_client_id", description="The service's id at the provider.")
+    client_secret: SecretStr | None = Field(
+        None, alias="oidc_client_secret", description="Its secret; unset for a public client."
+    )
+    label: str = Field("OpenID Connect", alias="oidc_label", description="The provider's name on the page.")
+    scopes: str = Field("openid profile email", alias="oidc_scopes", description="Scopes to ask the provider for.")
+    groups_claim: str = Field(
+        "groups", alias="oidc_groups_claim", description="Claim with the user's groups: a list, or one text."
+    )
+    allowed_groups: str = Field(
+        "", alias="oidc_allowed_groups", description="Groups whose members may sign in: `a,b`. Empty: all users."
+    )
+    admin_groups: str = Field(
+        "",
+        alias="oidc_admin_groups",
+        description="Groups whose members are administrators, others not: `a,b`. Empty: administrators choose.",
+    )
+    idle_minutes: int = Field(
+        120, alias="session_idle_minutes", ge=1, description="Minutes without a request that end a session."
+    )
+    hours: int = Field(24, alias="session_hours", ge=1, le=720, description="Hours after which every session ends.")
+
+    @property
+    def way(self) -> Literal["", "password", "provider"]:
+        """How users sign in besides with a key."""
+        return "" if self.public_url is None else "password" if self.issuer is None else "provider"
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the provider sends browsers back to."""
+        return f"{self.public_url}/auth/callback"
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers use https, so that cookies may be bound to it."""
+        return (self.public_url or "").startswith("https:")
+
+    @field_validator("public_url", "issuer")
+    @classmethod
+    def _is_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        local = parts.hostname in {"127.0.0.1", "::1", "localhost"}
+        if not parts.hostname or parts.scheme not in ("https", *(["http"] if local else [])):
+            raise ValueError("must be an https:// address (http:// for a loopback address)")
+        if info.field_name != "public_url":
+            return value  # compared character by character with what the provider says
+        if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
+            raise ValueError("must be scheme, host and port alone")
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _provider_is_complete(self) -> SignInSettings:
+        if self.issuer is None and (self.client_id or self.client_secret):
+            raise ValueError("RAG_OIDC_CLIENT_ID and RAG_OIDC_CLIENT_SECRET need RAG_OIDC_ISSUER")
+        if self.issuer is not None and (self.client_id is None or self.public_url is None):
+            raise ValueError("RAG_OIDC_ISSUER needs RAG_OIDC_CLIENT_ID and RAG_PUBLIC_URL")
+        if "openid" not in self.scopes.split():
+            raise ValueError("RAG_OIDC_SCOPES must contain openid")
+        return self
+
+
+class LimitSettings(SettingGroup):
+    """Limits of requests."""
+
+    query_max_chars: int = Field(4000, ge=1, description="Maximum length of a question in characters.")
+    requests_per_minute: int = Field(
+        0,
+        alias="rate_limit_per_minute",
+        ge=0,
+        description="Requests a minute by one caller (API key, else user); 0: no limit.",
+    )
+    answers_per_minute: int = Field(
+        0,
+        alias="rate_limit_answers_per_minute",
+        ge=0,
+        description="Answers a minute that one caller may ask a model for; 0: no limit.",
+    )
+
+
+class ObservabilitySettings(SettingGroup):
+    """Logs and metrics."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Lowest level that is logged.")
+    log_format: Literal["json", "console"] = Field("json", description="Format of log lines.")
+    metrics_token: SecretStr | None = Field(
+        None, description="Bearer token that may read /metrics, besides administrators, where RAG_AUTH is `required`."
+    )
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_capitals(cls, level: object) -> object:
+        return level.upper() if isinstance(level, str) else level

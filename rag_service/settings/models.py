@@ -1,0 +1,149 @@
+"""Settings of the models and their servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from rag_service.settings.group import SettingGroup, check_name, short_name_or_class_path
+
+CHAT_PROVIDERS = ("extractive", "ollama", "openai_like")
+EMBEDDING_PROVIDERS = ("local", "huggingface", "ollama", "openai_like")
+RERANK_STRATEGIES = ("none", "heuristic", "sbert", "llm", "cohere")
+JUDGES = ("none", "llm", "cross_encoder")
+
+
+class ChatSettings(SettingGroup):
+    """The chat model."""
+
+    provider: Annotated[str, short_name_or_class_path(CHAT_PROVIDERS)] = Field(
+        "extractive",
+        alias="chat_provider",
+        description="Who writes answers: `extractive` (quotes and needs no model), `ollama`, `openai_like`, or the"
+        " class path of a LlamaIndex LLM, such as `llama_index.llms.anthropic:Anthropic`.",
+    )
+    options: SecretStr | None = Field(
+        None, alias="chat_options", description="Keyword arguments of that LLM class, as JSON."
+    )
+    agent_providers: str = Field(
+        "extractive,ollama,openai_like",
+        description="Chat providers that agents may name: short names and class paths, separated by commas.",
+    )
+    model: str = Field("llama3.2", alias="model_name", description="Chat model, by its provider's name.")
+    context_window: int = Field(8192, ge=512, description="Context window of the chat model in tokens (num_ctx).")
+    max_tokens: int = Field(700, ge=16, description="Maximum length of an answer in tokens (num_predict).")
+    temperature: float = Field(0.1, ge=0, le=2, description="Sampling temperature of the chat model.")
+    thinking: bool = Field(False, description="Let a reasoning model think before it answers.")
+    concurrency: int = Field(
+        4, alias="model_concurrency", ge=1, description="Maximum number of requests to it at a time."
+    )
+    queue: int = Field(
+        64, alias="model_queue", ge=0, description="Requests that may wait for the chat model; others get `llm_busy`."
+    )
+
+    @property
+    def agent_providers_list(self) -> tuple[str, ...]:
+        """The providers that agents may name."""
+        return tuple(name.strip() for name in self.agent_providers.split(",") if name.strip())
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> ChatSettings:
+        for name in self.agent_providers_list:
+            check_name(name, CHAT_PROVIDERS)
+        if self.max_tokens >= self.context_window:
+            raise ValueError("RAG_MAX_TOKENS must be smaller than RAG_CONTEXT_WINDOW")
+        return self
+
+
+class ServerSettings(SettingGroup):
+    """Model servers, for chat and for embeddings."""
+
+    ollama_url: str = Field("http://127.0.0.1:11434", description="Base URL of the Ollama server.")
+    openai_url: str = Field(
+        "http://127.0.0.1:8080/v1", description="Base URL, including `/v1`, of the server that `openai_like` uses."
+    )
+    openai_api_key: SecretStr | None = Field(None, description="API key for that server, if it needs one.")
+    connect_timeout: float = Field(5.0, gt=0, description="Seconds to connect to a model server.")
+    first_token_timeout: float = Field(60.0, gt=0, description="Seconds until a model's first token.")
+    token_timeout: float = Field(20.0, gt=0, description="Seconds between two tokens.")
+    answer_timeout: float = Field(180.0, gt=0, description="Seconds for a whole answer.")
+    breaker_failures: int = Field(
+        5, ge=0, description="Consecutive failures after which a model server is not called for a while; 0: never."
+    )
+    breaker_seconds: float = Field(
+        10.0, gt=0, description="How long a failing model server or read replica is not called before the next try."
+    )
+
+    @field_validator("ollama_url", "openai_url")
+    @classmethod
+    def _is_http_url(cls, url: str) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return url.rstrip("/")
+
+
+class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
+    """The embedding model."""
+
+    provider: Annotated[str, short_name_or_class_path(EMBEDDING_PROVIDERS)] = Field(
+        "local",
+        description="Who embeds: `local` (the packaged all-MiniLM-L6-v2), `huggingface`, `ollama`, `openai_like`, or"
+        " the class path of a LlamaIndex embedding.",
+    )
+    options: SecretStr | None = Field(None, description="Keyword arguments of that embedding class, as JSON.")
+    model: str = Field(
+        "all-minilm-l6-v2",
+        description="Embedding model, by its provider's name; for `huggingface` a repository or a folder.",
+    )
+    dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
+    precision: Literal["float32", "int8"] = Field(
+        "float32",
+        description="Arithmetic of `local` and `huggingface`; `int8` is three times as fast with AVX-512 VNNI.",
+    )
+    batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
+    cache_ttl: int = Field(
+        86_400, ge=0, description="Seconds that a passage's embedding is kept for the same text; 0: not kept."
+    )
+    query_cache_size: int = Field(
+        512, alias="query_cache_size", ge=0, description="Question embeddings kept in memory."
+    )
+
+
+class RerankSettings(SettingGroup, alias_generator="rerank_{}".format):
+    """Reranking."""
+
+    strategy: Annotated[str, short_name_or_class_path(RERANK_STRATEGIES)] = Field(
+        "heuristic",
+        description="How passages are reordered after fusion: `none`, `heuristic`, `sbert`, `llm`, `cohere`, or the"
+        " class path of a LlamaIndex postprocessor that sets scores.",
+    )
+    options: SecretStr | None = Field(None, description="Keyword arguments of that postprocessor class, as JSON.")
+    model: str = Field("BAAI/bge-reranker-v2-m3", description="Cross-encoder for `sbert`: name or folder.")
+
+
+class JudgeSettings(SettingGroup, alias_generator="judge_{}".format):
+    """The judge, which decides whether a passage says what a reworded sentence of an answer says."""
+
+    strategy: Annotated[str, short_name_or_class_path(JUDGES)] | None = Field(
+        None,
+        alias="judge",
+        description="Who judges reworded sentences: `none`, `llm` (the chat model, one call after the answer),"
+        " `cross_encoder` (a model for natural-language inference), or the class path of a judge. Unset: `llm` where a"
+        " chat model answers, `none` with the extractive answerer.",
+    )
+    options: SecretStr | None = Field(
+        None, description="Keyword arguments of the judge class, or of `CrossEncoder`, as a JSON object."
+    )
+    model: str = Field(
+        "MoritzLaurer/mDeBERTa-v3-base-mnli-xnli", description="Cross-encoder for `cross_encoder`: name or folder."
+    )
+    timeout: float = Field(
+        20.0, gt=0, description="Seconds for judging one answer; what is not judged by then is `unchecked`."
+    )
+    calibration: Path | None = Field(
+        None,
+        description="Thresholds of cross-encoders, a file that `rag-service eval claims --calibrate` writes. Unset:"
+        " `judge.json` in RAG_DATA_DIR; without one, 0.5.",
+    )
