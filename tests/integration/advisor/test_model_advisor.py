@@ -118,7 +118,7 @@ async def test_json_that_stays_unusable_is_a_clear_error(
     assert len(ollama.bodies(CHAT)) == 2
 
 
-@pytest.mark.parametrize(("path", "shown"), [(PATHS[0], "Vested balance"), (PATHS[1], "Verify identity with two factors")])
+@pytest.mark.parametrize(("path", "shown"), [(PATHS[0], "Vested balance"), (PATHS[1], "Verify identity")])
 async def test_where_the_model_fails_the_article_is_quoted(
     opened: Opened, ollama: OllamaDouble, path: str, shown: str
 ) -> None:
