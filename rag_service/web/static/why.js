@@ -5,13 +5,17 @@ import { decimal, duration, t, whole } from "./i18n.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { summarize } from "./proof.js";
 
+const REFUTED = new Set(["contradicted", "misattributed", "not_found"]);
+
 /** The disclosure "Why this answer". @param final the body of the `final` event @param question as it was typed */
 export function makeWhy(final, question) {
   const parts = final.confidenceParts;
   const facts = [
     [t("why_decision"), t(`decision_${final.decision}`)],
     final.standaloneQuestion && final.standaloneQuestion !== question && [t("why_searched"), final.standaloneQuestion],
-    [t("why_confidence"), meter(final.confidence)],
+    // A high number beside "uncertain" would contradict it: how sure the passages make us is not all that counts.
+    final.decision === "can_proceed" && [t("why_confidence"), meter(final.confidence)],
+    final.decision === "uncertain" && [t("why_reason"), reasonOf(final)],
     [t("why_relevance"), decimal(parts.meanRelevance)],
     parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank)],
     [t("why_time"), duration(final.latencyMs)],
@@ -27,6 +31,14 @@ export function makeWhy(final, question) {
     final.sources.length ? el("h3", {}, t("why_passages")) : null,
     final.sources.length ? el("ol", { className: "passages" }, ...final.sources.map((one) => passage(one, final))) : null,
   );
+}
+
+/** Why an answer is uncertain: what weighs most. */
+function reasonOf({ citations, flagged, guardrails, modelError }) {
+  if (modelError) return t("uncertain_model");
+  if (citations.some(({ status }) => REFUTED.has(status))) return t("uncertain_refuted");
+  if (flagged?.length) return t("uncertain_unproved");
+  return t(guardrails?.passed === false ? "uncertain_rules" : "uncertain_question");
 }
 
 function passage(source, final) {

@@ -13,6 +13,7 @@ import pytest
 from rag_service.errors import AuthenticationError
 from rag_service.web.assets import FOLDER as ASSETS
 from rag_service.web.languages import choose_language, load_strings
+from rag_service.web.pages import TEMPLATES
 from tests.integration.web.conftest import ServePage
 from tests.integration.web.scenes import REPORT, Scene
 
@@ -209,11 +210,18 @@ def test_every_language_has_all_words_with_the_same_blanks(language: str) -> Non
         assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", english[key])), key
 
 
-def test_every_word_that_the_scripts_name_is_there() -> None:
-    client = load_strings()["en"]["client"]
-    for script in ASSETS.glob("*.js"):
-        for key in re.findall(r"\bt\(\s*\"(\w+)\"", script.read_text(encoding="utf-8")):
-            assert key in client or f"{key}_other" in client, f"{script.name} needs {key}"
+def test_every_word_that_the_scripts_name_is_there_and_every_other_is_gone() -> None:
+    words = load_strings()["en"]
+    scripts = "".join(script.read_text(encoding="utf-8") for script in ASSETS.glob("*.js"))
+    for key in re.findall(r"\bt\(\s*\"(\w+)\"", scripts):
+        assert key in words["client"] or f"{key}_other" in words["client"], key
+    # A name may be made of a family and a value: `error_${code}`.
+    families = [re.sub(r"\$\{\w+\}", r"\\w+", name) for name in re.findall(r"`(\w+_\$\{\w+\}\w*)`", scripts)]
+    named = re.compile("|".join([*re.findall(r'"(\w+)"', scripts), *families, "error_\\w+_help"]))
+    left = [key for key in words["client"] if not named.fullmatch(re.sub("_(one|other)$", "", key))]
+    templates = "".join(page.read_text(encoding="utf-8") for page in TEMPLATES.glob("*.html"))
+    left += [key for key in words["page"] if not re.search(rf"\bt\.{key}\b", templates)]
+    assert left == []
 
 
 def test_limits_of_the_settings_are_told(serve_page: ServePage) -> None:

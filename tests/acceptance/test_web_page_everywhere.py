@@ -1,0 +1,100 @@
+"""The page at all widths, in both colour schemes, by keyboard alone, and soon there; in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.web.browser import NARROWEST, PHONE, WIDE, Open, browser, find_axe, serious_findings, visit
+from tests.integration.web.conftest import serve_page
+
+__all__ = ["browser", "serve_page", "visit"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+FIRST_USE = 1.0  # seconds from the request to a page that takes questions
+MARKED = "#panel mark"
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE, NARROWEST], ids=["wide", "phone", "narrowest"])
+def test_nothing_is_wider_than_the_window(visit: Open, size: Any) -> None:
+    one = visit(size=size, locale="fr-FR")
+    measure = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert one.page.evaluate(measure) <= 0
+    for question in ("stock", "hostile"):
+        one.ask(question)
+        one.page.locator(".why summary").last.click()
+        assert one.page.evaluate(measure) <= 0
+    one.page.click("nav a[data-to=documents]")
+    assert one.page.evaluate(measure) <= 0
+
+
+def test_dark_follows_the_system_and_the_switch_is_remembered(visit: Open) -> None:
+    one = visit(color_scheme="dark")
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = one.page.evaluate(background)
+    assert one.page.locator("#theme").get_attribute("aria-pressed") == "true"
+    one.page.click("#theme")
+    light = one.page.evaluate(background)
+    assert light != dark
+    one.page.reload()
+    assert one.page.evaluate(background) == light
+    assert one.page.locator("html").get_attribute("data-theme") == "light"
+
+
+def test_keyboard_alone_is_enough(visit: Open) -> None:
+    one = visit()
+    focused = "document.activeElement.id || document.activeElement.className"
+    one.page.keyboard.press("Tab")
+    assert one.page.evaluate(focused) == "skip-link"
+    one.page.keyboard.press("Enter")
+    assert one.page.evaluate(focused) == "question"
+    one.page.keyboard.type("stock")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(".why")
+    while one.page.evaluate("document.activeElement.dataset.mark") != "2":
+        one.page.keyboard.press("Shift+Tab")
+    one.page.keyboard.press("Enter")
+    one.page.wait_for_selector(MARKED)
+    assert one.page.evaluate(focused) == "panel-title"
+    one.page.keyboard.press("Escape")
+    assert "badge" in one.page.evaluate(focused)
+
+
+def test_page_takes_questions_within_a_second(visit: Open) -> None:
+    one = visit()
+    times = []
+    for _ in range(3):  # the machine may be busy with other tests
+        one.page.context.clear_cookies()
+        one.page.goto("/", wait_until="load")
+        one.page.wait_for_selector("html.is-started")
+        times.append(one.page.evaluate("performance.getEntriesByName('started')[0].startTime"))
+    assert min(times) <= FIRST_USE * 1000, times
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROWEST], ids=["wide", "narrowest"])
+def test_axe_finds_nothing_serious(visit: Open, scheme: str, size: Any) -> None:
+    axe = find_axe()
+    if axe is None:
+        pytest.skip("axe-core is not there: npm install axe-core in some folder and name that folder in AXE_PATH")
+    one = visit(size=size, color_scheme=scheme, bypass_csp=True)  # axe itself is put into the page
+
+    def check(where: str) -> None:
+        assert serious_findings(one.page, axe) == [], where
+
+    check("empty")
+    one.ask("stock")
+    one.page.click(".why summary")
+    check("answer")
+    one.badge(2).click()
+    one.page.wait_for_selector(MARKED)
+    check("panel")
+    one.page.keyboard.press("Escape")
+    one.page.route("**/answer/stream", lambda route: route.abort())
+    one.ask("again", until="[role=alert]")
+    check("error")
+    one.page.click("nav a[data-to=documents]")
+    one.page.wait_for_selector("#documents-messages .notice")
+    check("documents that cannot be listed")

@@ -1,0 +1,76 @@
+"""What the page says when something fails, and what hostile answers cannot do; in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
+from tests.integration.web.browser import Open, browser, visit
+from tests.integration.web.conftest import serve_page
+from tests.integration.web.scenes import Scene
+
+__all__ = ["browser", "serve_page", "visit"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.mark.parametrize(
+    ("error", "title", "help_text"),
+    [
+        (AuthenticationError("expired"), "not signed in", "Sign in again"),
+        (ModelBusyError("full", retry_after=7), "model is busy", "in 7 seconds"),
+        (ModelError("http://10.0.0.3"), "could not answer", "Try again shortly"),
+    ],
+)
+def test_failure_says_what_happened_and_keeps_the_question(
+    visit: Open, error: Exception, title: str, help_text: str
+) -> None:
+    scene = Scene(failing="authenticate" if isinstance(error, AuthenticationError) else "answer", error=error)
+    one = visit(scene)
+    one.ask("stock, please", until="[role=alert]")
+    message = one.page.locator("[role=alert]").inner_text()
+    assert title in message and help_text in message and "10.0.0.3" not in message
+    assert one.page.input_value("#question") == "stock, please"
+    scene.failing = ""
+    one.page.click("text=Ask again")
+    one.page.wait_for_selector(".why")
+
+
+def test_failure_midway_keeps_the_partial_answer(visit: Open) -> None:
+    one = visit(Scene(ending=ModelError("gone")))
+    one.ask("stock", until="[role=alert]")
+    assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
+    assert "incomplete" in one.page.locator("[role=alert]").inner_text()
+    assert one.badge(0).get_attribute("data-status") == "pending"
+
+
+def test_stream_that_ends_early_keeps_the_partial_answer_and_says_so(visit: Open) -> None:
+    one = visit()
+    body = 'event: sources\ndata: {"sources": [], "contextUsed": []}\n\nevent: delta\ndata: {"text": "Half an ans"}\n\n'
+    one.page.route("**/answer/stream", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+    one.ask("stock", until="[role=alert]")
+    assert one.page.locator(".answer-text").inner_text() == "Half an ans"
+    assert "connection was lost" in one.page.locator("[role=alert]").inner_text()
+
+
+def test_dead_server_is_told_and_nothing_typed_is_lost(visit: Open) -> None:
+    one = visit()
+    one.page.route("**/*", lambda route: route.abort())
+    one.ask("a long thought", until="[role=alert]")
+    assert "cannot be reached" in one.page.locator("[role=alert]").inner_text()
+    assert one.page.input_value("#question") == "a long thought"
+    one.page.unroute("**/*")
+    one.page.reload()
+    one.page.wait_for_selector("html.is-started")
+    assert one.page.input_value("#question") == "a long thought"
+
+
+def test_hostile_answer_and_document_stay_text(visit: Open) -> None:
+    one = visit()
+    one.ask("hostile")
+    assert "<script>window.hacked" in one.page.locator(".answer-text").inner_text()
+    assert one.page.locator(".answer-text :is(a, img, script, iframe, svg:not(.icon))").count() == 0
+    one.badge(0).click()
+    one.page.wait_for_selector("#panel[open]")
+    assert one.page.locator("#panel :is(a, img, script, iframe)").count() == 0
+    assert one.page.evaluate("window.hacked") is None

@@ -1,0 +1,189 @@
+"""How the page proves an answer: badges, why, the source beside it; in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.web.browser import PHONE, WIDE, Open, browser, visit
+from tests.integration.web.conftest import serve_page
+from tests.integration.web.scenes import REPORT
+
+__all__ = ["browser", "serve_page", "visit"]  # fixtures
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+MARKED = "#panel mark"
+
+
+def is_in_sight(page: Any, selector: str) -> bool:
+    """Whether the first such element lies wholly inside the window."""
+    box = page.locator(selector).first.bounding_box()
+    size = page.viewport_size
+    return bool(box) and box["y"] >= 0 and box["y"] + box["height"] <= size["height"]
+
+
+def test_question_is_answered_with_badges_that_name_place_and_status(visit: Open) -> None:
+    one = visit()
+    one.ask("stock in Lyon?")
+    texts = one.page.locator(".badge").evaluate_all("badges => badges.map(badge => badge.textContent)")
+    assert texts == [
+        "production.xlsx · Stocks!B11, reworded",
+        "rapport.pdf · p. 3, exact quote",
+        "guide.md · Requirements, exact quote",
+        "guide.md · Requirements, other passage",
+        "guide.md, not found",
+    ]
+    assert one.page.locator(".answer-text .flag-misplaced").inner_text().endswith("need a booked truck")
+    assert "costs nothing" in one.page.locator(".answer-text .flag-unverified").inner_text()
+    assert "Geneva" in one.page.locator(".answer-text .flag-unmarked").inner_text()
+    assert one.page.locator(".legend li").count() == 5
+    for told in (".decision", "#status"):
+        assert (
+            "exact quote (2) · reworded (1) · other passage (1) · not found (1)" in one.page.locator(told).inner_text()
+        )
+
+
+def test_proof_and_its_lack_are_told_apart_by_colour_shape_and_words(visit: Open) -> None:
+    one = visit()
+    one.ask("kinds")
+    shown = one.page.locator(".badge").evaluate_all(
+        "badges => badges.map(badge => [badge.dataset.status, getComputedStyle(badge).getPropertyValue('--tone'),"
+        " badge.querySelector('.status-icon use').getAttribute('href'), badge.lastChild.textContent])"
+    )
+    words = ["exact quote", "checked by llama3.2", "computed", "reworded", "contradicted", "other passage", "not found"]
+    assert [line[3] for line in shown] == words
+    tones = [line[1] for line in shown]
+    assert tones[0] == tones[1] == tones[2] and tones[4] == tones[6]
+    assert len({tones[0], tones[3], tones[4], tones[5]}) == 4
+    assert len({line[2] for line in shown}) == 5  # one shape for proof, one for each lack of it
+    flags = {kind: one.page.locator(f".flag-{kind}").count() for kind in ("reworded", "unverified", "misplaced")}
+    assert flags == {"reworded": 1, "unverified": 2, "misplaced": 1}
+    legend = one.page.locator(".legend").inner_text()
+    for line in ("Exact quote:", "Checked by llama3.2:", "Computed:", "compare with the source", "Contradicted:"):
+        assert line in legend
+
+
+@pytest.mark.parametrize(
+    ("badge", "said"),
+    [
+        (1, ("Checked by llama3.2: the passage says this in other words.", "97,4 %")),
+        (2, ("Computed: the figure follows", "4200 + 2950 = 7150")),
+        (3, ("Reworded: compare with the source.", "signature of both plant managers")),
+        (4, ("Contradicted: the source says something else.", "Answer: 600 units · source: 500 units")),
+    ],
+)
+def test_source_beside_the_answer_says_how_it_was_proved_or_what_differs(
+    visit: Open, badge: int, said: tuple[str, str]
+) -> None:
+    one = visit()
+    one.ask("kinds")
+    one.badge(badge).click()
+    one.page.wait_for_selector(MARKED)
+    panel = one.page.locator("#panel").inner_text()
+    assert all(line in panel for line in said)
+
+
+def test_context_of_a_quote_is_cut_at_words(visit: Open) -> None:
+    one = visit()
+    one.ask("kinds")
+    one.badge(1).click()
+    one.page.wait_for_selector(MARKED)
+    shown = one.page.locator("#panel .passage-text").inner_text().split()
+    whole = REPORT.chunk.text.split()
+    assert shown[0] in whole and shown[-1] in whole
+    assert len(shown) < len(whole)
+
+
+def test_why_shows_decision_confidence_time_and_scores(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    one.page.click(".why summary")
+    shown = one.page.locator(".why").inner_text()
+    for fact in (
+        "Answered from the documents",
+        "0.87",
+        "1.8 s",
+        "extractive",
+        "1,240 + 96",
+        "rapport.pdf, page 2",
+        "0.94",
+    ):
+        assert fact in shown
+
+
+def test_uncertain_answer_says_why_and_shows_no_number(visit: Open) -> None:
+    one = visit()
+    one.ask("kinds")
+    one.page.click(".why summary")
+    shown = one.page.locator(".why .facts").inner_text()
+    assert "A source does not say what the answer says." in shown
+    assert "Confidence" not in shown, "a high number would contradict it"
+
+
+def test_places_of_passages_are_in_the_language_of_the_page(visit: Open) -> None:
+    one = visit(locale="es-ES")
+    one.ask("nothing")
+    assert "rapport.pdf, página 2" in one.page.locator(".related summary").first.inner_text()
+    one = visit(locale="fr-FR")
+    one.ask("stock")
+    one.page.click(".why summary")
+    assert "production.xlsx, feuille Stocks" in one.page.locator(".passage-head").first.inner_text()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("badge", "name", "quote"),
+    [(0, "production.xlsx", "4200"), (1, "rapport.pdf", "97,4 %"), (2, "guide.md", "signature of both plant managers"),
+     (3, "guide.md", "need a booked truck")],
+)  # fmt: skip
+def test_badge_opens_the_source_at_the_quote(visit: Open, size: Any, badge: int, name: str, quote: str) -> None:
+    one = visit(size=size)
+    one.ask("stock")
+    one.badge(badge).click()
+    one.page.wait_for_selector(MARKED)
+    assert one.page.locator("#panel-title").inner_text() == name
+    assert quote in " ".join(one.page.locator(MARKED).all_inner_texts())
+    assert is_in_sight(one.page, MARKED)
+    one.page.keyboard.press("Escape")
+    one.page.wait_for_selector("#panel", state="hidden")
+    assert one.badge(badge).evaluate("badge => badge === document.activeElement")
+
+
+def test_more_of_the_document_can_be_read(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    one.badge(1).click()
+    one.page.click("text=Show later text")
+    one.page.wait_for_selector("text=Show later text", state="detached")
+    one.page.click("text=Show earlier text")
+    one.page.wait_for_selector("#panel >> text=Rapport trimestriel")
+    assert "97,4 %" in one.page.locator(MARKED).inner_text()
+
+
+def test_unfounded_sentence_shows_what_it_named(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    one.badge(4).click()
+    panel = one.page.locator("#panel").inner_text()
+    assert "Not found" in panel and "costs nothing" in panel and "Moving stock" in panel
+
+
+def test_tooltip_on_hover_and_on_focus_and_away_with_escape(visit: Open) -> None:
+    one = visit()
+    one.ask("stock")
+    tooltip = one.page.locator("#tooltip")
+    one.badge(1).hover()
+    tooltip.wait_for(state="visible")
+    assert "rapport.pdf, page 3" in tooltip.inner_text() and "97,4 %" in tooltip.inner_text()
+    assert "Exact quote" in tooltip.inner_text()
+    one.page.mouse.move(5, 5)
+    tooltip.wait_for(state="hidden")
+    one.page.focus("body")
+    one.badge(0).focus()
+    one.page.keyboard.press("Tab")
+    tooltip.wait_for(state="visible")
+    assert one.badge(1).get_attribute("aria-describedby") == "tooltip"
+    one.page.keyboard.press("Escape")
+    tooltip.wait_for(state="hidden")
