@@ -216,8 +216,8 @@ def test_every_word_that_the_scripts_name_is_there_and_every_other_is_gone() -> 
     for key in re.findall(r"\bt\(\s*\"(\w+)\"", scripts):
         assert key in words["client"] or f"{key}_other" in words["client"], key
     # A name may be made of a family and a value: `error_${code}`.
-    families = [re.sub(r"\$\{\w+\}", r"\\w+", name) for name in re.findall(r"`(\w+_\$\{\w+\}\w*)`", scripts)]
-    named = re.compile("|".join([*re.findall(r'"(\w+)"', scripts), *families, "error_\\w+_help"]))
+    families = [rf"{before}\w+{after}" for before, after in re.findall(r"`(\w+_)\$\{[^{}`]+\}(\w*)`", scripts)]
+    named = re.compile("|".join([*re.findall(r'"(\w+)"', scripts), *families, r"error_\w+_help"]))
     left = [key for key in words["client"] if not named.fullmatch(re.sub("_(one|other)$", "", key))]
     templates = "".join(page.read_text(encoding="utf-8") for page in TEMPLATES.glob("*.html"))
     left += [key for key in words["page"] if not re.search(rf"\bt\.{key}\b", templates)]
