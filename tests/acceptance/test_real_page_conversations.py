@@ -222,3 +222,30 @@ def test_after_sign_out_the_address_and_the_way_back_show_nothing(enter: SignIn,
     next_user = real_service.add_person("next of gus")
     sign_in(one, next_user.key)
     assert questions(one) == []
+
+
+def test_answer_that_comes_during_the_sign_out_is_neither_kept_nor_shown(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.add_person("hans"))
+    add(one, upload_of("leave.md", NOTE))
+    pages: list[Any] = []
+    answers: list[Any] = []
+    one.page.route("**/answer/stream", lambda route: answers.append(route))
+    one.page.click("nav a[data-to=ask]")
+    one.page.fill("#question", VACATION)
+    one.page.press("#question", "Enter")
+    one.page.wait_for_selector(".answer.is-busy")
+    one.page.route(f"{real_service.url}/", lambda route: pages.append(route))
+    one.page.click("#sign-out", no_wait_after=True)
+    while not pages:
+        one.page.wait_for_timeout(20)
+    reply = one.client.post("/api/v1/query/answer/stream", json={"query": VACATION})
+    answers[0].fulfill(content_type="text/event-stream", body=reply.text)
+    one.page.wait_for_timeout(400)
+    pages[0].continue_()
+    one.page.unroute(f"{real_service.url}/")
+    one.page.wait_for_selector("#sign-in[open]")
+    assert one.page.evaluate("Object.values(sessionStorage).join('')") == ""
+    sign_in(one, real_service.add_person("next of hans").key)
+    assert questions(one) == []

@@ -1,4 +1,4 @@
-// What the visitor has typed and been answered, kept in this tab. A sign-out calls `forget`.
+// What the visitor has typed and been answered, kept in this tab.
 
 import { read, write } from "./storage.js";
 
@@ -34,12 +34,4 @@ function parse(key, otherwise) {
   } catch {
     return otherwise;
   }
-}
-
-export function forget() {
-  write(DRAFT, null);
-  write(TURNS, null);
-  write(CONVERSATION, null);
-  write(SCOPE, null);
-  history.replaceState(null, "", location.pathname); // the address named what was open
 }

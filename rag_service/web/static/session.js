@@ -6,6 +6,8 @@ import { read, write } from "./storage.js";
 const CREDENTIAL = "rag_credential";
 const USER = "rag_user";
 const TOKEN = /(?:^|; )(?:__Host-)?rag_csrf=(\w+)/;
+/** What of the storage is the session's. */
+export const SESSION = [CREDENTIAL, USER];
 const { auth, signIn } = document.documentElement.dataset;
 export const isRequired = auth === "required";
 /** How people sign in besides with a key: "provider", "password" or "". */

@@ -2,10 +2,10 @@
 
 import { tryCredential } from "./api.js";
 import { announce, byId, el } from "./dom.js";
-import { forget } from "./history.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
-import { authorization, drop, hasCredential, hasSession, isRequired, keep, way } from "./session.js";
+import { authorization, drop, hasCredential, hasSession, isRequired, keep, SESSION, way } from "./session.js";
+import { close } from "./storage.js";
 
 const PRINTABLE = /^[\x21-\x7e]+$/; // what a header may carry
 
@@ -38,11 +38,7 @@ export async function startSignIn() {
     try {
       const user = await tryCredential(candidate);
       const isAnother = keep(candidate, user);
-      if (isAnother) {
-        forget();
-        location.reload(); // nothing of one user may show to the next
-        return;
-      }
+      if (isAnother) return beginAnew(SESSION); // nothing of one user may show to the next
       needed = false;
       reason = null;
       box.value = "";
@@ -90,11 +86,16 @@ export async function startSignIn() {
   else tryIt(authorization().Authorization?.replace("Bearer ", "") ?? null, false);
 }
 
-/** Nothing of the user stays: not on the page, not in the tab's storage, not on the way back. */
 function leave() {
   drop();
-  forget();
-  document.body.replaceChildren();
+  beginAnew([]);
+}
+
+/** Nothing of the user stays: not on the page, not in the tab's storage, not in the address, not on the way back. */
+function beginAnew(kept) {
+  close(kept);
+  history.replaceState(null, "", location.pathname);
+  document.body.hidden = true; // not emptied: what still runs here would stumble
   location.reload();
 }
 
