@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from fpdf import FPDF
+from PIL import Image
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, WIDE, browser
@@ -100,6 +103,29 @@ def test_quotes_of_scans_are_marked_in_the_picture(enter: SignIn, real_service: 
         size = mark["width"] / page["width"], mark["height"] / page["height"]
         assert (left, top, *size) == pytest.approx((10 / 210, 100 / 297, width / 210, 6 / 297), abs=0.02)
         one.page.keyboard.press("Escape")
+
+
+def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
+    enter: SignIn, real_service: RealService
+) -> None:
+    pages = FPDF()
+    for words in ("The code of the red valve is K41.", "The code of the blue valve is K52."):
+        pages.add_page()
+        pages.set_font("helvetica", size=13)
+        pages.cell(0, 8, words, new_x="LMARGIN", new_y="NEXT")
+        pages.image(Image.frombytes("RGB", (330, 330), random.randbytes(330 * 330 * 3)), w=50)
+    one = enter(real_service.add_person("flo"))
+    parts: list[int] = []
+    one.page.on("response", lambda reply: reply.url.endswith("/original") and parts.append(reply.status))
+    add(one, upload_of("valves.pdf", bytes(pages.output())))
+    assert "K41" in ask(one, "What is the code of the red valve?")
+    one.page.locator(".badge").first.click()
+    one.page.wait_for_selector("#panel canvas")
+    assert "red valve" in " ".join(one.page.locator(MARKED).all_inner_texts())
+    assert len(parts) > 1 and set(parts) == {206}
+    one.page.route("**/original", lambda route: route.abort())
+    one.page.click("button[title='Next page']")
+    one.page.wait_for_selector("#panel >> text=This page could not be shown.")
 
 
 def test_hostile_document_stays_text(enter: SignIn, real_service: RealService) -> None:

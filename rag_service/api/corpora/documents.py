@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from urllib.parse import quote
 from uuid import UUID
@@ -37,6 +38,7 @@ from rag_service.store.documents.catalogue import (
     remove_document,
     set_expiry,
 )
+from rag_service.store.documents.originals import MAX_SIZE
 from rag_service.store.rows import database_now
 from rag_service.store.session import Connection
 
@@ -98,19 +100,29 @@ class DocumentsController(Controller):
         return await caller.run(_read, document_id, caller.tenancy)
 
     @get("/original", summary="Download the original", responses=problems(401, 403, 404, 500))
-    async def download(self, document_id: UUID, caller: CallerDependency) -> Response[bytes]:
-        """The file as it was uploaded, in the version that is searched."""
+    async def download(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:
+        """The file as it was uploaded, in the version that is searched; a part of it by `Range: bytes=first-last`."""
         async with caller.transaction() as connection:
             document = await read_document(connection, document_id)
-            data = await caller.tenancy.originals.read(connection, document.id, document.content_hash)
+            etag = f'"{document.content_hash}"'
+            wanted = _read_range(request) if request.headers.get("if-range", etag) == etag else None
+            start, length = wanted or (0, MAX_SIZE)
+            data, size = await caller.tenancy.originals.read_part(
+                connection, document.id, document.content_hash, start, length
+            )
         # An attachment in a sandbox, whatever it is: a page or script from a document must never run as ours.
         name = quote(document.file_name or document.name, safe="")
         headers = {
+            "Accept-Ranges": "bytes",
             "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
             "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
-            "ETag": f'"{document.content_hash}"',
+            "ETag": etag,
         }
-        return Response(data, media_type=document.media_type or "application/octet-stream", headers=headers)
+        media_type = document.media_type or "application/octet-stream"
+        if wanted is None:
+            return Response(data, media_type=media_type, headers=headers)
+        headers["Content-Range"] = f"bytes {start}-{start + len(data) - 1}/{size}" if data else f"bytes */{size}"
+        return Response(data, status_code=206 if data else 416, media_type=media_type, headers=headers)
 
     @get("/chunks", summary="List a document's chunks", responses=problems(400, 401, 403, 404, 500))
     async def chunks(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> ChunkList:
@@ -151,6 +163,13 @@ def documents_router(settings: Settings) -> Router:
         route_handlers=[CorpusDocumentsController, DocumentsController],
         request_max_body_size=largest_body(settings),
     )
+
+
+def _read_range(request: AnyRequest) -> tuple[int, int] | None:
+    """First byte and length of the only part that is asked for (RFC 9110, section 14.2); None: the whole."""
+    found = re.fullmatch(r"bytes=(\d{1,10})-(\d{0,10})", request.headers.get("range", ""), re.ASCII)
+    first, last = (int(found[1]), min(int(found[2] or MAX_SIZE), MAX_SIZE)) if found else (0, -1)
+    return (first, last - first + 1) if first <= last else None
 
 
 async def _read(connection: Connection, document_id: UUID, tenancy: TenancyServices) -> DocumentBody:

@@ -15,6 +15,8 @@ from uuid import UUID
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
 from rag_service.store.session import Connection
 
+MAX_SIZE = 2**30  # bytes; as many as PostgreSQL holds in a value
+
 
 class Originals:
     """Keeps originals, inside the caller's transaction and under its identity."""
@@ -62,20 +64,30 @@ class Originals:
 
     async def read(self, connection: Connection, document_id: UUID, content_hash: str) -> bytes:
         """The bytes. Raises NotFoundError if there are none that the identity may read, else StoreError."""
+        data, _ = await self.read_part(connection, document_id, content_hash, 0, MAX_SIZE)
+        return data
+
+    async def read_part(
+        self, connection: Connection, document_id: UUID, content_hash: str, start: int, length: int
+    ) -> tuple[bytes, int]:
+        """Up to `length` bytes from `start` on, and the number of all. Raises as `read`."""
         cursor = await connection.execute(
-            "SELECT location, data FROM originals WHERE document_id = %s AND content_hash = %s",
-            [document_id, content_hash],
+            "SELECT location, substring(data FROM %s FOR %s), octet_length(data) FROM originals"
+            " WHERE document_id = %s AND content_hash = %s",
+            [start + 1, length, document_id, content_hash],
         )
         row = await cursor.fetchone()
         if row is None:
             raise NotFoundError("The original of this document is not kept.")
-        location, data = row
+        location, data, size = row
         if location is None:
-            return bytes(data)
+            return bytes(data), size
         if self._filesystem is None:
             raise StoreError("The original is kept outside the database; set RAG_ORIGINALS_URL as it was.")
-        found: bytes = await self._call(self._filesystem.cat_file, self._path(location))
-        return found
+        path = self._path(location)
+        size = await self._call(self._filesystem.size, path)
+        found = await self._call(partial(self._filesystem.cat_file, start=start, end=min(size, start + length)), path)
+        return found, size
 
     async def discard(self, connection: Connection) -> int:
         """Remove files whose documents are gone; returns how many. Needs no identity."""

@@ -14,7 +14,6 @@ export class ApiError extends Error {
 export const networkError = () => new ApiError({ code: "network" });
 export const brokenStream = () => new ApiError({ code: "broken" });
 
-const MOST_BYTES = 64e6; // of an original that is shown
 const JSON_TYPE = { "Content-Type": "application/json" };
 const CODES = { 401: "not_authenticated", 403: "not_permitted", 404: "not_found", 413: "too_large", 415: "unsupported_media_type" };
 
@@ -62,14 +61,13 @@ export async function download(path, name) {
   saveAs(await (await call(`/api/v1${path}`)).blob(), name);
 }
 
-/** The bytes of a document and their hash. Null when they are too many to be shown. */
-export async function readOriginal(documentId) {
-  const response = await call(`/api/v1/documents/${encodeURIComponent(documentId)}/original`);
-  if (Number(response.headers.get("Content-Length")) > MOST_BYTES) {
-    await response.body.cancel();
-    return null;
-  }
-  return { data: await response.arrayBuffer(), hash: response.headers.get("ETag")?.slice(1, -1) };
+/** Bytes [start, end) of a document's original, with the hash and the size of the whole. */
+export async function readOriginal(documentId, start, end) {
+  const headers = { Range: `bytes=${start}-${end - 1}` };
+  const response = await call(`/api/v1/documents/${encodeURIComponent(documentId)}/original`, { headers });
+  const data = new Uint8Array(await response.arrayBuffer());
+  const size = Number(/\/(\d+)$/.exec(response.headers.get("Content-Range"))?.[1] ?? data.length);
+  return { data, size, hash: response.headers.get("ETag")?.slice(1, -1) };
 }
 
 /** Give a blob to the visitor as a file. */

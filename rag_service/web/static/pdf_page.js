@@ -1,72 +1,25 @@
-// A page of a PDF or an image as its author made it, with the quote marked. pdf.js is fetched with the first PDF.
+// A page of a PDF or an image as its author made it, with the quote marked.
 
-import { readOriginal } from "./api.js";
 import { el, hidden, icon } from "./dom.js";
 import { t } from "./i18n.js";
+import { openImage, openPdf } from "./pdf_document.js";
 import { findQuote } from "./pdf_quote.js";
 import { extensionOf } from "./places.js";
 
-const FOLDER = new URL("./", import.meta.url).href;
-const WORKER = `${FOLDER}pdf.worker.min.mjs`;
 const ZOOMS = [1, 1.5, 2.25];
+const NEVER = new Promise(() => {});
 const SHARPEST = 2; // pixels of the canvas per pixel of the page's layout
-const MOST_PIXELS = 50e6; // of an image in the document
-const policy = globalThis.trustedTypes?.createPolicy("pdf-worker", { createScriptURL: () => WORKER });
-let starting = null; // pdf.js
-let opened = null; // the document that was shown last: {id, hash, task}
 
 /** Show the page of a citation in an element of the page. Throws when it cannot be shown. */
 export async function showOriginal(into, { citation, name }) {
-  const pdf = await (extensionOf(name) === "pdf" ? openDocument(citation) : openImage(citation));
-  const view = new PdfView(into, pdf, name, citation);
+  const { pdf, lost } = extensionOf(name) === "pdf" ? await openPdf(citation) : { pdf: openImage(citation), lost: NEVER };
+  const view = new PdfView(into, { pdf: await Promise.race([pdf, lost]), lost, name, citation });
   await view.draw();
 }
 
-async function start() {
-  const pdfjs = await import("./pdf.min.mjs");
-  const worker = new Worker(policy ? policy.createScriptURL("") : WORKER, { type: "module" });
-  const broken = new Promise((_, reject) => worker.addEventListener("error", () => reject(new Error("pdf.js"))));
-  broken.catch(() => (starting = null));
-  pdfjs.GlobalWorkerOptions.workerPort = worker;
-  return { pdfjs, broken };
-}
-
-async function readCited({ documentId, contentHash }) {
-  const original = await readOriginal(documentId);
-  if (original?.hash !== contentHash) throw new Error("another version, or too large");
-  return original.data;
-}
-
-/** An image as a document of one page. */
-async function openImage(citation) {
-  const image = await createImageBitmap(new Blob([await readCited(citation)]));
-  const page = {
-    getViewport: ({ scale }) => ({ width: image.width * scale, height: image.height * scale }),
-    render: ({ canvas }) => ({ promise: canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height) }),
-    getTextContent: () => ({ items: [], styles: {} }),
-  };
-  return { numPages: 1, getPage: () => page };
-}
-
-async function openDocument(citation) {
-  const { documentId, contentHash } = citation;
-  if (opened?.id !== documentId || opened.hash !== contentHash) {
-    opened?.task.destroy();
-    opened = null;
-    const { pdfjs, broken } = await (starting ??= start());
-    const data = await readCited(citation);
-    const task = pdfjs.getDocument({
-      data, wasmUrl: FOLDER, useWorkerFetch: true, isEvalSupported: false, maxImageSize: MOST_PIXELS,
-    });
-    opened = { id: documentId, hash: contentHash, task, pdf: Promise.race([task.promise, broken]) };
-    opened.pdf.catch(() => (opened = null));
-  }
-  return opened.pdf;
-}
-
 class PdfView {
-  constructor(into, pdf, name, citation) {
-    Object.assign(this, { _pdf: pdf, _name: name, _citation: citation, _cited: citation.location.page });
+  constructor(into, { pdf, lost, name, citation }) {
+    Object.assign(this, { _pdf: pdf, _lost: lost, _name: name, _citation: citation, _cited: citation.location.page });
     this._number = Math.min(this._cited, pdf.numPages);
     this._zoom = 0; // index of ZOOMS
     this._request = 0; // only the newest drawing is shown
@@ -81,7 +34,12 @@ class PdfView {
     into.replaceChildren(bar, this._missing, this._scroll);
   }
 
-  async draw() {
+  /** Throws when the page cannot be shown. */
+  draw() {
+    return Promise.race([this._draw(), this._lost]);
+  }
+
+  async _draw() {
     const request = (this._request += 1);
     const page = await this._pdf.getPage(this._number);
     const width = this._scroll.clientWidth * ZOOMS[this._zoom];
@@ -103,12 +61,21 @@ class PdfView {
 
   _turn(by) {
     this._number += by;
-    this.draw();
+    this._redraw();
   }
 
   _enlarge() {
     this._zoom = (this._zoom + 1) % ZOOMS.length;
-    this.draw();
+    this._redraw();
+  }
+
+  async _redraw() {
+    try {
+      await this.draw();
+    } catch (error) {
+      console.info("page not shown", error);
+      this._sheet.replaceChildren(el("p", { className: "muted", role: "alert" }, t("page_failed")));
+    }
   }
 }
 

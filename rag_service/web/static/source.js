@@ -33,7 +33,8 @@ export async function showSource(into, source, isWanted) {
       if (view === "original") await (await original.load()).showOriginal(shown, source);
       else await showText(shown, source);
     } catch (error) {
-      if (!isWanted() || view === "text") throw error;
+      if (!isWanted()) return;
+      if (view === "text") throw error;
       console.info("original not shown", error);
       await show("text");
       area.prepend(el("p", { className: "muted" }, t("original_failed")));

@@ -11,6 +11,7 @@ from rag_service.errors import ConfigurationError, NotFoundError, StoreError
 from rag_service.store.documents.catalogue import remove_document
 from rag_service.store.documents.originals import Originals
 from tests.integration.tenancy.conftest import House, text_file
+from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 
 
 def _files(folder: Path) -> list[Path]:
@@ -27,6 +28,7 @@ async def test_files_are_kept_in_a_folder_and_go_with_their_document(house: Hous
     assert len(_files(tmp_path)) == 1
     async with house.database.transaction(ana) as connection:
         assert await house.originals.read(connection, *key) == b"Llamas."
+        assert await house.originals.read_part(connection, *key, 2, 3) == (b"ama", 7)
         with pytest.raises(StoreError, match="RAG_ORIGINALS_URL"):
             await Originals().read(connection, *key)
     async with house.database.transaction(ben) as connection:
@@ -43,6 +45,34 @@ async def test_files_are_kept_in_a_folder_and_go_with_their_document(house: Hous
     assert _files(tmp_path) == []
     with house.owner() as owner:
         assert owner.execute("SELECT count(*) FROM rag.discarded_originals").fetchone() == (0,)
+
+
+async def test_a_part_is_sent_to_whoever_may_read_the_whole(house: House) -> None:
+    ana, ben = await house.user("ana"), await house.user("ben")
+    (llamas,) = await house.index(ana, await house.corpus(ana), text_file("a.txt", "Llamas."))
+    url = f"/api/v1/documents/{llamas.document_id}/original"
+    application = build_application(house, web_settings())
+    async with client_of(application, await new_key(house, ana)) as client:
+        for wanted, status, data, told in (
+            ("bytes=2-4", 206, b"ama", "bytes 2-4/7"),
+            ("bytes=5-", 206, b"s.", "bytes 5-6/7"),
+            ("bytes=5-999", 206, b"s.", "bytes 5-6/7"),
+            ("bytes=7-9", 416, b"", "bytes */7"),
+            ("bytes=99999999-", 416, b"", "bytes */7"),
+            ("bytes=4-2", 200, b"Llamas.", None),
+            ("bytes=-2", 200, b"Llamas.", None),
+            ("bytes=0-1,3-4", 200, b"Llamas.", None),
+            ("lines=1-2", 200, b"Llamas.", None),
+        ):
+            reply = await client.get(url, headers={"Range": wanted})
+            assert (reply.status_code, reply.content) == (status, data), wanted
+            assert reply.headers.get("content-range") == told
+        etag = reply.headers["etag"]
+        for condition, status in ((etag, 206), ('"another"', 200)):
+            headers = {"Range": "bytes=0-0", "If-Range": condition}
+            assert (await client.get(url, headers=headers)).status_code == status
+    async with client_of(application, await new_key(house, ben)) as client:
+        assert (await client.get(url, headers={"Range": "bytes=0-1"})).status_code == 404
 
 
 def test_a_url_that_nothing_serves_is_a_configuration_error() -> None:
