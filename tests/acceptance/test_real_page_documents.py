@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,7 @@ def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
         pages.add_page()
         pages.set_font("helvetica", size=13)
         pages.cell(0, 8, words, new_x="LMARGIN", new_y="NEXT")
-        pages.image(Image.frombytes("RGB", (330, 330), random.randbytes(330 * 330 * 3)), w=50)
+        pages.image(Image.frombytes("RGB", (330, 330), os.urandom(330 * 330 * 3)), w=50)
     one = enter(real_service.add_person("flo"))
     parts: list[int] = []
     one.page.on("response", lambda reply: reply.url.endswith("/original") and parts.append(reply.status))
