@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import pytest
 
 from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
-from tests.integration.web.browser import NARROWEST, WIDE, browser, find_axe, serious_findings
+from tests.integration.web.browser import browser
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service, sign_in
 
@@ -264,52 +263,3 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#status >> text=renamed has been deleted", state="attached")
     assert row(one, "renamed").count() == 0
-
-
-# -- everybody, everywhere
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROWEST], ids=["wide", "narrowest"])
-def test_axe_finds_nothing_serious_on_any_view(
-    enter: SignIn, real_service: RealService, scheme: str, size: Any
-) -> None:
-    axe = find_axe()
-    if axe is None:
-        pytest.skip("axe-core is not there: npm install axe-core in some folder and name that folder in AXE_PATH")
-    one = enter(size=size, color_scheme=scheme, bypass_csp=True, locale="fr-FR")  # axe itself is put into the page
-    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-    def check(where: str) -> None:
-        assert serious_findings(one.page, axe) == [], where
-        assert one.page.evaluate(wide) <= 0, where
-
-    one.page.wait_for_selector("#sign-in[open]")
-    check("sign-in")
-    sign_in(one, real_service.admin.key)
-    add(one, upload_of("leave.md", NOTE))
-    check("documents")
-    one.page.locator("#documents-list .row button").last.click()
-    check("delete")
-    one.page.keyboard.press("Escape")
-    for name in ("corpora", "agents", "users", "keys", "feedback"):
-        manage(one, name)
-        check(name)
-        if name in {"agents", "keys"}:
-            one.page.locator("#manage-list .button.primary").click()
-            one.page.wait_for_selector(".dialog")
-            check(f"new in {name}")
-            one.page.keyboard.press("Escape")
-    one.page.click("#manage-lists a[data-list=retrieval]")
-    one.page.fill("#retrieval-question", "How many days of vacation do employees receive?")
-    one.page.press("#retrieval-question", "Enter")
-    one.page.wait_for_selector(".passages .chip-good")
-    assert "BM25" in one.page.locator(".passages li").first.inner_text()
-    one.page.fill("#retrieval-question", "Best restaurant in Kyoto?")
-    one.page.press("#retrieval-question", "Enter")
-    one.page.wait_for_selector(".passages .chip-warn")
-    check("retrieval")
-    ask(one, "How many days of vacation do employees receive?")
-    one.page.locator(".thumbs button").last.click()
-    one.page.wait_for_selector(".feedback-form")
-    check("feedback form")

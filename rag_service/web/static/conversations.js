@@ -2,7 +2,7 @@
 
 import { change, download, read, saveAs, whoAmI } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
-import { announce, byId } from "./dom.js";
+import { announce, byId, catchFocus } from "./dom.js";
 import { t } from "./i18n.js";
 import { chip, Listing, makeRow, moment } from "./listing.js";
 import { mayWrite } from "./session.js";
@@ -103,5 +103,5 @@ async function remove({ id }, title) {
 async function settle(said) {
   await listing.refresh();
   announce(said);
-  byId("conversations-title").focus({ preventScroll: true }); // the row that had the focus may be gone
+  catchFocus(byId("conversations-title"));
 }

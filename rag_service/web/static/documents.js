@@ -4,7 +4,7 @@ import { change, download, read, whoAmI } from "./api.js";
 import { deleteAll, moveAll } from "./batch.js";
 import { idOf, isWritable, kindWords, listCorpora } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
-import { announce, byId, el, icon } from "./dom.js";
+import { announce, byId, catchFocus, el, icon } from "./dom.js";
 import { fileSize, language, t } from "./i18n.js";
 import { lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, Listing, makeRow, moment } from "./listing.js";
@@ -263,5 +263,5 @@ async function settleAll(changing) {
 async function settle(words) {
   await listing.refresh();
   announce(words);
-  byId("documents-title").focus({ preventScroll: true }); // the row that had the focus is gone
+  catchFocus(byId("documents-title"));
 }

@@ -35,3 +35,8 @@ export function announce(text) {
 }
 
 export const byId = (id) => document.getElementById(id);
+
+/** Give an element the focus where what had it is gone. */
+export function catchFocus(element) {
+  if (document.activeElement === document.body || !document.activeElement) element.focus({ preventScroll: true });
+}

@@ -17,6 +17,7 @@ export class Listing {
   constructor({ label, load, row, empty, onSelect = null }) {
     this._onSelect = onSelect;
     this._ticks = []; // {item, box} of the slice in sight
+    this._shown = []; // the ids of its items
     this._load = load;
     this._row = row;
     this._empty = empty;
@@ -69,7 +70,10 @@ export class Listing {
   _fill(items, total, offset) {
     const ticked = new Set(this._selected().map(({ id }) => id)); // a list that is fetched anew keeps its ticks
     this._ticks = [];
+    const refocus = this._keepFocus();
     this._list.replaceChildren(...items.map((item) => this._ticked(item, this._row(item), ticked.has(item.id))));
+    this._shown = items.map(({ id }) => id);
+    refocus();
     this._onSelect?.(this._selected());
     this._messages.replaceChildren(...(total ? [] : [el("p", { className: "muted nothing" }, typeof this._empty === "function" ? this._empty() : this._empty)]));
     this._list.hidden = !total;
@@ -79,6 +83,16 @@ export class Listing {
     const range = t("range", { from: whole(offset + 1), to: whole(offset + items.length), total: whole(total) });
     if (this._count.textContent && this._count.textContent !== range) announce(range);
     this._count.textContent = range;
+  }
+
+  /** A list that is fetched anew keeps the focus: where it was in its row, by the row's item. */
+  _keepFocus() {
+    const rows = [...this._list.children];
+    const at = rows.findIndex((row) => row.contains(document.activeElement));
+    if (at < 0) return () => {};
+    const id = this._shown[at];
+    const place = focusable(rows[at]).indexOf(document.activeElement);
+    return () => focusable(this._list.children[this._shown.indexOf(id)])[place]?.focus({ preventScroll: true });
   }
 
   _ticked(item, element, checked) {
@@ -108,6 +122,8 @@ export class Listing {
     return el("button", { type: "button", className: "button", onclick: () => this.refresh() }, icon("retry"), t("try_again"));
   }
 }
+
+const focusable = (row) => [...(row?.querySelectorAll("a, button, input, summary") ?? [])];
 
 /**
  * A row: what it is, a line about it, and what can be done with it.

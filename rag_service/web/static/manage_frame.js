@@ -1,6 +1,6 @@
 // What the lists of the manage part share: a heading, a button for something new, and the list below.
 
-import { announce, el, icon } from "./dom.js";
+import { announce, catchFocus, el, icon } from "./dom.js";
 import { Listing } from "./listing.js";
 import { errorNotice } from "./notice.js";
 
@@ -46,6 +46,6 @@ export class Frame {
   async changed(words) {
     await this.listing.refresh();
     announce(words);
-    if (document.activeElement === document.body || !document.activeElement) this._heading.focus({ preventScroll: true });
+    catchFocus(this._heading);
   }
 }
