@@ -101,6 +101,34 @@ def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_
     assert questions(one) == []
 
 
+def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_service: RealService) -> None:
+    bo = real_service.add_person("bo with two tabs")
+    renamed, deleted = keep(real_service, bo, "to be renamed"), keep(real_service, bo, "to be deleted")
+    one = enter(bo)
+    history(one)
+    for kept in (renamed, deleted):
+        one.client.delete(f"/api/v1/conversations/{kept}").raise_for_status()
+    press(one, "to be renamed", "Rename")
+    fill(one, Title="too late")
+    assert "no longer exists" in one.page.locator(".dialog .notice-error").inner_text()
+    assert one.page.locator(".dialog").get_by_label("Title").input_value() == "too late"
+    one.page.keyboard.press("Escape")
+    press(one, "to be deleted", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    one.page.wait_for_selector("#conversations-list >> text=You have no conversations yet")
+    add(one, upload_of("leave.md", NOTE))
+    row(one, "leave.md").filter(has_text="1 passage").wait_for()
+    (document,) = one.client.get("/api/v1/examples").json()["items"][:1]
+    one.client.delete(f"/api/v1/documents/{document['documentId']}").raise_for_status()
+    press(one, "leave.md", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    row(one, "leave.md").wait_for(state="detached")
+    corpus = one.client.get("/api/v1/corpora").json()["items"][0]["id"]
+    one.client.delete(f"/api/v1/corpora/{corpus}").raise_for_status()
+    one.page.set_input_files("#files", [upload_of("late.md", NOTE)])
+    one.page.wait_for_selector(".upload[data-state=failed] >> text=no longer exists")
+
+
 def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_service: RealService) -> None:
     cy, stranger = real_service.add_person("cy"), real_service.add_person("stranger")
     one = enter(cy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.acceptance.page_actions import add, ask, manage
@@ -15,7 +17,8 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LONG = "w" * 180
-HOSTILE = f"\u202e<script>alert(1)</script><style>*{{width:999px}}</style>{'w' * 120}"
+TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # they turn the direction of what follows
+HOSTILE = f"\u2069\u202e<script>alert(1)</script><style>*{{width:999px}}</style>{'w' * 120}"
 COLUMNS = [f"column {n}" for n in range(14)]
 SHEET = ",".join(COLUMNS) + "\n" + "\n".join(",".join(f"value {n}-{m}" for m in range(14)) for n in range(3)) + "\n"
 
@@ -26,9 +29,11 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
 ) -> None:
     mark = locale[:2]
     one = enter(real_service.admin, size=PHONE, locale=locale)
-    wide = []
+    wide: list[tuple[str, object]] = []
 
     def check(where: str) -> None:
+        if TURNS.search(one.page.locator("body").inner_text()):
+            wide.append((where[:40], "turned"))
         if (by := one.page.evaluate(SCROLLS)) > 0:
             wide.append((where[:40], by))
 

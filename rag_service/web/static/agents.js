@@ -2,6 +2,7 @@
 
 import { read, whoAmI } from "./api.js";
 import { byId, el } from "./dom.js";
+import { upright } from "./i18n.js";
 import { read as recall, write } from "./storage.js";
 
 const CHOSEN = "rag_agent";
@@ -42,7 +43,7 @@ async function load() {
   agents = new Map(found.items.filter(({ active }) => active).map((agent) => [agent.id, agent]));
   const chosen = recall(CHOSEN) ?? "";
   const [all] = select.options;
-  select.replaceChildren(all, ...[...agents.values()].map(({ id, name }) => el("option", { value: id }, name)));
+  select.replaceChildren(all, ...[...agents.values()].map(({ id, name }) => el("option", { value: id }, upright(name))));
   select.value = agents.has(chosen) ? chosen : "";
   byId("agent-choice").hidden = !agents.size;
   describe();

@@ -56,6 +56,13 @@ export async function change(method, path, body) {
   return response.status === 204 ? null : response.json();
 }
 
+/** Delete what is at an address; somebody else may have been quicker. */
+export async function erase(path) {
+  await change("DELETE", path).catch((error) => {
+    if (error.code !== "not_found") throw error;
+  });
+}
+
 /** Save what is at an address as a file. Fetched, not linked: a link cannot carry the key. */
 export async function download(path, name) {
   saveAs(await (await call(`/api/v1${path}`)).blob(), name);

@@ -1,7 +1,7 @@
 // A citation in the text: what kind of file, where in it, and whether it holds.
 
 import { el, hidden, icon } from "./dom.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { fullPlace, iconOf, shortPlace } from "./places.js";
 import { proofDetail, proofLine, proofOf, proofWords } from "./proof.js";
 import { attachTooltip } from "./tooltip.js";
@@ -16,9 +16,9 @@ const SILENT = new Set(["quote", "checking"]); // the words are for screen reade
  */
 export function makeBadge(citation, name, open) {
   const status = citation.status;
-  const place = shortPlace(citation.location);
+  const place = upright(shortPlace(citation.location));
   const end = place ? place.length - (TAIL.exec(place)?.[0].length ?? 1) + 1 : 0;
-  const label = name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark }));
+  const label = upright(name ?? (citation.documentId ? t("other_document") : t("missing_source", { mark: citation.mark })));
   const badge = el(
     "button",
     { type: "button", className: `badge status-${status}`, "data-mark": citation.mark, "data-status": status },

@@ -1,7 +1,7 @@
 // Several documents at once: deleted or moved. What could not be done is told, by its reason.
 
 import { ApiError, change } from "./api.js";
-import { idOf, kindWords } from "./corpora.js";
+import { idOf, titleOf } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { byId } from "./dom.js";
 import { t } from "./i18n.js";
@@ -20,7 +20,7 @@ export async function deleteAll(documents) {
 
 /** Ask where to, and move. @param corpora that may be written to @returns as `deleteAll` */
 export async function moveAll(documents, corpora) {
-  const options = corpora.map((corpus, place) => [String(place), `${corpus.name} · ${kindWords(corpus)}`]);
+  const options = corpora.map((corpus, place) => [String(place), titleOf(corpus)]);
   return formDialog({
     title: t("move_selected", { count: documents.length }),
     text: t("move_text"),

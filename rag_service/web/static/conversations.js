@@ -1,6 +1,6 @@
 // Conversations that are kept: found, opened, renamed, exported, deleted.
 
-import { change, download, read, saveAs, whoAmI } from "./api.js";
+import { change, download, erase, read, saveAs, whoAmI } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus } from "./dom.js";
 import { t } from "./i18n.js";
@@ -93,7 +93,7 @@ async function remove({ id }, title) {
     title: t("delete_named", { name: title }),
     text: t("conversation_delete_text"),
     action: t("delete"),
-    act: () => change("DELETE", `/conversations/${id}`),
+    act: () => erase(`/conversations/${id}`),
   });
   if (!removed) return;
   document.dispatchEvent(new CustomEvent("conversation-deleted", { detail: id }));

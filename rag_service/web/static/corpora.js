@@ -1,7 +1,7 @@
 // The corpora that the user may read, and which of them he may write to.
 
 import { change, read, whoAmI } from "./api.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 import { isAdministrator, mayWrite } from "./session.js";
 
 const DEFAULT = "documents"; // as the service calls the corpus of whoever names none
@@ -38,3 +38,6 @@ async function make({ name, kind }) {
 }
 
 export const kindWords = (corpus) => t(`kind_${corpus.kind}`);
+
+/** A corpus among others: "handbook · global". */
+export const titleOf = (corpus) => `${upright(corpus.name)} · ${kindWords(corpus)}`;

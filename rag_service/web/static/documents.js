@@ -1,8 +1,8 @@
 // The documents of a corpus: what is there and how it fares, more of it, and less.
 
-import { change, download, read, whoAmI } from "./api.js";
+import { change, download, erase, read, whoAmI } from "./api.js";
 import { deleteAll, moveAll } from "./batch.js";
-import { idOf, isWritable, kindWords, listCorpora } from "./corpora.js";
+import { idOf, isWritable, listCorpora, titleOf } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus, el, icon } from "./dom.js";
 import { fileSize, language, t } from "./i18n.js";
@@ -100,7 +100,7 @@ async function load() {
   user = await whoAmI();
   corpora = await listCorpora();
   const select = byId("corpus");
-  select.replaceChildren(...corpora.map((one) => el("option", {}, `${one.name} · ${kindWords(one)}`)));
+  select.replaceChildren(...corpora.map((one) => el("option", {}, titleOf(one))));
   byId("corpus-choice").hidden = corpora.length < 2;
   byId("drop-zone").hidden = true;
   if (corpora.length) await choose(Math.max(0, corpora.findIndex(({ id }) => id !== null && id === corpus?.id)));
@@ -250,7 +250,7 @@ async function remove(document, name) {
     title: t("delete_document", { name }),
     text: t("delete_document_text"),
     action: t("delete"),
-    act: () => change("DELETE", `/documents/${document.id}`),
+    act: () => erase(`/documents/${document.id}`),
   });
   if (removed) await settle(t("deleted", { name }));
 }

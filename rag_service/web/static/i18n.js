@@ -17,7 +17,10 @@ export function t(key, values = {}) {
 
 export const knows = (key) => key in strings;
 
-const format = (value) => (typeof value === "number" ? whole(value) : String(value));
+const format = (value) => (typeof value === "number" ? whole(value) : upright(String(value)));
+
+/** A name without the characters that turn the direction of what follows it (UAX #9); CSS alone cannot contain them. */
+export const upright = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 
 export const whole = (value) => new Intl.NumberFormat(language).format(value);
 

@@ -1,7 +1,7 @@
 // A list as the API pages it: one slice at a time, however long the whole is.
 
 import { announce, el, icon } from "./dom.js";
-import { t, whole } from "./i18n.js";
+import { t, upright, whole } from "./i18n.js";
 import { errorNotice } from "./notice.js";
 
 const PER_PAGE = 50;
@@ -131,7 +131,8 @@ const focusable = (row) => [...(row?.querySelectorAll("a, button, input, summary
  * @param href where the name leads
  * @param actions {icon, label, onclick} each; the label is shown to screen readers and on hover
  */
-export function makeRow({ icon: drawing, title, href = null, state = null, about = [], more = null, actions = [] }) {
+export function makeRow({ icon: drawing, title: name, href = null, state = null, about = [], more = null, actions = [] }) {
+  const title = upright(name);
   return el(
     "li",
     { className: "row" },
@@ -140,7 +141,7 @@ export function makeRow({ icon: drawing, title, href = null, state = null, about
       "div",
       { className: "row-body" },
       el("p", { className: "row-title" }, href ? el("a", { href }, el("bdi", {}, title)) : el("bdi", {}, title), state),
-      el("p", { className: "muted row-about" }, about.filter(Boolean).join(" · ")),
+      el("p", { className: "muted row-about" }, upright(about.filter(Boolean).join(" · "))),
       more,
     ),
     el(

@@ -1,8 +1,8 @@
 // Agents: made by administrators; users lend their personal corpora to those that take them.
 
 import { loadAgents } from "./agents.js";
-import { change, read } from "./api.js";
-import { kindWords } from "./corpora.js";
+import { change, erase, read } from "./api.js";
+import { titleOf } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { chip, makeRow } from "./listing.js";
@@ -103,7 +103,7 @@ export function makeList(section, user) {
       title: t("delete_named", { name: agent.name }),
       text: t("agent_delete_text"),
       action: t("delete"),
-      act: () => change("DELETE", `/agents/${agent.id}`),
+      act: () => erase(`/agents/${agent.id}`),
     });
     if (removed) await settle(t("deleted", { name: agent.name }));
   }
@@ -123,7 +123,7 @@ const bodyOf = (values) => ({
 
 const corporaField = (offered, value) => ({
   name: "corpusId", type: "checkboxes", label: t("agent_answers_from"), value,
-  options: offered.map((corpus) => [corpus.id, `${corpus.name} · ${kindWords(corpus)}`]),
+  options: offered.map((corpus) => [corpus.id, titleOf(corpus)]),
 });
 
 const fieldsOf = (agent) => [

@@ -1,6 +1,6 @@
 // The corpora that the user may read; changed by their owners, global ones by administrators.
 
-import { change, read } from "./api.js";
+import { change, erase, read } from "./api.js";
 import { kindWords } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
@@ -97,7 +97,7 @@ export function makeList(section, user) {
       title: t("delete_named", { name: corpus.name }),
       text: t("corpus_delete_text"),
       action: t("delete"),
-      act: () => change("DELETE", at(corpus)),
+      act: () => erase(at(corpus)),
     });
     if (removed) await frame.changed(t("deleted", { name: corpus.name }));
   }

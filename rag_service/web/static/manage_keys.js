@@ -1,6 +1,6 @@
 // API keys: one's own, for administrators everybody's.
 
-import { change, read } from "./api.js";
+import { erase, read } from "./api.js";
 import { confirmDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { chip, day, makeRow, moment } from "./listing.js";
@@ -48,7 +48,7 @@ export async function makeList(section, user) {
       title: t("key_revoke_named", { name: key.name }),
       text: t("key_revoke_text"),
       action: t("key_revoke"),
-      act: () => change("DELETE", `/keys/${key.id}`),
+      act: () => erase(`/keys/${key.id}`),
     });
     if (revoked) await frame.changed(t("key_revoked"));
   }

@@ -1,7 +1,7 @@
 // What the search finds for a question, without an answer: every passage with its scores, and why one is refused.
 
 import { change, read } from "./api.js";
-import { kindWords } from "./corpora.js";
+import { titleOf } from "./corpora.js";
 import { announce, el, icon } from "./dom.js";
 import { decimal, duration, t } from "./i18n.js";
 import { errorNotice } from "./notice.js";
@@ -14,7 +14,7 @@ export async function makeList(section) {
   const { items: corpora } = await read("/corpora", { limit: 500 });
   const question = el("input", { id: "retrieval-question", type: "search", required: true, maxLength: 2000, autocomplete: "off" });
   const corpus = el("select", { id: "retrieval-corpus" }, el("option", { value: "" }, t("retrieval_all")),
-    ...corpora.map((one) => el("option", { value: one.id }, `${one.name} · ${kindWords(one)}`)));
+    ...corpora.map((one) => el("option", { value: one.id }, titleOf(one))));
   const results = el("div", { "aria-live": "polite" });
   const field = (control, words) => el("div", { className: "field" }, el("label", { htmlFor: control.id }, words), control);
   const form = el("form", { className: "retrieval" }, field(question, t("question")), field(corpus, t("retrieval_corpus")),

@@ -1,6 +1,6 @@
 // Folders and sites that corpora are kept equal to: when they run, and how the last run went.
 
-import { change, read } from "./api.js";
+import { change, erase, read } from "./api.js";
 import { idOf, isWritable, listCorpora } from "./corpora.js";
 import { formDialog } from "./dialogs.js";
 import { el } from "./dom.js";
@@ -86,7 +86,7 @@ export function makeList(section, user) {
       fields: [{ name: "documents", type: "checkbox", label: t("source_delete_documents"), value: false }],
       action: t("delete"),
       danger: true,
-      save: async ({ documents }) => (await change("DELETE", `${at(source)}${documents ? "?documents=delete" : ""}`)) ?? true,
+      save: async ({ documents }) => (await erase(`${at(source)}${documents ? "?documents=delete" : ""}`)) ?? true,
     });
     if (removed) await frame.changed(t("deleted", { name: source.target }));
   }

@@ -1,6 +1,6 @@
 // Users, for administrators.
 
-import { change, read } from "./api.js";
+import { change, erase, read } from "./api.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { chip, day, makeRow } from "./listing.js";
@@ -85,7 +85,7 @@ export function makeList(section, user) {
       title: t("delete_named", { name: other.name }),
       text: t("user_delete_text"),
       action: t("delete"),
-      act: () => change("DELETE", at(other)),
+      act: () => erase(at(other)),
     });
     if (removed) await frame.changed(t("deleted", { name: other.name }));
   }

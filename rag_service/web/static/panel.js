@@ -4,7 +4,7 @@
 // modal. Either way Escape closes it, and focus goes back to the badge that opened it.
 
 import { byId, el, icon } from "./dom.js";
-import { decimal, t } from "./i18n.js";
+import { decimal, t, upright } from "./i18n.js";
 import { fullPlace, iconOf } from "./places.js";
 import { proofDetail, proofLine } from "./proof.js";
 import { showSource } from "./source.js";
@@ -62,7 +62,7 @@ export class SourcePanel {
       "div",
       { className: "panel-head" },
       icon(iconOf(name), "icon-file"),
-      el("div", {}, el("h2", { id: "panel-title", tabIndex: -1 }, name), place ? el("p", { className: "muted" }, place) : null),
+      el("div", {}, el("h2", { id: "panel-title", tabIndex: -1 }, upright(name)), place ? el("p", { className: "muted" }, place) : null),
       close,
     );
   }

@@ -1,6 +1,6 @@
 // Where a quote stands, in the words of the page's language; the API's `place` is always English.
 
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 
 const ICONS = {
   pdf: "pdf",
@@ -52,10 +52,10 @@ export function fullPlace(location) {
     path,
     time && t("place_time", { value: time }),
   ];
-  return parts.filter(Boolean).join(", ");
+  return upright(parts.filter(Boolean).join(", "));
 }
 
 /** File and place of a passage. Answers kept from before have no location: then the API's own English. */
 export function sourcePlace({ fileName, title, location, place }) {
-  return location === undefined ? place : [fileName ?? title, fullPlace(location)].filter(Boolean).join(", ");
+  return location === undefined ? place : upright([fileName ?? title, fullPlace(location)].filter(Boolean).join(", "));
 }

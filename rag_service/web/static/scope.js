@@ -44,7 +44,7 @@ function show() {
 }
 
 async function choose() {
-  const [{ formDialog }, { kindWords }] = await Promise.all([import("./dialogs.js"), import("./corpora.js")]);
+  const [{ formDialog }, { titleOf }] = await Promise.all([import("./dialogs.js"), import("./corpora.js")]);
   const found = await read("/corpora", { limit: 500 }).catch(() => ({ items: [] }));
   const corpora = found.items.filter(({ active }) => active);
   const picked = (items, ids) => items.filter(({ id }) => ids.includes(id)).map(({ id, name }) => ({ id, name }));
@@ -54,7 +54,7 @@ async function choose() {
     title: t("scope_title"),
     text: t("scope_text"),
     fields: [
-      ...box("corpora", t("manage_corpora"), corpora, scope.corpora, (one) => `${one.name} · ${kindWords(one)}`),
+      ...box("corpora", t("manage_corpora"), corpora, scope.corpora, titleOf),
       ...box("documents", t("scope_documents"), scope.documents, scope.documents, ({ name }) => name),
       { name: "tags", label: t("scope_tags"), hint: t("scope_tags_hint"), value: scope.tags.join(", "), maxLength: 1000 },
     ],
