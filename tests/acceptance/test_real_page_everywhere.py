@@ -126,7 +126,7 @@ def test_every_view_is_worked_by_keyboard_alone(enter: SignIn, real_service: Rea
     press(one, "#documents-sort", "ArrowDown")
     one.page.wait_for_selector("#documents-list .listing[aria-busy=false]")
     press(one, "#documents-list .row input", "Space")
-    press(one, "#documents-selection button")
+    press(one, "#documents-selection .button")
     one.page.wait_for_selector("#question:focus, #ask-title:focus")
     assert one.page.locator("#scope").inner_text() == "report.pdf"
     go(one, "#question")
