@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.acceptance.page_actions import NOTE, add, ask, fill, press, row
+from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, press, row
 from tests.integration.web.browser import PHONE, WIDE, Visit, browser, find_axe, serious_findings
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import Person, RealService, SignIn, enter, real_service, sign_in
@@ -119,10 +119,16 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     add(one, upload_of("leave.md", NOTE))
     row(one, "leave.md").filter(has_text="1 passage").wait_for()
     (document,) = one.client.get("/api/v1/examples").json()["items"][:1]
+    row(one, "leave.md").get_by_role("checkbox").check()
     one.client.delete(f"/api/v1/documents/{document['documentId']}").raise_for_status()
-    press(one, "leave.md", "Delete")
-    one.page.click(".dialog button[type=submit]")
-    row(one, "leave.md").wait_for(state="detached")
+    one.page.click("text=Ask about these")
+    one.page.fill("#question", VACATION)
+    one.page.press("#question", "Enter")
+    one.page.wait_for_selector(".notice-error >> text=limited to has been deleted")
+    assert one.page.locator("#scope").inner_text() == "All documents"
+    one.page.get_by_role("button", name="Ask again").click()
+    one.page.wait_for_selector(".turn .why")
+    documents(one)
     corpus = one.client.get("/api/v1/corpora").json()["items"][0]["id"]
     one.client.delete(f"/api/v1/corpora/{corpus}").raise_for_status()
     one.page.set_input_files("#files", [upload_of("late.md", NOTE)])

@@ -7,7 +7,7 @@ import { announce, byId } from "./dom.js";
 import { showOwnExamples } from "./examples.js";
 import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
-import { currentScope } from "./scope.js";
+import { currentScope, scopeTo } from "./scope.js";
 import { Turn } from "./turn.js";
 
 const SETTLE = 300; // milliseconds; what comes below the answer is made last, and should be seen
@@ -197,7 +197,8 @@ export class Asking {
     try {
       await turn.run();
       if (turn.error && !turn.text && !this._composer.text) this._composer.set(question); // nothing typed is lost
-      if (turn.error?.code === "not_found") this._current = null; // deleted in another tab; asked again, it is a new one
+      if (turn.lacksScope) scopeTo({});
+      else if (turn.error?.code === "not_found") this._current = null; // deleted in another tab; asked again, it is a new one
       if (turn.final) this._current = turn.final.conversationId ?? this._current;
       this._known = true;
       this._nameInAddress();

@@ -80,12 +80,18 @@ export class Turn {
       if (this._stop.signal.aborted) this._endStopped();
       else if (error.problem) {
         this.error = error;
+        if (this.lacksScope) error.problem.explanation = t("scope_gone");
         if (this.text && error.code !== "broken") error.problem.explanation = t("partial_kept");
         this._end(errorNotice(error, this._retry()));
       } else throw error;
     } finally {
       this._setBusy(false);
     }
+  }
+
+  /** Whether it failed because a document or corpus that it was limited to is gone. */
+  get lacksScope() {
+    return this.error?.code === "not_found" && this.scope !== null && Boolean(this.error.problem.errors?.length);
   }
 
   _events() {
