@@ -203,6 +203,31 @@ def test_feedback_is_given_changed_taken_back_reviewed_and_exported(enter: SignI
     one.page.wait_for_selector("button[title='Bad answer'][aria-pressed=false]")
     assert one.client.get("/api/v1/feedback").json()["total"] == 0
 
+    one.page.locator(".badge").first.click()
+    one.page.click("#panel button[title='It does not prove it']")
+    one.page.fill("#panel textarea", "It is about trainees.")
+    one.page.click("#panel >> text=Save comment")
+    one.page.wait_for_selector("#panel .feedback-given >> text=It is about trainees.")
+    one.page.keyboard.press("Escape")
+    assert one.page.locator("button[title='Bad answer'][aria-pressed=false]").count() == 1, (
+        "the answer itself is as it was"
+    )
+    (given,) = one.client.get("/api/v1/feedback").json()["items"]
+    assert (given["citation"], given["thumbs"], "25 days" in given["quote"]) == (0, "down", True)
+    manage(two, "corpora")
+    manage(two, "feedback")
+    assert "On the citation “" in row(two, "It is about trainees.").inner_text()
+    assert two.client.get("/api/v1/feedback/export?format=eval").text == "", "no question of an eval set"
+    one.page.reload()
+    one.page.wait_for_selector(".turn .badge")
+    one.page.locator(".badge").first.click()
+    one.page.click("#panel button[title='It does not prove it'][aria-pressed=true]")
+    one.page.wait_for_selector("#panel button[title='It does not prove it'][aria-pressed=false]")
+    assert one.client.get("/api/v1/feedback").json()["total"] == 0
+    at = f"/api/v1/answers/{given['answerId']}/feedback"
+    assert one.client.put(at, json={"thumbs": "up", "citation": 99}).status_code == 404
+    assert one.client.delete(f"{at}?citation=x").status_code == 400
+
 
 # -- managing
 

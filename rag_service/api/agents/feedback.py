@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -75,17 +76,24 @@ class FeedbackController(Controller):
         responses=problems(400, 401, 403, 404, 500),
     )
     async def give(self, answer_id: UUID, request: AnyRequest, caller: CallerDependency) -> FeedbackBody:
-        """On one's own answer; again replaces it. Question and answer are shown to the administrators."""
+        """On one's own answer or a citation of it; again replaces it. Administrators see question and answer."""
         body = await read_json(request, FeedbackRequest)
         check_texts(required={}, optional={"comment": body.comment})
         thumbs, comment = Thumbs(body.thumbs), body.comment.strip()
-        given = await caller.run(give_feedback, caller.identity, answer_id, thumbs=thumbs, comment=comment)
-        caller.tenancy.count_feedback(given.thumbs.value)
+        given = await caller.run(
+            give_feedback, caller.identity, answer_id, thumbs=thumbs, comment=comment, citation=body.citation
+        )
+        if given.citation is None:
+            caller.tenancy.count_feedback(given.thumbs.value)
         return present(FeedbackBody, given)
 
-    @delete("/answers/{answer_id:uuid}/feedback", summary="Take feedback back", responses=problems(401, 403, 404, 500))
-    async def withdraw(self, answer_id: UUID, caller: CallerDependency) -> None:
-        await caller.run(withdraw_feedback, caller.identity, answer_id)
+    @delete(
+        "/answers/{answer_id:uuid}/feedback", summary="Take feedback back", responses=problems(400, 401, 403, 404, 500)
+    )
+    async def withdraw(self, answer_id: UUID, request: AnyRequest, caller: CallerDependency) -> None:
+        """Query: `citation`, where it is on one."""
+        citation = read_choice(request, "citation", _read_place, "a whole number from 0")
+        await caller.run(withdraw_feedback, caller.identity, answer_id, citation=citation)
 
     @get("/feedback", summary="List feedback", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> FeedbackList:
@@ -102,9 +110,16 @@ class FeedbackController(Controller):
         shape = read_choice(request, "format", ExportFormat, "feedback or eval")
         page = await caller.run(list_feedback, Slice(limit=_EXPORTED), thumbs=thumbs)
         write = _as_eval_question if shape is ExportFormat.EVAL else partial(present, FeedbackBody)
-        lines = b"".join(msgspec.json.encode(write(item)) + b"\n" for item in page.items)
+        items = [item for item in page.items if shape is not ExportFormat.EVAL or item.citation is None]
+        lines = b"".join(msgspec.json.encode(write(item)) + b"\n" for item in items)
         headers = {"Content-Disposition": "attachment; filename=feedback.ndjson"}
         return Response(lines, media_type=NDJSON, headers=headers)
+
+
+def _read_place(text: str) -> int:
+    if not re.fullmatch(r"\d{1,6}", text, re.ASCII):
+        raise ValueError
+    return int(text)
 
 
 def _as_eval_question(item: Feedback) -> dict[str, Any]:

@@ -129,20 +129,28 @@ class MessageList(Struct, kw_only=True, frozen=True):
     total: int
 
 
+Place = Annotated[
+    int, Meta(ge=0, le=100_000, description="Place in the answer's `citations`, from 0; null: the whole answer.")
+]
+
+
 class FeedbackRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Giving feedback shows question and answer to the administrators."""
 
     thumbs: Literal["up", "down"]
     comment: Annotated[str, Meta(max_length=4000)] = ""
+    citation: Place | None = None
 
 
 class FeedbackBody(Struct, kw_only=True, frozen=True, rename="camel"):
     answer_id: UUID
     user_id: UUID
+    citation: Place | None
     thumbs: str
     comment: str
     question: str
     answer: str
+    quote: Annotated[str, Meta(description="Of the citation.")]
     created_at: datetime
     updated_at: datetime
 

@@ -41,7 +41,7 @@ async def read_answer(connection: Connection, answer_id: UUID) -> dict[str, Any]
     return record
 
 
-_COLUMNS = "answer_id, user_id, thumbs, comment, question, answer, created_at, updated_at"
+_COLUMNS = "answer_id, user_id, citation, thumbs, comment, question, answer, quote, created_at, updated_at"
 
 
 class Thumbs(StrEnum):
@@ -53,41 +53,59 @@ class Thumbs(StrEnum):
 class Feedback:
     answer_id: UUID
     user_id: UUID
+    citation: int | None  # place among the answer's citations, from 0; None: on the whole answer
     thumbs: Thumbs
     comment: str
     question: str  # as asked; copied, so that a review needs no look into the user's answers
     answer: str
+    quote: str  # of the citation
     created_at: datetime
     updated_at: datetime
 
 
 async def give_feedback(
-    connection: Connection, identity: Identity, answer_id: UUID, *, thumbs: Thumbs, comment: str = ""
+    connection: Connection,
+    identity: Identity,
+    answer_id: UUID,
+    *,
+    thumbs: Thumbs,
+    comment: str = "",
+    citation: int | None = None,
 ) -> Feedback:
-    """Give feedback on one's own answer; a second time replaces the first.
+    """Give feedback on one's own answer, or on one of its citations; a second time replaces the first.
 
-    Raises NotFoundError if the identity has no such answer.
+    Raises NotFoundError if the identity has no such answer, or the answer no such citation.
     """
     return await fetch_one(
         connection,
         Feedback,
-        f"""INSERT INTO feedback (answer_id, user_id, thumbs, comment, question, answer)
-            SELECT a.id, %(user)s, %(thumbs)s, %(comment)s, coalesce(a.record ->> 'question', ''),
-                   coalesce(a.record ->> 'answer', a.record ->> 'text', '')
+        f"""INSERT INTO feedback (answer_id, user_id, citation, thumbs, comment, question, answer, quote)
+            SELECT a.id, %(user)s, %(citation)s, %(thumbs)s, %(comment)s, coalesce(a.record ->> 'question', ''),
+                   coalesce(a.record ->> 'answer', a.record ->> 'text', ''),
+                   coalesce(a.record -> 'citations' -> %(citation)s::int ->> 'quote', '')
             FROM answers a WHERE a.id = %(answer)s
-            ON CONFLICT (answer_id, user_id) DO UPDATE
+              AND (%(citation)s::int IS NULL OR a.record -> 'citations' -> %(citation)s::int IS NOT NULL)
+            ON CONFLICT (answer_id, user_id, citation) DO UPDATE
                 SET thumbs = excluded.thumbs, comment = excluded.comment, updated_at = now()
             RETURNING {_COLUMNS}""",  # noqa: S608 - fixed text
-        {"user": identity.user_id, "thumbs": thumbs.value, "comment": comment, "answer": answer_id},
-        missing="There is no such answer.",
+        {
+            "user": identity.user_id,
+            "thumbs": thumbs.value,
+            "comment": comment,
+            "answer": answer_id,
+            "citation": citation,
+        },
+        missing="There is no such answer or citation.",
     )
 
 
-async def withdraw_feedback(connection: Connection, identity: Identity, answer_id: UUID) -> None:
+async def withdraw_feedback(
+    connection: Connection, identity: Identity, answer_id: UUID, *, citation: int | None = None
+) -> None:
     """Take one's feedback back. Raises NotFoundError if there is none."""
-    statement = "DELETE FROM feedback WHERE answer_id = %s AND user_id = %s"
+    statement = "DELETE FROM feedback WHERE answer_id = %s AND user_id = %s AND citation IS NOT DISTINCT FROM %s"
     missing = "There is no feedback on this answer."
-    await change_one(connection, statement, [answer_id, identity.user_id], missing=missing)
+    await change_one(connection, statement, [answer_id, identity.user_id, citation], missing=missing)
 
 
 async def list_feedback(connection: Connection, part: Slice, *, thumbs: Thumbs | None = None) -> Page[Feedback]:
@@ -96,7 +114,7 @@ async def list_feedback(connection: Connection, part: Slice, *, thumbs: Thumbs |
         connection,
         Feedback,
         f"SELECT {_COLUMNS} FROM feedback WHERE %(thumbs)s::text IS NULL OR thumbs = %(thumbs)s"  # noqa: S608 - fixed text
-        " ORDER BY updated_at DESC, answer_id",
+        " ORDER BY updated_at DESC, answer_id, citation",
         part,
         {"thumbs": None if thumbs is None else thumbs.value},
     )

@@ -120,7 +120,7 @@ export class Asking {
       this._setEarlier(from);
       return; // failed questions and feedback of this tab are there, too
     }
-    this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null })), from);
+    this._show(id, kept.map((one) => ({ ...one, agent, feedback: here.get(one.final?.answerId)?.feedback ?? null, ratings: here.get(one.final?.answerId)?.ratings })), from);
     this._turns.at(-1)?.element.scrollIntoView({ block: "start" });
     announce(t("conversation_opened", { name: title }));
   }

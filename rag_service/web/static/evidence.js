@@ -52,8 +52,9 @@ export class Evidence {
   placeIn(text) {
     const offset = offsetMap(text);
     const flagged = this.flagged?.map(({ start, end }) => ({ start: offset(start), end: offset(end) })) ?? null;
-    const placed = this.citations.map((citation) => ({
+    const placed = this.citations.map((citation, index) => ({
       ...citation,
+      index,
       from: offset(citation.sentenceStart),
       to: offset(citation.sentenceEnd),
     }));

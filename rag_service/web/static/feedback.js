@@ -1,4 +1,4 @@
-// Thumbs and a comment on an answer: given, changed, and taken back.
+// Thumbs and a comment on an answer, or on one of its citations: given, changed, and taken back.
 
 import { change } from "./api.js";
 import { announce, el, icon } from "./dom.js";
@@ -12,9 +12,11 @@ export class FeedbackBar {
    * @param answerId of the answer
    * @param given {thumbs, comment} of before, or null
    * @param onChange called with what is given now
+   * @param citation its place among those of the answer; null: the whole answer
    */
-  constructor(answerId, given, onChange) {
+  constructor(answerId, given, onChange, citation = null) {
     this._path = `/answers/${encodeURIComponent(answerId)}/feedback`;
+    this._citation = citation;
     this._given = given;
     this._onChange = onChange;
     this._up = this._thumb("up");
@@ -25,11 +27,12 @@ export class FeedbackBar {
   }
 
   _thumb(thumbs) {
+    const words = t(this._citation === null ? `feedback_${thumbs}` : `citation_${thumbs}`);
     const button = el(
       "button",
-      { type: "button", className: "icon-button", title: t(`feedback_${thumbs}`) },
+      { type: "button", className: "icon-button", title: words },
       icon(`thumb-${thumbs}`),
-      el("span", { className: "sr-only" }, t(`feedback_${thumbs}`)),
+      el("span", { className: "sr-only" }, words),
     );
     button.addEventListener("click", () => this._press(thumbs));
     return button;
@@ -50,8 +53,8 @@ export class FeedbackBar {
   async _send(given) {
     this.buttons.setAttribute("aria-busy", "true");
     try {
-      if (given) await change("PUT", this._path, given);
-      else await change("DELETE", this._path);
+      if (given) await change("PUT", this._path, { ...given, citation: this._citation });
+      else await change("DELETE", this._citation === null ? this._path : `${this._path}?citation=${this._citation}`);
     } catch (error) {
       if (!error.problem) throw error;
       if (given || error.code !== "not_found") {

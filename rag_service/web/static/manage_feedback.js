@@ -28,7 +28,7 @@ export function makeList(section) {
 
   const save = () => download(`/feedback/export${thumbs ? `?thumbs=${thumbs}` : ""}`, "feedback.jsonl");
 
-  function row({ thumbs: given, question, comment, answer, updatedAt }) {
+  function row({ citation, quote, thumbs: given, question, comment, answer, updatedAt }) {
     return makeRow({
       icon: `thumb-${given}`,
       title: question || "–",
@@ -36,6 +36,7 @@ export function makeList(section) {
       more: el(
         "div",
         {},
+        citation === null ? null : el("p", { className: "muted" }, t("feedback_citation", { quote: quote || `${citation + 1}` })),
         comment ? el("blockquote", {}, comment) : null,
         el("details", { className: "why" }, el("summary", {}, t("answer")), el("p", { className: "plain" }, answer)),
       ),

@@ -26,7 +26,7 @@ export class SourcePanel {
   }
 
   /** Show what a citation rests on. */
-  async open(citation, evidence, badge, sentence) {
+  async open(citation, { evidence, rating }, badge, sentence) {
     const request = (this._request += 1);
     const name = evidence.nameOf(citation);
     this._opener?.removeAttribute("aria-expanded");
@@ -44,6 +44,8 @@ export class SourcePanel {
         sentence ? el("p", { className: "cited" }, plain(sentence)) : null,
         citation.quote ? heading(citation) : null,
         passage,
+        rating ? el("p", { className: "panel-rating" }, el("span", { className: "muted" }, t("citation_question")), rating.buttons) : null,
+        rating?.more,
       ),
     );
     this._show();

@@ -25,7 +25,7 @@ const partsOf = (question) => 1 + (question.match(JOINT) ?? []).length;
 export class Turn {
   /**
    * @param question as it was typed
-   * @param openSource called with (citation, evidence, badge, sentence)
+   * @param openSource called with (citation, {evidence, rating}, badge, sentence); `rating`: a FeedbackBar or null
    * @param askAgain called with the question
    * @param edit called with the question, which is to be asked in other words
    * @param onChange called when what is worth keeping has changed
@@ -38,6 +38,7 @@ export class Turn {
     this.agent = agent;
     this.scope = scope;
     this.feedback = null; // {thumbs, comment} that the visitor has given
+    this.ratings = {}; // the same of citations, by their place
     this.evidence = new Evidence();
     this.final = null;
     this.text = "";
@@ -49,7 +50,7 @@ export class Turn {
     this._stop = new AbortController();
     this._timer = 0;
     this._answer = new AnswerView(this.evidence, (citation, badge, sentence) =>
-      openSource(citation, this.evidence, badge, sentence),
+      openSource(citation, { evidence: this.evidence, rating: this._ratingOf(citation) }, badge, sentence),
     );
     this._progress = el("p", { className: "progress" });
     this._below = el("div", { className: "below" });
@@ -146,6 +147,16 @@ export class Turn {
     announce(`${t("complete")} ${cited} ${t(`decision_${final.decision}`)}.`);
   }
 
+  /** Thumbs on a citation of a complete answer. */
+  _ratingOf({ index }) {
+    if (!this.final || index === undefined) return null;
+    const keep = (given) => {
+      this.ratings[index] = given;
+      this._onChange();
+    };
+    return new FeedbackBar(this.final.answerId, this.ratings[index] ?? null, keep, index);
+  }
+
   /** The partial answer stays, with a word on why it ends. */
   _end(message) {
     const kinds = this._paint("ended");
@@ -211,16 +222,16 @@ export class Turn {
 
   /** What `history.js` keeps. */
   toJSON() {
-    const { question, agent, scope, final, text, evidence, feedback, error } = this;
-    return { question, agent, scope, final, text, evidence, feedback, problem: error?.problem };
+    const { question, agent, scope, final, text, evidence, feedback, ratings, error } = this;
+    return { question, agent, scope, final, text, evidence, feedback, ratings, problem: error?.problem };
   }
 
   /** A turn of before, from what was kept. @param isBare nothing is known but the text and its citations */
-  static restore({ question, agent, scope, final, text, evidence, feedback, problem, isBare }, callbacks) {
+  static restore({ question, agent, scope, final, text, evidence, feedback, ratings = {}, problem, isBare }, callbacks) {
     const turn = new Turn(question, { ...callbacks, agent, scope });
     turn._progress.hidden = true;
     Object.assign(turn.evidence, evidence);
-    Object.assign(turn, { final, text, feedback, error: problem ? new ApiError(problem) : null });
+    Object.assign(turn, { final, text, feedback, ratings, error: problem ? new ApiError(problem) : null });
     if (final) turn._complete();
     else if (isBare) turn._end(null);
     else if (turn.error) turn._end(errorNotice(turn.error, turn._retry()));
