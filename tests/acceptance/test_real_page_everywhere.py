@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.page_actions import NOTE, add, ask, manage, row
-from tests.integration.web.browser import NARROWEST, PHONE, Visit, browser, find_axe, serious_findings
+from tests.integration.web.browser import PHONE, Visit, browser, find_axe, serious_findings
 from tests.integration.web.papers import REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service, sign_in
 
@@ -23,8 +23,8 @@ SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clien
 
 @pytest.mark.parametrize(
     ("size", "scheme"),
-    [(DESKTOP, "dark"), (TABLET, "light"), (PHONE, "dark"), (NARROWEST, "light")],
-    ids=["desktop", "tablet", "phone", "narrowest"],
+    [(DESKTOP, "dark"), (TABLET, "light"), (PHONE, "dark")],
+    ids=["desktop", "tablet", "phone"],
 )
 def test_axe_finds_nothing_serious_on_any_view(
     enter: SignIn, real_service: RealService, size: Any, scheme: str
