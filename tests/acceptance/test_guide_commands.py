@@ -41,6 +41,9 @@ NOT_RUN = {
     "make test": "is what runs this",
     "docker compose up": "needs Docker; its file is checked by tests/unit/test_packaging.py",
     "docker compose up --scale worker=4": "needs Docker",
+    "docker compose exec": "needs Docker; the two commands inside are run where other guides show them",
+    "docker build": "needs Docker",
+    "kubectl": "needs a cluster; tests/unit/test_deployment.py checks the manifests",
     "pg_basebackup": "needs a second database machine; tests/integration/replica makes one",
     "ray start": "needs a cluster; `python -m tests.soak.ray_cluster` makes one",
     "--ray": "needs a cluster, likewise",
@@ -74,7 +77,8 @@ def told() -> list[Told]:
             if "curl" in block:
                 continue
             exported: dict[str, str] = {}
-            for line in (line.partition(" #")[0].strip() for line in block.splitlines()):
+            joined = block.replace("\\\n", " ")
+            for line in (line.partition(" #")[0].strip() for line in joined.splitlines()):
                 if line.startswith("export "):
                     pairs = (part.split("=", 1) for part in shlex.split(line)[1:])
                     exported |= {name: value for name, value in pairs if _ELSEWHERE not in value}
