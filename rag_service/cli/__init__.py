@@ -16,7 +16,7 @@ from rag_service import __version__
 from rag_service.cli.admin import keys, reingest, users, worker
 from rag_service.cli.eval import eval_group
 from rag_service.cli.mcp import mcp_command
-from rag_service.cli.models import MULTILINGUAL, models_group
+from rag_service.cli.models import MODELS, models_group
 from rag_service.cli.running import owner_and_service, read_quiet_settings, read_settings, run_command
 from rag_service.cli.sync import sources, sync_command
 from rag_service.errors import RagError
@@ -42,14 +42,14 @@ def main() -> None:
 @click.option("--once", is_flag=True, help="Exit after the answer instead of serving.")
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option(
-    "--models", type=click.Choice(sorted(MULTILINGUAL)),
+    "--models", type=click.Choice(sorted(MODELS)),
     help="Fetch and use multilingual models: bge-m3 and a chat model by Ollama, or multilingual-e5-small.",
 )  # fmt: skip
 def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None, models: str | None) -> None:
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
     from rag_service.cli.quickstart import run_quickstart
 
-    chosen = MULTILINGUAL[models] if models else {}
+    chosen = MODELS[models] if models else {}
     settings = read_settings(port=port, log_level="WARNING", log_format="console", **chosen)
     for key, value in chosen.items():
         click.echo(f"{setting_name(key)}={value}  # set it for other commands, too", err=True)

@@ -23,7 +23,6 @@ from rag_service.ingest.reingest import Reingestion, describe_stale
 from rag_service.ingest.wiring import current_fingerprints
 from rag_service.language.words import count_tokens
 from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
-from rag_service.models.embedding.packaged import describe_poorly_read, poorly_read
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.judge.judges import build_judge
@@ -31,7 +30,6 @@ from rag_service.models.llm.model import build_chat
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
-from rag_service.store.documents.catalogue import read_languages
 from rag_service.store.migrate import LOCAL_ADMIN, describe_dimension
 from rag_service.store.opening import make_database, open_database
 from rag_service.store.relevance_fits import ModelRelevance, read_model_fit
@@ -126,10 +124,7 @@ async def check_documents(settings: Settings) -> str:
     indices = load_indices(indices_path=settings.indices.path)
     async with open_database(settings, pool_size=1) as database:
         stale = await Reingestion(database, current_fingerprints(settings, indices)).count()
-        async with database.transaction(LOCAL_ADMIN) as connection:
-            languages = poorly_read(settings.embedding.provider, await read_languages(connection))
-    said = [*map(describe_stale, stale), *([describe_poorly_read(languages)] if languages else [])]
-    return "; ".join(said) or "made by the settings in force"
+    return "; ".join(map(describe_stale, stale)) or "made by the settings in force"
 
 
 async def check_replica(settings: Settings) -> str:

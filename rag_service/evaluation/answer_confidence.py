@@ -8,6 +8,7 @@ from all of them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,7 @@ BINS = 5  # of the calibration error: quantiles, so that each has enough answers
 HIGH = 0.9  # answers from here on are reported by themselves
 TARGET = 0.75  # share of right answers among those that may proceed
 MAX_STRAYS = 0.05  # share of the answers to a set's unanswerable questions that may proceed
+MIN_SHARE = 0.05  # of the answers that a language needs for a number of its own
 RIDGE = 1.0
 _LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 96))
 
@@ -132,7 +134,8 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
 def _fit(rated: Sequence[RatedAnswer], *, run: str, least: float) -> ConfidenceFit:
     if len({answer.right for answer in rated}) < 2:
         raise InputError("The confidence of answers needs right and wrong answers in both halves; add questions.")
-    languages = sorted({answer.language for answer in rated})
+    counts = Counter(answer.language for answer in rated)
+    languages = sorted(language for language, count in counts.items() if count >= MIN_SHARE * len(rated))
     names = [name for name in SIGNALS if all(name in answer.signals for answer in rated)]  # a chat model has fewer
     rows = [
         [*(answer.signals[name] for name in names), *(float(answer.language == code) for code in languages)]

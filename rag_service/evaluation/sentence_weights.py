@@ -29,6 +29,7 @@ from rag_service.models.extractive.extractive import (
     rate_by_vectors,
     rate_by_words,
 )
+from rag_service.store.relevance_fits import similarity
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
 _PENALTY = 0.03  # of large weights; ten times more or less moves no set by more than a question in a hundred
@@ -44,13 +45,13 @@ class Example:
     language: str
     part: int  # number of its article: what is measured must not be of an article that was learnt from
     features: np.ndarray  # (candidates, WORD_FEATURES)
-    cosines: np.ndarray  # (candidates,)
+    similarities: np.ndarray  # (candidates,), to the question
     right: np.ndarray  # (candidates,), bool
 
     def compared(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All features of the candidates that are compared by vectors, and which of them are right."""
         kept = np.argsort(-(self.features @ words), kind="stable")[:COMPARED]
-        return np.column_stack([self.features[kept], self.cosines[kept]]), self.right[kept]
+        return np.column_stack([self.features[kept], self.similarities[kept]]), self.right[kept]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
                         language=evidence.language,
                         part=number if loaded.kind is SetKind.OWN else question.group,
                         features=features,
-                        cosines=vectors[:, 0],
+                        similarities=similarity(vectors[:, 0]),
                         right=right,
                     )
                 )

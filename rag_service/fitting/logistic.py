@@ -96,9 +96,11 @@ def fit_logistic(
         labels: 0 or 1 for each sample.
         weights: of the samples.
         log_odds: added to each sample's.
-        ridge: penalty on squared coefficients; none on the intercept.
+        ridge: penalty on squared coefficients of standardised signals; none on the intercept.
     """
-    design = np.column_stack([np.ones(len(signals)), signals])
+    # Cosines of some models differ by hundredths, so that their coefficients are large.
+    mean, spread = signals.mean(axis=0), np.maximum(signals.std(axis=0), 1e-9)
+    design = np.column_stack([np.ones(len(signals)), (signals - mean) / spread])
     size = design.shape[1]
     values = np.zeros(size)
     penalty = ridge * np.diag([0.0, *np.ones(size - 1)])
@@ -110,7 +112,8 @@ def fit_logistic(
         values += np.clip(step, -5, 5)
         if np.abs(step).max() < 1e-8:
             break
-    return [float(value) for value in values]
+    coefficients = values[1:] / spread
+    return [float(values[0] - coefficients @ mean), *map(float, coefficients)]
 
 
 def to_prior(fit: Fit, samples: Sequence[Sample], *, prior: float) -> Fit:

@@ -5,9 +5,9 @@ the other, and only the best of the fused ranking are read with their text. No c
 is awaited; one that is there in time (of a cached question) spares the second transaction.
 
 Fusion is a weighted sum; `alpha` is the weight of the vector search. So that a weak search does not drown a strong one,
-as with rank fusion and min-max scaling, cosines keep their own scale (the packaged model's), and BM25 is divided by the
-geometric mean of the best score found and the maximum that the question's words could give: a poor keyword match stays
-small (docs/decisions/006-fusion.md).
+as with rank fusion and min-max scaling, cosines have one scale for all questions, and BM25 is divided by the geometric
+mean of the best score found and the maximum that the question's words could give: a poor keyword match stays small
+(docs/decisions/006-fusion.md).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
-from rag_service.store.relevance_fits import AS_IT_IS, PACKAGED_MODEL, CosineScale, ModelRelevance
+from rag_service.store.relevance_fits import AS_IT_IS, PACKAGED_MODEL, CosineScale, ModelRelevance, similarity
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
@@ -369,7 +369,7 @@ def fuse(
         alpha = 1.0
     largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
     lexical_share = (1 - alpha) / largest if largest else 0.0
-    fused = alpha * scale(cosines) + lexical_share * found.bm25
+    fused = alpha * similarity(scale(cosines)) + lexical_share * found.bm25
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     relevances = relevance(cosines, coverage, calibration, log_odds=ABSENT_NAME if absent else 0.0)

@@ -89,18 +89,18 @@ class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
 
     provider: Annotated[str, short_name_or_class_path(EMBEDDING_PROVIDERS)] = Field(
         "local",
-        description="Who embeds: `local` (the packaged all-MiniLM-L6-v2), `huggingface`, `ollama`, `openai_like`, or"
-        " the class path of a LlamaIndex embedding.",
+        description="Who embeds: `local` (the packaged multilingual-e5-small), `huggingface`, `ollama`, `openai_like`,"
+        " or the class path of a LlamaIndex embedding.",
     )
     options: SecretStr | None = Field(None, description="Keyword arguments of that embedding class, as JSON.")
     model: str = Field(
-        "all-minilm-l6-v2",
+        "multilingual-e5-small",
         description="Embedding model, by its provider's name; for `huggingface` a repository or a folder.",
     )
     dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
     precision: Literal["float32", "int8"] = Field(
         "float32",
-        description="Arithmetic of `local` and `huggingface`; `int8` is three times as fast with AVX-512 VNNI.",
+        description="Arithmetic of `huggingface`; `int8` is three times as fast with AVX-512 VNNI.",
     )
     batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
     cache_ttl: int = Field(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rag_service.indices import QueryDefinition, RelevanceFit
 from rag_service.store.session import Connection
 
-PACKAGED_MODEL = "all-minilm-l6-v2"
+PACKAGED_MODEL = "multilingual-e5-small"
 ANY_LANGUAGE = "*"  # of languages that nothing was measured for
 LEASE_SECONDS = 120  # a process that died is replaced after so long
 SAME_MODEL = 0.999  # cosine from which on two vectors of one text are one model's
@@ -46,6 +46,16 @@ class CosineScale:
 
 
 AS_IT_IS = CosineScale()
+
+# The packaged model's cosines of unrelated texts are about 0.8 ± 0.02, and those of a question and its answer 0.85 to
+# 0.95. MRR on the shipped sets is the same from 0.75 and 0.25 to 0.8 and 0.15, at an alpha of its own.
+_UNRELATED, _SPAN = 0.8, 0.15
+
+
+def similarity(cosines: _Floats) -> _Floats:
+    """Cosines on the packaged model's scale as numbers that compare with shares: about 0 for unrelated texts, 1 for the
+    same."""
+    return (cosines - _UNRELATED) / _SPAN
 
 
 @dataclass(frozen=True, kw_only=True)

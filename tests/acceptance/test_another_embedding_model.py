@@ -63,23 +63,3 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     assert "30 de mayo" in run(new, "ask", question)[1]
     code, said = run(old, "ask", question)  # and back
     assert "holds vectors of 1024 dimensions" in said
-
-
-def test_documents_that_the_packaged_model_reads_badly_get_one_hint_at_ingest(tmp_path: Path) -> None:
-    environment = {"RAG_DATA_DIR": str(tmp_path / "data")}
-    files = {
-        "plazos.md": DOCUMENT * 3,
-        "delais.md": "# Délais\n\nLa demande doit être déposée avant le 30 mai par le client.\n",
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    code, said = run(environment, "ingest", *(str(tmp_path / name) for name in files))
-    assert code == 0, said
-    assert said.count("documents in Spanish, French are found mostly by their words") == 1
-    for setting in ("RAG_EMBEDDING_PROVIDER=huggingface", "RAG_EMBEDDING_MODEL=intfloat/multilingual-e5-small"):
-        assert setting in said
-    (tmp_path / "terms.md").write_text("# Terms\n\nThe supplier delivers within ten days.\n", encoding="utf-8")
-    assert (
-        "by their words"
-        not in run(environment | {"RAG_DATA_DIR": str(tmp_path / "two")}, "ingest", str(tmp_path / "terms.md"))[1]
-    )

@@ -39,15 +39,15 @@ def test_check_says_when_the_relevance_was_calibrated_for_another_embedding_mode
         RAG_EMBEDDING_DIMENSION="1024",
         RAG_FIT_RELEVANCE="false",
     )
-    assert "its relevance is calibrated for all-minilm-l6-v2 and not for bge-m3" in said
+    assert "its relevance is calibrated for multilingual-e5-small and not for bge-m3" in said
     assert "rag-service eval calibrate" in said
 
 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("alpha: 0.55", "alpha: 7", "alpha"),
-        ("alpha: 0.55", "alpha: [", "index.yaml"),
+        ("alpha: 0.75", "alpha: 7", "alpha"),
+        ("alpha: 0.75", "alpha: [", "index.yaml"),
         ("language: auto", "language: klingon", "language"),
         ("synonyms: synonyms.yaml", "synonyms: missing.yaml", "missing.yaml"),
     ],

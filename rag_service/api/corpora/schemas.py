@@ -132,10 +132,6 @@ class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class DocumentList(Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=True):
     items: Sequence[DocumentBody]
     total: int
-    poorly_read: Annotated[
-        Sequence[str],
-        Meta(description="Languages of documents of this corpus that the embedding model is known to read badly."),
-    ] = ()
 
 
 class SpanBody(Struct, kw_only=True, frozen=True):

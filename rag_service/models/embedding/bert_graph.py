@@ -10,6 +10,7 @@ https://huggingface.co/docs/safetensors/index#format, https://onnx.ai/onnx/repo-
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,30 @@ def make_bert_graph(folder: Path) -> ModelProto:
     One text at a time needs neither padding nor a mask. Raises OSError, ValueError or KeyError if the folder holds no
     such model.
     """
-    return _Graph(folder).model()
+    return _SafetensorsGraph(folder).model()
 
 
-class _Graph:
-    def __init__(self, folder: Path):
-        self._config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        self._hidden: int = self._config["hidden_size"]
-        # In Hugging Face's cache the file is a link, which ONNX Runtime does not follow out of its folder.
-        self._file = (folder / WEIGHTS).resolve()
-        self._start, self._tensors = _read_header(self._file)
-        # Models saved with a head have their encoder's name before every tensor.
-        words = "embeddings.word_embeddings.weight"
-        self._prefix = next(name.removesuffix(words) for name in self._tensors if name.endswith(words))
+class BertGraph(ABC):
+    """The graph of a BERT model. A subclass says where its weights are and how they are multiplied."""
+
+    def __init__(self, config: dict[str, Any]):
+        """`config`: what the model's config.json says."""
+        self._config = config
+        self._hidden: int = config["hidden_size"]
         self._nodes: list[NodeProto] = []
         self._initializers: dict[str, TensorProto] = {}
+
+    @abstractmethod
+    def _weight(self, name: str) -> str:
+        """The name of a float32 value: a parameter that is not a matrix, or the table of positions or types."""
+
+    @abstractmethod
+    def _words(self) -> str:
+        """The rows of the word embeddings for `input_ids`, (1, n, hidden size)."""
+
+    @abstractmethod
+    def _linear(self, states: str, name: str) -> str:
+        """A linear layer, weights and bias, over (n, inputs)."""
 
     def model(self) -> ModelProto:
         states = self._embeddings()
@@ -58,7 +68,7 @@ class _Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
 
     def _embeddings(self) -> str:
-        words = self._node("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
+        words = self._words()
         # XLM-RoBERTa counts from the number after that of the padding token.
         first = self._config["pad_token_id"] + 1 if self._config["model_type"] == "xlm-roberta" else 0
         positions = self._node("Add", "position_ids", self._constant("first_position", [first]))
@@ -85,11 +95,6 @@ class _Graph:
             self._node("Add", self._linear(inner, f"{name}.output.dense"), states), f"{name}.output.LayerNorm"
         )
 
-    def _linear(self, states: str, name: str) -> str:
-        return self._node(
-            "Gemm", states, self._weight(f"{name}.weight"), self._weight(f"{name}.bias"), attributes={"transB": 1}
-        )
-
     def _normalised(self, states: str, name: str) -> str:
         scale, bias = self._weight(f"{name}.weight"), self._weight(f"{name}.bias")
         small = {"epsilon": self._config["layer_norm_eps"]}
@@ -105,6 +110,27 @@ class _Graph:
     def _constant(self, name: str, values: list[int]) -> str:
         self._initializers[name] = helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
         return name
+
+
+class _SafetensorsGraph(BertGraph):
+    """In float32, over the weights of a safetensors file."""
+
+    def __init__(self, folder: Path):
+        super().__init__(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        # In Hugging Face's cache the file is a link, which ONNX Runtime does not follow out of its folder.
+        self._file = (folder / WEIGHTS).resolve()
+        self._start, self._tensors = _read_header(self._file)
+        # Models saved with a head have their encoder's name before every tensor.
+        words = "embeddings.word_embeddings.weight"
+        self._prefix = next(name.removesuffix(words) for name in self._tensors if name.endswith(words))
+
+    def _words(self) -> str:
+        return self._node("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
+
+    def _linear(self, states: str, name: str) -> str:
+        return self._node(
+            "Gemm", states, self._weight(f"{name}.weight"), self._weight(f"{name}.bias"), attributes={"transB": 1}
+        )
 
     def _weight(self, name: str) -> str:
         entry = self._tensors[self._prefix + name]

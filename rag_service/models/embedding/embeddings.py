@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -13,6 +13,9 @@ from rag_service.models.embedding.model_folder import ModelFolder, read_model_fo
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_service.models.embedding.encoder import Precision
 
 __all__ = ["build_embedding", "close_embedding", "warm_up"]
 
@@ -65,22 +68,18 @@ def _build_local(settings: Settings) -> BaseEmbedding:
             "or choose the provider `huggingface` or `ollama`.",
             field="RAG_EMBEDDING_MODEL",
         )
-    folder = packaged.required_folder()
-    model = read_model_folder(folder, name=packaged.MODEL_NAME)
-    return _in_process(model, settings, window=packaged.WINDOW, check=partial(packaged.check_weights, folder))
+    return _in_process(read_model_folder(packaged.required_folder(), name=packaged.MODEL_NAME), settings, "float32")
 
 
 def _build_huggingface(settings: Settings) -> BaseEmbedding:
     from rag_service.models.embedding.huggingface import find_model
 
     name = settings.embedding.model
-    return _in_process(read_model_folder(find_model(name), name=name), settings)
+    return _in_process(read_model_folder(find_model(name), name=name), settings, settings.embedding.precision)
 
 
-def _in_process(
-    model: ModelFolder, settings: Settings, *, window: int | None = None, check: Callable[[], None] = lambda: None
-) -> BaseEmbedding:
-    """A model that this process computes; `check` is called before it is loaded."""
+def _in_process(model: ModelFolder, settings: Settings, precision: Precision) -> BaseEmbedding:
+    """A model that this process computes."""
     from rag_service.models.embedding.encoder import Encoder
     from rag_service.models.embedding.local import LocalEmbedding
 
@@ -90,9 +89,5 @@ def _in_process(
             f"to {model.dimension}.",
             field="RAG_EMBEDDING_DIMENSION",
         )
-
-    def load() -> Encoder:
-        check()
-        return Encoder(model, precision=settings.embedding.precision, window=window)
-
+    load = partial(Encoder, model, precision=precision)
     return LocalEmbedding(model, load, embed_batch_size=settings.embedding.batch_size)

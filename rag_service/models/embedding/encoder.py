@@ -30,11 +30,10 @@ _LONGEST_WINDOW = 512
 class Encoder:
     """The loaded model, for any number of threads."""
 
-    def __init__(self, model: ModelFolder, *, precision: Precision = "float32", window: int | None = None):
-        """Load it: 0.3 s for the packaged one, the first time in eight bits some seconds more.
+    def __init__(self, model: ModelFolder, *, precision: Precision = "float32"):
+        """Load it: some tenths of a second, the first time in eight bits some seconds more.
 
-        `window` is the number of word pieces in which longer texts are read; None: as many as the model reads, at most
-        512. Raises ConfigurationError if the model cannot be loaded or needs the extra `torch`.
+        Raises ConfigurationError if the model cannot be loaded or needs the extra `torch`.
         """
         from tokenizers import Tokenizer
 
@@ -48,7 +47,7 @@ class Encoder:
         self._tokenizer.no_truncation()
         prefix = max(len(self.offsets(text)) for text in (model.query_prefix, model.passage_prefix))
         added = prefix + self._tokenizer.num_special_tokens_to_add(is_pair=False)
-        self.window = window or min(model.max_tokens, _LONGEST_WINDOW) - added  # word pieces
+        self.window = min(model.max_tokens, _LONGEST_WINDOW) - added  # word pieces
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Where each word piece of a text begins and ends."""

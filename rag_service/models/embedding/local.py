@@ -1,4 +1,4 @@
-"""Embeddings without a model server: the packaged all-MiniLM-L6-v2, or a model from Hugging Face.
+"""Embeddings without a model server: the packaged multilingual-e5-small, or a model from Hugging Face.
 
 A model reads so many word pieces and drops the rest of a text in silence. A longer text is therefore read in windows,
 and its vector is the normalised mean of the windows' vectors.

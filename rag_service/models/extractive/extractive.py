@@ -42,7 +42,7 @@ from rag_service.language.words import word_forms, words
 from rag_service.models.extractive.answer_types import answer_type
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.local_runtime import somebody_waits
-from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance
+from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance, similarity
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ WORD_FEATURES = (
     "number",
     "length",  # logarithm of its number of words
 )
-VECTOR_FEATURES = ("cosine",)  # to the question
+VECTOR_FEATURES = ("similarity",)  # to the question, by their cosine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +204,7 @@ async def select_sentences(
         scores = scores[kept]
         try:
             similar = await rate_by_vectors(evidence.question, candidates, embedding)
-            scores = np.hstack([features[kept], scale(similar)]) @ weights.vectors
+            scores = np.hstack([features[kept], similarity(scale(similar))]) @ weights.vectors
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())

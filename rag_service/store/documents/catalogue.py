@@ -114,14 +114,6 @@ async def list_documents(
     return await _DOCUMENTS.page(connection, part, rest, values, counted=counted)
 
 
-async def read_languages(connection: Connection, corpus_id: UUID | None = None) -> list[str]:
-    """Languages (ISO 639-1) of the documents of a corpus, or of all that the identity can see."""
-    where = f"d.language IS NOT NULL AND {LIVE} AND (%(corpus)s::uuid IS NULL OR d.corpus_id = %(corpus)s)"
-    query = f"SELECT DISTINCT d.language FROM documents d WHERE {where}"  # noqa: S608 - fixed text
-    cursor = await connection.execute(query, {"corpus": corpus_id})
-    return [language for (language,) in await cursor.fetchall()]
-
-
 async def read_document(connection: Connection, document_id: UUID) -> StoredDocument:
     """A document by id. Raises NotFoundError if there is none, it has expired, or the identity may not see it."""
     return await _DOCUMENTS.get(connection, f"WHERE d.id = %s AND {LIVE}", [document_id])

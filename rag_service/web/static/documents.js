@@ -5,7 +5,7 @@ import { deleteAll, moveAll } from "./batch.js";
 import { idOf, isWritable, listCorpora, titleOf } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus, el, icon } from "./dom.js";
-import { fileSize, language, t } from "./i18n.js";
+import { fileSize, t } from "./i18n.js";
 import { lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, Listing, makeRow, moment } from "./listing.js";
 import { errorNotice } from "./notice.js";
@@ -27,11 +27,8 @@ let refreshing = 0;
 const listing = new Listing({
   label: t("documents_list"),
   empty: () => isChosen() ? t("documents_not_found") : t(corpora.length > 1 && isWritable(user, corpus) ? "documents_none_own" : "documents_none"),
-  load: async (slice) => {
-    const list = corpus.id === null ? { items: [], total: 0 } : await read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() });
-    showHint(list.poorlyRead ?? []);
-    return list;
-  },
+  load: async (slice) =>
+    corpus.id === null ? { items: [], total: 0 } : read(`/corpora/${corpus.id}/documents`, { ...slice, ...choice() }),
   row,
   onSelect: showSelection,
 });
@@ -105,14 +102,6 @@ async function load() {
   byId("drop-zone").hidden = true;
   if (corpora.length) await choose(Math.max(0, corpora.findIndex(({ id }) => id !== null && id === corpus?.id)));
   else showNote(t("corpora_none"));
-}
-
-/** Documents in languages that the embedding model reads badly. */
-function showHint(codes) {
-  const names = new Intl.DisplayNames([language], { type: "language" });
-  const languages = new Intl.ListFormat(language).format(codes.map((code) => names.of(code)));
-  byId("documents-hint").hidden = !codes.length;
-  byId("documents-hint").textContent = codes.length ? t("documents_poorly_read", { languages }) : "";
 }
 
 function showNote(words) {

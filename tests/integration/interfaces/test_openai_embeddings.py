@@ -40,12 +40,12 @@ def embedder(serve: Serve) -> Served:
 def test_texts_are_embedded_in_their_order(embedder: Served) -> None:
     create = embedder.client.embeddings.create
     for form in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
-        reply = create(model="all-minilm-l6-v2", input=["a", "abc"], dimensions=2, **form)  # type: ignore[arg-type]
+        reply = create(model="multilingual-e5-small", input=["a", "abc"], dimensions=2, **form)  # type: ignore[arg-type]
         vectors = [item.embedding for item in reply.data]
         if form.get("encoding_format") == "base64":  # asked for by name, the client leaves it packed
             vectors = [struct.unpack("<2f", base64.b64decode(vector)) for vector in vectors]  # type: ignore[arg-type,misc]
         assert [list(vector) for vector in vectors] == [[1.0, 0.5], [3.0, 0.5]]
-    assert create(model="all-minilm-l6-v2", input="abc").data[0].embedding == [3.0, 0.5]
+    assert create(model="multilingual-e5-small", input="abc").data[0].embedding == [3.0, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_texts_are_embedded_in_their_order(embedder: Served) -> None:
 )
 def test_what_cannot_be_embedded_is_refused_by_name(embedder: Served, param: str, fields: dict[str, Any]) -> None:
     with pytest.raises((openai.BadRequestError, openai.NotFoundError)) as caught:
-        embedder.client.embeddings.create(**{"model": "all-minilm-l6-v2", **fields})
+        embedder.client.embeddings.create(**{"model": "multilingual-e5-small", **fields})
     assert caught.value.param == param
 
 
 def test_the_knowledge_model_is_listed_and_found(shared: Served) -> None:
-    assert [model.id for model in shared.client.models.list()] == ["rag-service", "all-minilm-l6-v2"]
+    assert [model.id for model in shared.client.models.list()] == ["rag-service", "multilingual-e5-small"]
     model = shared.client.models.retrieve("rag-service")
     assert (model.id, model.object, model.owned_by) == ("rag-service", "model", "rag-service")
 
@@ -88,14 +88,14 @@ def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
     script.authenticate = authenticate  # type: ignore[method-assign]  # a scripted one
     served = serve(script, list_models)
     member = served.client.with_options(api_key="other")
-    assert [model.id for model in member.models.list()] == ["rag-service", "hr/benefits", "all-minilm-l6-v2"]
+    assert [model.id for model in member.models.list()] == ["rag-service", "hr/benefits", "multilingual-e5-small"]
     assert member.models.retrieve("hr/benefits").created == 5
     said: list[Any] = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And in Lyon?"}]
     assert member.chat.completions.create(model="hr/benefits", messages=ASKED + said).model == "hr/benefits"
     ((conversation, identity),) = asked
     assert (identity, conversation.query.question, len(script.queries)) == (OTHER, "And in Lyon?", 0)
     assert [(turn.role, turn.content) for turn in conversation.history] == [("user", QUESTION), ("assistant", "Yes.")]
-    assert [model.id for model in served.client.models.list()] == ["rag-service", "all-minilm-l6-v2"]
+    assert [model.id for model in served.client.models.list()] == ["rag-service", "multilingual-e5-small"]
     with pytest.raises(openai.NotFoundError) as caught:
         served.ask(model="hr/benefits")
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")

@@ -164,7 +164,7 @@ ROWS: Mapping[tuple[str, str], Row] = {
     ("GET", f"{API}/feedback/export"): administer(200, reviewed=True),
     ("POST", f"{V1}/chat/completions"): ask({"model": "rag-service", "messages": MESSAGES}),
     ("POST", f"{V1}/responses"): ask({"model": "rag-service", "input": MESSAGES}),
-    ("POST", f"{V1}/embeddings"): common(200, {"model": "all-minilm-l6-v2", "input": "text"}),
+    ("POST", f"{V1}/embeddings"): common(200, {"model": "multilingual-e5-small", "input": "text"}),
     ("GET", f"{V1}/models"): common(200),
     ("GET", f"{V1}/models/{{model_id}}"): common(404),
     (ANY, "/mcp"): ask(TOOL),

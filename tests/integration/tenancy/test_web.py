@@ -53,19 +53,6 @@ async def test_a_document_from_upload_to_deletion(house: House) -> None:
         assert (await client.get(documents)).json() == {"items": [], "total": 0}
 
 
-async def test_languages_that_the_embedding_model_reads_badly_are_told_with_the_list(house: House) -> None:
-    _, key = await _ana(house)
-    text = "El plazo para presentar la solicitud de ayuda vence el treinta de mayo de este año."
-    for provider, told in (("local", ["es"]), ("ollama", None)):
-        application = build_application(house, web_settings(embedding_provider=provider))
-        async with client_of(application, key) as client, house.working():
-            corpus = (await client.post("/api/v1/corpora", json={"name": provider})).json()
-            documents = f"/api/v1/corpora/{corpus['id']}/documents"
-            reply = await client.post(documents, files={"file": ("plazos.md", text)})
-            await _watch(client, reply.headers["location"] + "/events")
-            assert (await client.get(documents)).json().get("poorlyRead") == told
-
-
 async def test_a_file_that_cannot_be_read_says_why_and_can_be_tried_again(house: House) -> None:
     _, key = await _ana(house)
     async with client_of(build_application(house, web_settings()), key) as client, house.working():

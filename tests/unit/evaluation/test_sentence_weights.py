@@ -12,7 +12,7 @@ from rag_service.models.extractive.extractive import VECTOR_FEATURES, WORD_FEATU
 
 
 def examples(count: int = 40) -> list[Example]:
-    """Questions whose right candidate has the greatest share and cosine; all other features are noise."""
+    """Questions whose right candidate has the greatest share and similarity; all other features are noise."""
     chance = np.random.default_rng(7)
     made = []
     for number in range(count):
@@ -21,7 +21,7 @@ def examples(count: int = 40) -> list[Example]:
         features[right, WORD_FEATURES.index("share")] = 1.5
         cosines[right] = 1.5
         made.append(
-            Example(set_name="made", language="en", part=number, features=features, cosines=cosines, right=right)
+            Example(set_name="made", language="en", part=number, features=features, similarities=cosines, right=right)
         )
     return made
 
@@ -45,7 +45,7 @@ def test_each_half_is_measured_with_the_weights_of_the_other() -> None:
             language="en",
             part=number,
             features=chance.random((6, len(WORD_FEATURES))),
-            cosines=chance.random(6),
+            similarities=chance.random(6),
             right=np.arange(6) == chance.integers(6),
         )
         for number in range(200)

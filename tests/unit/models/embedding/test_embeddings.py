@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rag_service.errors import ConfigurationError, EmbeddingError
-from rag_service.models.embedding import packaged
+from rag_service.models.embedding import encoder
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.local import LocalEmbedding, cut_windows
-from rag_service.models.embedding.packaged import WINDOW
 from rag_service.settings import Settings
 
 
@@ -20,7 +18,7 @@ def test_the_default_is_the_packaged_model() -> None:
     embedding = build_embedding(Settings())
     assert isinstance(embedding.inner, LocalEmbedding)
     assert (embedding.model_name, embedding.dimension, embedding.embed_batch_size) == (
-        "all-minilm-l6-v2",
+        "multilingual-e5-small",
         384,
         32,
     )
@@ -40,25 +38,19 @@ def test_settings_that_do_not_fit_the_local_model_are_named(overrides: dict[str,
     assert field in caught.value.message
 
 
-def test_other_weights_than_the_known_ones_are_refused(tmp_path: Path) -> None:
-    weights = tmp_path / "model.safetensors"
-    with pytest.raises(ConfigurationError, match="cannot be read"):
-        packaged.check_weights(tmp_path)
-    weights.write_bytes(b"something else")
-    with pytest.raises(ConfigurationError, match="not those of all-minilm-l6-v2"):
-        packaged.check_weights(tmp_path)
-
-
 async def test_a_model_that_fails_is_an_embedding_error_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Path) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise MemoryError("out of memory")
 
-    monkeypatch.setattr(packaged, "check_weights", fail)
+    monkeypatch.setattr(encoder.Encoder, "__init__", fail)
     embedding = build_embedding(Settings())
     with pytest.raises(EmbeddingError) as caught:
         await embedding.aget_query_embedding("a question")
     assert str(caught.value.__cause__) == "MemoryError: out of memory"
     await embedding.aclose()
+
+
+WINDOW = 128
 
 
 def split_at_spaces(text: str) -> list[tuple[int, int]]:

