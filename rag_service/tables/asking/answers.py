@@ -16,7 +16,7 @@ from rag_service.domain import Hit, Identity
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.session import Connection, Database
-from rag_service.tables.asking.comparison import compare_columns, compare_files, may_compare, read_comparison
+from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison
 from rag_service.tables.asking.comparison_wording import write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
@@ -37,6 +37,7 @@ log = structlog.get_logger(__name__)
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
 _AT_ONCE = 1  # transactions over tables of one process
 _SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
+_EXTENSION = re.compile(r"\w\.[A-Za-z]{3,4}\b")  # of a file that the question names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,14 @@ class ComputedAnswer:
 
     computed: Computed
     quotes: dict[CitedCells, str]
+
+
+def asks_otherwise(text: str, language: str) -> bool:
+    """Whether a question asks why, how, or whether one may: no rows and no figures answer it."""
+    if language not in language_codes():
+        return False
+    said = f" {' '.join(words(text))} "
+    return any(f" {phrase} " in said for phrase in load_language(language).tables.phrases["other"])
 
 
 class _TooSlowError(Exception):
@@ -78,18 +87,23 @@ class TableAnswers:
         Raises:
             StoreError: the database fails.
         """
-        documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_cells(hit)))[:MAX_DOCUMENTS]
+        places = ((hit.chunk.document.id, span.location) for hit in hits for span in hit.chunk.spans)
+        documents = list(dict.fromkeys(document for document, place in places if place.cell or place.page))
+        documents = documents[:MAX_DOCUMENTS]
         if not documents or _SEVERAL.search(text.strip()):
             return None
-        question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
+        question = figure = None
+        if not asks_otherwise(text, language):
+            question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
         asks = question is not None and question.asks and not question.negations
         may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
-        if question is None and figure is None and not may_propose and not may_compare(text):
+        names_files = len(_EXTENSION.findall(text)) > 1
+        if question is None and figure is None and not may_propose and not names_files:
             return None
         try:
             async with self._limited(identity) as connection:
                 tables = await find_tables(connection, documents)
-                found = await _compare(connection, text, language, question, tables)
+                found = await _compare(connection, text if names_files else None, language, question, tables)
                 if found is None and question is not None:
                     found = await _compute(connection, question, tables)
                 if found is None and figure is not None:
@@ -128,10 +142,10 @@ class TableAnswers:
 
 
 async def _compare(
-    connection: Connection, text: str, language: str, question: Question | None, tables: Sequence[StoredTable]
+    connection: Connection, text: str | None, language: str, question: Question | None, tables: Sequence[StoredTable]
 ) -> ComputedAnswer | None:
-    """Two files that the question names, or two columns of a table, row by row."""
-    asked = read_comparison(text, language, [table.document for table in tables]) if may_compare(text) else None
+    """Two files, or two columns of a table, row by row; `text` is the question if it names two files."""
+    asked = None if text is None else read_comparison(text, language, [table.document for table in tables])
     if asked is not None:
         found = await compare_files(connection, asked, tables, language)
     else:
@@ -181,7 +195,3 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
 
 def _is_row(hit: Hit) -> bool:
     return any(span.location.cell for span in hit.chunk.spans)
-
-
-def _may_hold_cells(hit: Hit) -> bool:
-    return any(span.location.cell or span.location.page for span in hit.chunk.spans)
