@@ -25,8 +25,7 @@ from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.prompt.packing import Prompted
 from rag_service.answering.proof.analysis import classify
-from rag_service.answering.proof.claims import find_marks, strip_marks
-from rag_service.answering.proof.named_evidence import NamedEvidence
+from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
 from rag_service.domain import Citation, Hit
 from rag_service.errors import ModelError

@@ -20,12 +20,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rag_service.answering.proof.analysis import classify
-from rag_service.answering.proof.claims import Claim, ClaimReader
+from rag_service.answering.proof.claims import Claim, ClaimReader, NamedEvidence
 from rag_service.answering.proof.computed import recompute
-from rag_service.answering.proof.named_evidence import NamedEvidence
 from rag_service.answering.proof.pair import Pair
-from rag_service.answering.proof.passage import Passage, passage_of
-from rag_service.answering.proof.place import locate
+from rag_service.answering.proof.passage import Passage, locate, passage_of
 from rag_service.answering.proof.vetoes import find_difference, find_doubt
 from rag_service.domain import Chunk, Citation, CitationStatus, Hit, ProofMethod
 from rag_service.language.sentences import Sentence, SentenceStream
@@ -241,7 +239,7 @@ class CitationStream:
             quote=quote,
             start=start,
             end=end,
-            location=locate(chunk, start, end, claim, is_copy=is_copy),
+            location=locate(chunk, start, end, claim.analysis, is_copy=is_copy),
         )
 
     def _context(self, position: int) -> frozenset[str]:
