@@ -18,6 +18,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from rag_service.language.languages import Words, languages_of
 from rag_service.language.line_breaks import (
     FENCE,
     LABEL,
@@ -27,7 +28,6 @@ from rag_service.language.line_breaks import (
     reads_as_title,
     stands_alone,
 )
-from rag_service.language.languages import Words, languages_of
 from rag_service.language.normalise import BEFORE_MARK, MARKS, MARKS_OPEN, OPENING
 
 _CANDIDATE = re.compile(r"[.!?…。！？]+|\n")
