@@ -183,7 +183,7 @@ class HybridRetriever(PassageRetriever):
             await meanwhile(dense.read(connection), partial(search.add, postings))
         lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
         clock.lap("lexical")
-        absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
+        absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies) if plan.names else ()
         within = None
         if files is not None and files.found and (files.place or files.outlines):
             within = await read_within(connection, files)
@@ -199,7 +199,8 @@ class HybridRetriever(PassageRetriever):
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
         if filters.must_exist:
-            await check_ids(connection, scope)
+            if filters.corpus_ids or filters.document_ids:
+                await check_ids(connection, scope)
             if scope.corpus_ids and (filters.fields or filters.where is not None):
                 searched = [self._indices[name] for name in scope.index_names if name in self._indices]
                 check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
@@ -234,7 +235,7 @@ class HybridRetriever(PassageRetriever):
         mode: Mode,
     ) -> list[Hit]:
         """Vector search, both scores for every candidate, and the best with their text; ends the transaction."""
-        rules = begun.index.query
+        rules, limit = begun.index.query, max(query.candidates, query.top_k)
         found, cosines = begun.lexical, None
         within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
         if vector is not None:
@@ -255,14 +256,14 @@ class HybridRetriever(PassageRetriever):
             ceiling=begun.terms.ranking.ceiling,
             calibration=fit,
             scale=self._relevance.scale(begun.plan.language),
-            limit=query.limit if begun.files is None else None,
+            limit=limit if begun.files is None else None,
             absent=bool(begun.absent),
         )
         clock.lap("dense")
         rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
-        return hits if begun.files is None else _of_files(hits, begun.files, query.limit)
+        return hits if begun.files is None else _of_files(hits, begun.files, limit)
 
     @staticmethod
     async def _keep(
@@ -375,8 +376,7 @@ def fuse(
     relevances = relevance(cosines, coverage, calibration, log_odds=ABSENT_NAME if absent else 0.0)
     columns = (found.ids, relevances, cosines, found.bm25, coverage, fused)
     results = []
-    for row in ranked:
-        chunk_id, certain, cosine, bm25, share, score = [column[row].item() for column in columns]
+    for chunk_id, certain, cosine, bm25, share, score in zip(*(one[ranked].tolist() for one in columns), strict=True):
         scores = Scores(
             relevance=certain,
             dense=None if found.cosines is None else cosine,

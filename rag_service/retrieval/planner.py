@@ -316,8 +316,6 @@ def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collect
         asked: the question's index terms.
         held: those of them that some chunk in scope holds.
     """
-    if not names:
-        return ()
     groups_held = {term.group for term in asked if term.term in held}
     absent: list[str] = []
     for name in names:

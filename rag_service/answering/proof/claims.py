@@ -313,8 +313,15 @@ class ClaimReader:
 
     def _split(self, sentence: Sentence, marks: list[Mark]) -> list[Claim]:
         """One claim for each group of marks whose words state something; one in all without marks."""
+        whole = Claim(
+            text=sentence.text,
+            marks=marks[0].numbers if marks else (),
+            sentence=(sentence.start, sentence.end),
+            language=self.language,
+            lead_in=self._lead_in,
+        )
         if not marks or (len(marks) == 1 and not _WORD.search(sentence.text, marks[0].end)):
-            return [self._claim(sentence, 0, len(sentence.text), marks[0].numbers if marks else ())]
+            return [whole]
         claims: list[Claim] = []
         start, numbers = 0, dict[int, None]()
         groups = _group(sentence.text, marks)
@@ -322,7 +329,7 @@ class ClaimReader:
             numbers |= dict.fromkeys(mark_numbers)
             if not cuts:
                 continue
-            claim = self._claim(sentence, start, end, tuple(numbers))
+            claim = replace(whole, text=sentence.text[start:end], marks=tuple(numbers))
             if len(groups) == 1 or claim.analysis.is_claim:
                 claims.append(claim)
                 start, numbers = end, {}
@@ -331,19 +338,9 @@ class ClaimReader:
             # What follows the last claim belongs to it.
             last = claims.pop() if claims else None
             begin = len(sentence.text) - len(rest) - (len(last.text) if last else 0)
-            marks_of_both = (*(last.marks if last else ()), *numbers)
-            claims.append(self._claim(sentence, begin, len(sentence.text), tuple(dict.fromkeys(marks_of_both))))
+            marks_of_both = dict.fromkeys((*(last.marks if last else ()), *numbers))
+            claims.append(replace(whole, text=sentence.text[begin:], marks=tuple(marks_of_both)))
         return claims
-
-    def _claim(self, sentence: Sentence, start: int, end: int, marks: tuple[int, ...]) -> Claim:
-        offsets = (sentence.start, sentence.end)
-        return Claim(
-            text=sentence.text[start:end],
-            marks=marks,
-            sentence=offsets,
-            language=self.language,
-            lead_in=self._lead_in,
-        )
 
 
 def _group(text: str, marks: list[Mark]) -> list[tuple[int, tuple[int, ...], bool]]:

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -291,19 +290,14 @@ def locate(
         return None
     cells = [span for span in spans if span.location.cell]
     if len(cells) < 2:
-        return _with_boxes(spans)
+        first = spans[0].location
+        page = first.page, first.part
+        same = [span.location for span in spans if (span.location.page, span.location.part) == page]
+        boxes = [box for place in same for box in place.boxes]  # of all recognised lines of the quote
+        return replace(first, boxes=tuple(boxes)) if boxes else first
     copies_line = is_copy and len(cells) > _NAME_AND_VALUE
     stating = [] if copies_line else _stating_cells(chunk, cells, start, claim)
     return _merge([span.location for span in stating or cells])
-
-
-def _with_boxes(spans: Sequence[Span]) -> Location:
-    """The first place, with the boxes of all recognised lines on its page."""
-    first = spans[0].location
-    boxes = [
-        span.location.boxes for span in spans if (span.location.page, span.location.part) == (first.page, first.part)
-    ]
-    return replace(first, boxes=tuple(itertools.chain.from_iterable(boxes))) if any(boxes) else first
 
 
 def _stating_cells(chunk: Chunk, cells: Sequence[Span], start: int, claim: Analysis) -> list[Span]:

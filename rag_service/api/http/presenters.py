@@ -53,7 +53,7 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     """The query of a request, with defaults filled in; an InvalidRequestError names every invalid field."""
     from rag_service.retrieval.query import RagQuery  # loads LlamaIndex, which a remote client does not need
 
-    where, wrong = read_filter(request.filter)
+    where, wrong = (None, []) if request.filter is None else read_filter(request.filter)
     texts = {
         "query": [request.query],
         "source": [request.source or ""],
@@ -87,10 +87,8 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     )
 
 
-def read_filter(raw: Mapping[str, Any] | None) -> tuple[FilterTree | None, list[FieldError]]:
+def read_filter(raw: Mapping[str, Any]) -> tuple[FilterTree | None, list[FieldError]]:
     """(filter tree, errors); errors name the place, e.g. `filter.and[1].value`."""
-    if raw is None:
-        return None, []
     try:
         tree = _read_tree(raw, "filter", depth=1)
         check_tree(tree)

@@ -229,10 +229,13 @@ async def select_sentences(
 
 
 def _misses_figure(evidence: Evidence, chosen: Sequence[Sentence]) -> bool:
+    """Whether a figure of the question stands in no quote and no heading of theirs."""
+    if not any(map(str.isdigit, evidence.question)):
+        return False
     asked = {word for word in words(evidence.question) if any(map(str.isdigit, word))}
     asked -= {word for word in asked if word.isdecimal() and any(_is_in_range(int(word), one.folded) for one in chosen)}
     said: set[str] = set()
-    for quote in chosen if asked else ():
+    for quote in chosen:
         chunk = evidence.hits[quote.mark - 1].chunk
         headings = [heading for span in chunk.spans for heading in span.location.headings]
         said.update(words(" ".join((quote.header, quote.text, chunk.document.title, *headings))))

@@ -87,17 +87,19 @@ class TableAnswers:
         Raises:
             StoreError: the database fails.
         """
+        may_ask_rows, names_files = not asks_otherwise(text, language), len(_EXTENSION.findall(text)) > 1
+        if not (may_ask_rows or names_files or ask is not None) or _SEVERAL.search(text.strip()):
+            return None
         places = ((hit.chunk.document.id, span.location) for hit in hits for span in hit.chunk.spans)
         documents = list(dict.fromkeys(document for document, place in places if place.cell or place.page))
         documents = documents[:MAX_DOCUMENTS]
-        if not documents or _SEVERAL.search(text.strip()):
+        if not documents:
             return None
         question = figure = None
-        if not asks_otherwise(text, language):
+        if may_ask_rows:
             question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
         asks = question is not None and question.asks and not question.negations
         may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
-        names_files = len(_EXTENSION.findall(text)) > 1
         if question is None and figure is None and not may_propose and not names_files:
             return None
         try:
