@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import structlog
 
@@ -136,7 +136,6 @@ class AnswerChecker:
             withhold: replace every flagged sentence by the notice.
         """
         self._shown = tuple(shown)
-        self._others = tuple(others)
         self._question = question
         self._harmless = set(filter(None, map(str.strip, (*harmless, notice))))
         self._notice = notice
@@ -144,7 +143,15 @@ class AnswerChecker:
         self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
         self._withholding = _Withholding(self._clear) if withhold else None
         self._named = NamedEvidence()
-        self._citations = self._stream(self._named)
+        self._check = partial(
+            CitationStream,
+            self._shown,
+            others=others,
+            language=language,
+            clean=without_injections,
+            skip=self._is_harmless,
+        )
+        self._citations = self._check(named=self._named)
         self._pieces: list[str] = []
         self._emitted = 0
         self._withheld = 0
@@ -174,16 +181,6 @@ class AnswerChecker:
             withheld=self._withheld + len(self._guard.leaks),
         )
 
-    def _stream(self, named: NamedEvidence | None = None) -> CitationStream:
-        return CitationStream(
-            self._shown,
-            others=self._others,
-            language=self._language,
-            named=named,
-            clean=without_injections,
-            skip=self._is_harmless,
-        )
-
     def _show(self, text: str) -> list[AnswerDelta | CitationChecked]:
         if not text:
             return []
@@ -196,7 +193,7 @@ class AnswerChecker:
 
     def _clear(self, start: int, text: str) -> str:
         """Replace the flagged sentences of a part of the answer, which begins at `start`, by the notice."""
-        verification = self._stream().finish(text)
+        verification = self._check().finish(text)
         flagged, _ = self._flagged(text, verification, [change - start for change in self._guard.changes])
         for first, last in reversed(flagged):
             text = text[:first] + self._notice + text[last:]

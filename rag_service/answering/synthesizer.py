@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -235,6 +236,7 @@ class CitedSynthesizer(BaseSynthesizer):
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
         )
+        emit = query.emit if self._judge is None else partial(_emit_decided, query)
         last = ChatDelta(text="")
         deltas = write_answer(query, prompted)
         verifying = 0.0  # seconds
@@ -244,11 +246,13 @@ class CitedSynthesizer(BaseSynthesizer):
                 began = time.perf_counter()
                 events = checker.feed(delta.text)
                 verifying += time.perf_counter() - began
-                await self._emit_decided(query, events)
+                for event in events:
+                    await emit(event)
         began = time.perf_counter()
         events, checked = checker.finish()
         record_span("verify", verifying + time.perf_counter() - began)
-        await self._emit_decided(query, events)
+        for event in events:
+            await emit(event)
         if self._judge is not None:
             undecided, checked = checked, await judge_citations(self._judge, checked, shown, language=language)
             for before, citation in zip(undecided.citations, checked.citations, strict=True):
@@ -257,12 +261,6 @@ class CitedSynthesizer(BaseSynthesizer):
         if query.model_error is not None:
             prompted = prompted.failed()
         return await self._complete(query, sources, prompted, checked, last)
-
-    async def _emit_decided(self, query: RagQuery, events: Sequence[AnswerDelta | CitationChecked]) -> None:
-        """Emit events, except for citations that the judge has yet to decide about."""
-        for event in events:
-            if self._judge is None or not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
-                await query.emit(event)
 
     async def _complete(
         self,
@@ -332,3 +330,9 @@ class CitedSynthesizer(BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
+
+
+async def _emit_decided(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
+    """Emit an event, unless it is a citation that the judge has yet to decide about."""
+    if not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
+        await query.emit(event)

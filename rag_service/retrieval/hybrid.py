@@ -374,9 +374,17 @@ def fuse(
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     relevances = relevance(cosines, coverage, calibration, log_odds=ABSENT_NAME if absent else 0.0)
-    columns = (found.ids, relevances, cosines, found.bm25, coverage, fused)
+    columns = zip(
+        found.ids[ranked].tolist(),
+        relevances[ranked].tolist(),
+        cosines[ranked].tolist(),
+        found.bm25[ranked].tolist(),
+        coverage[ranked].tolist(),
+        fused[ranked].tolist(),
+        strict=True,
+    )
     results = []
-    for chunk_id, certain, cosine, bm25, share, score in zip(*(one[ranked].tolist() for one in columns), strict=True):
+    for chunk_id, certain, cosine, bm25, share, score in columns:
         scores = Scores(
             relevance=certain,
             dense=None if found.cosines is None else cosine,

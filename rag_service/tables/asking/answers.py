@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
 import psycopg
@@ -50,10 +51,13 @@ class ComputedAnswer:
 
 def asks_otherwise(text: str, language: str) -> bool:
     """Whether a question asks why, how, or whether one may: no rows and no figures answer it."""
-    if language not in language_codes():
-        return False
-    said = f" {' '.join(words(text))} "
-    return any(f" {phrase} " in said for phrase in load_language(language).tables.phrases["other"])
+    return language in language_codes() and _other_phrases(language).search(" ".join(words(text))) is not None
+
+
+@cache
+def _other_phrases(language: str) -> re.Pattern[str]:
+    phrases = "|".join(map(re.escape, load_language(language).tables.phrases["other"]))
+    return re.compile(rf"\b(?:{phrases})\b")
 
 
 class _TooSlowError(Exception):
@@ -112,25 +116,30 @@ class TableAnswers:
                     found = await _find(connection, figure, documents)
                 if found is not None or ask is None or not (may_propose and tables):
                     return found
-                tables = tables[:MAX_TABLES]
-                ids = [table.id for table in tables]
-                spoken = read_words(words(text)[:MAX_WORDS], language)
-                values = await find_values(connection, ids, [one.key for one in spoken if one.is_content], whole=[])
-                examples = await find_examples(connection, ids)
-            # The model takes seconds: no connection waits for it.
-            plan = await propose_plan(ask, text, tables, values, examples)
-            if plan is None:
-                return None
-            async with self._limited(identity) as connection:
-                computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
-                log.info("table_computed", operations=[plan.operation.value], proposed=True)
-                return None if computed is None else await _with_quotes(connection, computed)
+            return await self._propose(ask, text, tables[:MAX_TABLES], language=language, identity=identity)
         except _TooSlowError:
             log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
             if question is None or not question.asks:
                 return None
             told = load_language(language).tables.answers["too_slow"]
             return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
+
+    async def _propose(
+        self, ask: Ask, text: str, tables: Sequence[StoredTable], *, language: str, identity: Identity
+    ) -> ComputedAnswer | None:
+        """What the operation that a chat model proposes gives; no connection waits for the model."""
+        ids = [table.id for table in tables]
+        spoken = read_words(words(text)[:MAX_WORDS], language)
+        async with self._limited(identity) as connection:
+            values = await find_values(connection, ids, [one.key for one in spoken if one.is_content], whole=[])
+            examples = await find_examples(connection, ids)
+        plan = await propose_plan(ask, text, tables, values, examples)
+        if plan is None:
+            return None
+        async with self._limited(identity) as connection:
+            computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
+            log.info("table_computed", operations=[plan.operation.value], proposed=True)
+            return None if computed is None else await _with_quotes(connection, computed)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
