@@ -39,7 +39,14 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
-from rag_service.store.relevance_fits import AS_IT_IS, PACKAGED_MODEL, CosineScale, ModelRelevance
+from rag_service.store.relevance_fits import (
+    AS_IT_IS,
+    BY_WORDS,
+    PACKAGED_MODEL,
+    CosineScale,
+    ModelRelevance,
+    relevance,
+)
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
@@ -317,13 +324,6 @@ class _Clock:
         self.last = now
 
 
-UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
-
-# Where no vector search ran: coverage alone, whatever the embedding model would have been. Fitted on XQuAD's odd
-# articles, both languages, for 70 % answerable; on the even ones it refuses 0.90 (en) and 0.88 (es) of the
-# unanswerable questions and 0.04 and 0.03 of the others.
-BY_WORDS = RelevanceFit(intercept=-5.27, cosine=0.0, coverage=24.57, run="xquad-odd-articles, coverage alone")
-
 # Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
 # fitted with them on one half of XQuAD's articles or the other it is −1.1 and −1.9 (en), −0.8 and −3.3 (es); on our
 # freely asked sets −0.7 to −1.9. Four in ten unanswerable questions of XQuAD and one in a hundred others name such.
@@ -394,16 +394,3 @@ def fuse(
         )
         results.append((chunk_id, scores))
     return results
-
-
-def relevance(
-    cosine: npt.NDArray[np.float64],
-    coverage: npt.NDArray[np.float64],
-    calibration: RelevanceFit | None,
-    *,
-    log_odds: float = 0.0,
-) -> npt.NDArray[np.float64]:
-    """Calibrated probability that each passage answers the question, 0..1; arrays of the same length, or numbers."""
-    fitted = calibration or UNCALIBRATED
-    exponent = log_odds + fitted.intercept + fitted.cosine * cosine + fitted.coverage * coverage
-    return np.asarray(1 / (1 + np.exp(-np.clip(exponent, -60.0, 60.0))))

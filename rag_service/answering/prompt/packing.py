@@ -98,7 +98,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         max_chunks=settings.answers.max_chunks,
         boundary=boundary,
     )
-    personal = query.personal_corpora
+    personal, files = query.personal_corpora, retrieval.files
     fitted = fit_prompt(
         replace(context, hits=tuple(sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in personal))),
         lambda hits: template.render({**values, "context": render_context(hits, boundary, personal)}),
@@ -106,14 +106,13 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
-    warning = warn_of_absent(retrieval, prompts) if retrieval.absent else ""
-    note = ""
-    if retrieval.files is not None:
+    warning, note, place = warn_of_absent(retrieval, prompts) if retrieval.absent else "", "", None
+    if files is not None:
+        place = files.place
         note, about_files = tell_files(retrieval, sources, prompts)
         warning = f"{about_files} {warning}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
-    place = retrieval.files.place if retrieval.files is not None else None
     evidence = Evidence(
         question=query.question,
         language=language,
@@ -121,13 +120,11 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
-        by_document=retrieval.files is not None and len(retrieval.files.found) > 1,
+        by_document=files is not None and len(files.found) > 1,
     )
+    grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(
-        messages=[
-            ChatMessage(role=MessageRole.SYSTEM, content=system),
-            GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence),
-        ],
+        messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
         context=context,
         tokens=fitted.tokens,
         refusal=refusal,

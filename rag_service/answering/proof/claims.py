@@ -88,6 +88,7 @@ _FIRST_QUOTE = re.compile(rf"[\"”»“’](?!\w)(?:{_S}?{_CLOSE})?")
 _LONGEST_EVIDENCE = 6_000  # characters of evidence that are hidden; nobody closes a longer one
 
 
+@dataclass
 class NamedEvidence:
     """The words of evidence that a model gives with its marks: `… twelve months [C1 "at most 12 months"]`.
 
@@ -96,12 +97,11 @@ class NamedEvidence:
     loses nothing but that help.
     """
 
-    def __init__(self) -> None:
-        self._held = ""  # may become a mark with evidence, or is the evidence so far
-        self._number: int | None = None  # of the mark whose evidence arrives
-        self._seen: Counter[int] = Counter()  # marks so far, by number
-        self._texts: dict[tuple[int, int], str] = {}  # (number, how many marks of it came before) → evidence
-        self._taken: Counter[int] = Counter()
+    _held: str = ""  # may become a mark with evidence, or is the evidence so far
+    _number: int | None = None  # of the mark whose evidence arrives
+    _seen: Counter[int] = field(default_factory=Counter)  # marks so far, by number
+    _texts: dict[tuple[int, int], str] = field(default_factory=dict)  # (number, its marks before) → evidence
+    _taken: Counter[int] = field(default_factory=Counter)
 
     def feed(self, text: str) -> str:
         """Take the next piece; returns what readers may see of it."""

@@ -121,35 +121,14 @@ class ChatModel:
         async with self._slots.take():
             call = ChatCall(llm, prepared, options, limits=self._limits, retries=self._retries)
             outcome = "left or failed"
-            # Named as https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ has it.
-            called = {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": self.provider,
-                "gen_ai.request.model": self.model_name,
-            }
-            with self.breaker.guard(), span("model", **called) as describe:
+            with self.breaker.guard(), span("model") as describe:
                 try:
                     while (text := await call.next()) is not None:
                         if text:
                             yield ChatDelta(text=text)
                     outcome = "complete"
                 finally:
-                    told = {
-                        "gen_ai.usage.input_tokens": call.prompt_tokens,
-                        "gen_ai.usage.output_tokens": call.completion_tokens,
-                        "gen_ai.response.finish_reasons": call.finish_reason and [call.finish_reason],
-                    }
-                    describe(**told)
-                    log.info(
-                        "model_called",
-                        provider=self.provider,
-                        model=self.model_name,
-                        outcome=outcome,
-                        first_token_ms=call.first_token_ms,
-                        total_ms=round((time.monotonic() - call.began) * 1000, 1),
-                        prompt_tokens=call.prompt_tokens,
-                        completion_tokens=call.completion_tokens,
-                    )
+                    self._report(call, outcome, describe)
                     await shielded(call.close)
         counted, expected = call.prompt_tokens, expected_prompt_tokens
         truncated = bool(expected and counted is not None and counted < MIN_COUNTED_SHARE * expected)
@@ -163,6 +142,31 @@ class ChatModel:
             completion_tokens=call.completion_tokens,
             finish_reason=call.finish_reason,
             prompt_truncated=truncated,
+        )
+
+    def _report(self, call: ChatCall, outcome: str, describe: Callable[..., None]) -> None:
+        """Tell log and trace of a call that is over.
+
+        Attributes are named as in https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/.
+        """
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self.provider,
+            "gen_ai.request.model": self.model_name,
+            "gen_ai.usage.input_tokens": call.prompt_tokens,
+            "gen_ai.usage.output_tokens": call.completion_tokens,
+            "gen_ai.response.finish_reasons": call.finish_reason and [call.finish_reason],
+        }
+        describe(**attributes)
+        log.info(
+            "model_called",
+            provider=self.provider,
+            model=self.model_name,
+            outcome=outcome,
+            first_token_ms=call.first_token_ms,
+            total_ms=round((time.monotonic() - call.began) * 1000, 1),
+            prompt_tokens=call.prompt_tokens,
+            completion_tokens=call.completion_tokens,
         )
 
     async def complete_json(
