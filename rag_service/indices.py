@@ -73,9 +73,10 @@ class IngestDefinition(_Strict):
                 raise ValueError(f"{suffix!r} is not a file suffix in small letters such as '.pptx'")
         return readers
 
-    def may_quote(self, chunk_type: str | None) -> bool:
-        """Whether an answer under this definition may use chunks of a type; internal ones only if it declares them."""
-        return chunk_type not in INTERNAL_TYPES or chunk_type in self.chunk_types.values()
+    @cached_property
+    def hidden_types(self) -> frozenset[str]:
+        """Chunk types that an answer under this definition may not use: internal ones that it does not declare."""
+        return INTERNAL_TYPES.difference(self.chunk_types.values())
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> IngestDefinition:

@@ -24,7 +24,6 @@ from rag_service.answering.conversation import (
     cut_history,
     make_standalone,
     render_history,
-    reply_to_small_talk,
 )
 from rag_service.answering.decision import NO_CONFIDENCE
 from rag_service.answering.engine import CitedQueryEngine, Recorder
@@ -34,7 +33,7 @@ from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.prompt.templates import Prompts, new_boundary
 from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
-from rag_service.language.detection import guess_language
+from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatModel

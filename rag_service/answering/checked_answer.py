@@ -1,6 +1,8 @@
-"""Guards and verifies an answer while it streams, and optionally withholds what is not proved.
+"""Writes an answer, guards and verifies it while it streams, and optionally withholds what is not proved.
 
-    deltas → output guard → citations checked against the passages → text and citations as they become final
+    model → deltas → output guard → citations checked against the passages → text and citations as they become final
+
+Where the model fails, quotes of the passages take its place.
 
 A sentence is flagged when no verified citation proves its claim, or when the guard removed something from it.
 With `withhold`, a notice replaces every flagged sentence; text is then held back up to the next cited sentence,
@@ -11,24 +13,77 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+
+import structlog
 
 from rag_service.answering.events import AnswerDelta, CitationChecked
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
+from rag_service.answering.prompt.packing import Prompted
 from rag_service.answering.proof.analysis import classify
-from rag_service.answering.proof.claims import find_marks, strip_marks
-from rag_service.answering.proof.named_evidence import NamedEvidence
+from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
 from rag_service.domain import Citation, Hit
+from rag_service.errors import ModelError
 from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.language.words import words
+from rag_service.models.llm.model import ChatDelta, ChatModel
+from rag_service.retrieval.query import RagQuery
+
+log = structlog.get_logger(__name__)
 
 SentenceOffsets = tuple[int, int]
 _SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re.DOTALL)
 _FOREIGN_WORDS = 2  # a heading, a lead-in or code may have one unknown word: "Summary:" needs no proof
+
+
+async def write_answer(query: RagQuery, prompted: Prompted) -> AsyncGenerator[ChatDelta]:
+    """What `query.model` answers, after its preface; the last delta has the counts.
+
+    Where the model fails, its fallback goes on and is `query.model` from then on, and `query.model_error` says why.
+    What a reader has seen stays.
+
+    Raises:
+        ModelError: the model fails and has no fallback.
+    """
+    model: ChatModel = query.model
+    spoke = False
+    try:
+        deltas = model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        async with aclosing(deltas):
+            async for delta in _introduced(deltas, prompted) if prompted.preface else deltas:
+                spoke = spoke or bool(delta.text)
+                yield delta
+        return
+    except ModelError as error:
+        if model.fallback is None:
+            raise
+        log.warning("answer_degraded", without="model", code=error.code, exc_info=error)
+        query.model, query.model_error = model.fallback, error.code
+    yield ChatDelta(text=f"\n\n{prompted.model_failed}\n\n" if spoke else f"{prompted.failed().preface}\n\n")
+    quotes = model.fallback.stream(prompted.messages)
+    async with aclosing(quotes):
+        async for delta in quotes:
+            yield delta
+
+
+async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
+    """The pieces of an answer after its preface, which a refusal does without."""
+    held, waiting, last = "", True, None
+    async for delta in deltas:
+        last = delta
+        if waiting:
+            held += delta.text
+            if prompted.refusal.startswith(held.strip()):
+                continue
+            waiting, last = False, replace(delta, text=f"{prompted.preface}\n\n{held}")
+        yield last
+    if waiting and last is not None:
+        yield replace(last, text=held)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +136,6 @@ class AnswerChecker:
             withhold: replace every flagged sentence by the notice.
         """
         self._shown = tuple(shown)
-        self._others = tuple(others)
         self._question = question
         self._harmless = set(filter(None, map(str.strip, (*harmless, notice))))
         self._notice = notice
@@ -89,7 +143,15 @@ class AnswerChecker:
         self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
         self._withholding = _Withholding(self._clear) if withhold else None
         self._named = NamedEvidence()
-        self._citations = self._stream(self._named)
+        self._check = partial(
+            CitationStream,
+            self._shown,
+            others=others,
+            language=language,
+            clean=without_injections,
+            skip=self._is_harmless,
+        )
+        self._citations = self._check(named=self._named)
         self._pieces: list[str] = []
         self._emitted = 0
         self._withheld = 0
@@ -119,16 +181,6 @@ class AnswerChecker:
             withheld=self._withheld + len(self._guard.leaks),
         )
 
-    def _stream(self, named: NamedEvidence | None = None) -> CitationStream:
-        return CitationStream(
-            self._shown,
-            others=self._others,
-            language=self._language,
-            named=named,
-            clean=without_injections,
-            skip=self._is_harmless,
-        )
-
     def _show(self, text: str) -> list[AnswerDelta | CitationChecked]:
         if not text:
             return []
@@ -141,7 +193,7 @@ class AnswerChecker:
 
     def _clear(self, start: int, text: str) -> str:
         """Replace the flagged sentences of a part of the answer, which begins at `start`, by the notice."""
-        verification = self._stream().finish(text)
+        verification = self._check().finish(text)
         flagged, _ = self._flagged(text, verification, [change - start for change in self._guard.changes])
         for first, last in reversed(flagged):
             text = text[:first] + self._notice + text[last:]

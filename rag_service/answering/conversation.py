@@ -1,16 +1,13 @@
 """What was said before a question: cut to a budget, made safe for the prompt, and used to make the question standalone.
 
 With a chat model one call rewrites the question, as LlamaIndex's condense engines do, with our prompt and limits;
-without one, a question that leans on the one before is joined to it. A message that only greets or thanks is no
-question.
+without one, a question that leans on the one before is joined to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from functools import cache
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -32,16 +29,9 @@ HISTORY_TOKENS = 4000  # maximum of these turns together
 HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
 _REWRITE_TOKENS = 120
 _REWRITE_CHARS = 600
-_SMALL_TALK_CHARS = 60
 _FEW_TERMS = 4  # a question with fewer content words may depend on the one before
 _MIN_TERMS = 2  # with fewer than these it always does
 _BEFORE_CHARS = 600  # characters of the earlier questions that are added
-
-
-@dataclass(frozen=True, kw_only=True)
-class SmallTalkReply:
-    text: str
-    language: str  # ISO 639-1
 
 
 def cut_history(turns: Sequence[Turn], *, max_tokens: int) -> tuple[Turn, ...]:
@@ -119,39 +109,3 @@ async def make_standalone(question: str, history: Sequence[Turn], chat: ChatMode
     lines = [line.strip(" \t\"'«»“”") for line in text.splitlines()]
     rewritten = next((line for line in lines if line), "")
     return rewritten if 0 < len(rewritten) <= _REWRITE_CHARS else question
-
-
-def reply_to_small_talk(message: str) -> SmallTalkReply | None:
-    """A short reply to a message that only greets, thanks or agrees; None for all others."""
-    if len(message) > _SMALL_TALK_CHARS:
-        return None
-    said = tuple(words(message))
-    for code in (FALLBACK_LANGUAGE, *language_codes()):
-        if kind := _small_talk(said, code):
-            return SmallTalkReply(text=load_language(code).small_talk.replies[kind], language=code)
-    return None
-
-
-def _small_talk(said: Sequence[str], code: str) -> str | None:
-    """What a message does that consists of small talk in a language; None if it says more."""
-    phrases, longest = _phrases(code)
-    kind, place = None, 0
-    while place < len(said):
-        for end in range(min(len(said), place + longest), place, -1):
-            if found := phrases.get(tuple(said[place:end])):
-                # "Hello, how are you?" asks how we are, and "OK, thanks" thanks.
-                kind = found if found != "filler" and kind in (None, "greeting", "assent") else kind
-                place = end
-                break
-        else:
-            return None
-    return kind
-
-
-@cache
-def _phrases(code: str) -> tuple[dict[tuple[str, ...], str], int]:
-    """(words of a phrase → its kind, number of words of the longest)."""
-    data = load_language(code).small_talk
-    phrases: dict[tuple[str, ...], str] = {(word,): "filler" for word in data.fillers}
-    phrases |= {tuple(phrase.split()): kind for kind, group in data.phrases.items() for phrase in group}
-    return phrases, max(map(len, phrases))

@@ -13,19 +13,26 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from heapq import nlargest
 from pathlib import Path
+from statistics import fmean
 
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit
+from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit, ProofMethod
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
+from rag_service.language.languages import language_codes, load_language
 from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold
+from rag_service.language.words import fold, words
 from rag_service.retrieval.query import Retrieval
+from rag_service.tables.asking.answers import asks_otherwise
+from rag_service.tables.asking.question import read_question
+from rag_service.tables.vocabulary import column_word, read_words
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
 SIGNALS = ("relevance", "others", "lead", "score", "quotes", "figures")
@@ -37,6 +44,8 @@ _MAX_OTHERS = 4
 _TOP = 3
 _CRITICAL_BOOST = 1.1
 _CRITICAL_CHUNKS = 2
+_COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
+_CALCULATED = ("sum", "mean", "median", "maximum", "minimum")
 MIN_CONFIDENCE = 0.70  # of the advisor; answers have the limit of their fit
 
 
@@ -136,13 +145,9 @@ def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
 
 def _means(hits: Sequence[Hit]) -> tuple[float, float | None]:
     """Means of the top three relevances and of the top three rerank scores."""
-    reranked = [hit.scores.rerank for hit in hits if hit.scores.rerank is not None]
-    return _mean_of_top([hit.scores.relevance for hit in hits]), _mean_of_top(reranked) if reranked else None
-
-
-def _mean_of_top(values: Sequence[float]) -> float:
-    best = sorted(values, reverse=True)[:_TOP]
-    return round(sum(best) / len(best), 4)
+    relevances = nlargest(_TOP, [hit.scores.relevance for hit in hits])
+    reranked = nlargest(_TOP, [hit.scores.rerank for hit in hits if hit.scores.rerank is not None])
+    return round(fmean(relevances), 4), round(fmean(reranked), 4) if reranked else None
 
 
 def decide(
@@ -187,3 +192,48 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
     sentences = [strip_marks(sentence.text) for sentence in read_sentences(text, language=language)]
     pattern = load_lexicon(language).refusal
     return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
+
+
+def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
+    """Whether an answer only quotes rows of tables, and rows cannot prove it.
+
+    A row proves no calculation, nothing about an attribute that it does not have (no salary without such a column), and
+    not that others lack something. A single one proves "how much is …" if the question has all words of its name; the
+    first one proves a maximum or a total if that is its name.
+    """
+    if not citations or not all(map(_is_row, citations)):
+        return False
+    if language not in language_codes():
+        return False
+    asked = None if asks_otherwise(question, language) else read_question(question, language)
+    data = load_language(language).tables
+    found = read_words(words(question), language)
+    name = [column_word(word) for word in words((citations[0].quote or "").split(" | ")[0].partition(": ")[2])]
+    is_asked_for = all(any(word.forms & one.forms for one in found) for word in name if word.is_content)
+    cues = {word for key in _CALCULATED for phrase in data.phrases[key] for word in words(phrase)}
+    is_called_so = is_asked_for and not cues.isdisjoint(word.text for word in name)
+    is_amount = asked is not None and asked.asks_amount and len(citations) == 1
+    if asked is not None and (asked.negations or (asked.asks and not (is_amount or is_called_so))):
+        return True
+    if is_called_so:
+        return False
+    held = [column_word(word) for citation in citations for word in words(citation.quote or "")]
+    missing = [
+        word
+        for word in found
+        if word.is_content
+        and word.text not in data.filler
+        and not any(word.forms & other.forms or word.concepts & other.concepts for other in held)
+    ]
+    if is_amount:
+        return bool(missing) or not is_asked_for
+    begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
+    return any(word.concepts for word in missing) or bool(missing and begins)
+
+
+def _is_row(citation: Citation) -> bool:
+    """Whether a citation quotes cells: of a sheet, or a line of columns on a page."""
+    place = citation.location
+    if place is None or citation.method is ProofMethod.COMPUTED:
+        return False
+    return bool(place.cell or place.row or _COLUMNS.search(citation.quote or ""))

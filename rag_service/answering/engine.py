@@ -24,13 +24,13 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from rag_service.answering.conversation import reply_to_small_talk
 from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.domain import Answer, Hit
 from rag_service.errors import PluginError
+from rag_service.language.detection import reply_to_small_talk
 from rag_service.models.judge.judge import Judge
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import Reranker

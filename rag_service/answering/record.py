@@ -69,16 +69,7 @@ class AnswerRecorder:
             "createdAt": datetime.now(UTC).isoformat(),
             "question": answer.question,
             "language": answer.language,
-            "request": {
-                "topK": query.top_k,
-                "threshold": query.threshold,
-                "filters": _write_filters(query.filters),
-                "prompt": query.prompt,
-                "instructions": query.instructions,
-                "history": query.history,
-                "personalCorpora": sorted(map(str, query.personal_corpora)),
-                "agentId": None if query.agent_id is None else str(query.agent_id),
-            },
+            "request": _write_request(query),
             "model": {"provider": query.model.provider, "name": answer.model},
             "prompt": {
                 "name": name,
@@ -188,22 +179,33 @@ def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
     )
 
 
-def _write_filters(filters: Filters) -> dict[str, Any]:
+def _write_request(query: RagQuery) -> dict[str, Any]:
+    """What `read_query` reads."""
+    filters = query.filters
     return {
-        "corpusIds": list(map(str, filters.corpus_ids)),
-        "documentIds": list(map(str, filters.document_ids)),
-        "fileName": filters.file_name,
-        "source": filters.source,
-        "tags": list(filters.tags),
-        "fields": dict(filters.fields),
-        "chunkTypes": list(filters.chunk_types),
-        "territory": filters.territory,
-        "where": msgspec.to_builtins(filters.where),
+        "topK": query.top_k,
+        "threshold": query.threshold,
+        "filters": {
+            "corpusIds": list(map(str, filters.corpus_ids)),
+            "documentIds": list(map(str, filters.document_ids)),
+            "fileName": filters.file_name,
+            "source": filters.source,
+            "tags": list(filters.tags),
+            "fields": dict(filters.fields),
+            "chunkTypes": list(filters.chunk_types),
+            "territory": filters.territory,
+            "where": msgspec.to_builtins(filters.where),
+        },
+        "prompt": query.prompt,
+        "instructions": query.instructions,
+        "history": query.history,
+        "personalCorpora": sorted(map(str, query.personal_corpora)),
+        "agentId": None if query.agent_id is None else str(query.agent_id),
     }
 
 
 def _read_tree(written: Mapping[str, Any] | None) -> FilterTree | None:
-    """The inverse of what `_write_filters` makes of a filter tree."""
+    """The inverse of what `_write_request` makes of a filter tree."""
     if written is None:
         return None
     if "combine" in written:

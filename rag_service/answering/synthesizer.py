@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -25,13 +26,12 @@ from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
+from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
     ask_for_operations,
     check_computed,
     choose_passages,
-    lacks_proof,
 )
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
@@ -45,17 +45,17 @@ from rag_service.answering.decision import (
     decide,
     estimate_confidence,
     is_refusal,
+    lacks_proof,
     read_fit,
     read_signals,
 )
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
-from rag_service.answering.guards.injection import neutralise_metadata
 from rag_service.answering.judged import is_undecided, judge_citations
-from rag_service.answering.prompt.packing import Prompted, mentioning, tell_files, warn_of_absent, write_prompt
+from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
+from rag_service.answering.prompt.packing import Prompted, write_prompt
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.answering.writing import write_answer
 from rag_service.domain import Answer, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judge import Judge
@@ -146,29 +146,13 @@ class CitedSynthesizer(BaseSynthesizer):
             sources = mentioning(files.missing[0], sources)
         if (computed := await self._compute(query, sources)) is not None:
             answer = await self._answer_computed(query, sources, computed)
+        elif sources:
+            answer = await self._answer_from(query, sources)
         else:
-            answer = await (self._answer_from(query, sources) if sources else self._nothing_found(query))
+            answer = await self._say(query, explain_refusal(query.found, self._prompts), query.found.plan.language)
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
-
-    async def _nothing_found(self, query: RagQuery) -> Answer:
-        """Say why there is no answer, without calling the model."""
-        retrieval, language = query.found, query.found.plan.language
-        files = retrieval.files
-        if files is not None and files.missing:
-            text = tell_files(retrieval, (), self._prompts)[1]
-        elif files is not None and files.place is not None and not retrieval.hits:
-            names = ", ".join(f"“{neutralise_metadata(file.name)}”" for file in files.found)
-            text = self._prompts.message("no_such_place", language).replace("{names}", names)
-        elif not retrieval.scope.chunk_count:
-            text = self._prompts.message("no_documents", language)
-        elif not retrieval.scope.reachable:
-            text = self._prompts.message("nothing_selected", language)
-        else:
-            said = self._prompts.message("nothing_found", language)
-            text = f"{warn_of_absent(retrieval, self._prompts)} {said}".strip()
-        return await self._say(query, text, language)
 
     async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
         """A reply to a message that asks for nothing: no retrieval, no model."""
@@ -219,7 +203,7 @@ class CitedSynthesizer(BaseSynthesizer):
             hits,
             language=found.plan.language,
             identity=query.identity,
-            ask=ask_for_operations(query.model),
+            ask=ask_for_operations(query.model) if query.model.structured_output else None,
         )
 
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
@@ -252,6 +236,7 @@ class CitedSynthesizer(BaseSynthesizer):
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
         )
+        emit = query.emit if self._judge is None else partial(_emit_decided, query)
         last = ChatDelta(text="")
         deltas = write_answer(query, prompted)
         verifying = 0.0  # seconds
@@ -261,11 +246,13 @@ class CitedSynthesizer(BaseSynthesizer):
                 began = time.perf_counter()
                 events = checker.feed(delta.text)
                 verifying += time.perf_counter() - began
-                await self._emit_decided(query, events)
+                for event in events:
+                    await emit(event)
         began = time.perf_counter()
         events, checked = checker.finish()
         record_span("verify", verifying + time.perf_counter() - began)
-        await self._emit_decided(query, events)
+        for event in events:
+            await emit(event)
         if self._judge is not None:
             undecided, checked = checked, await judge_citations(self._judge, checked, shown, language=language)
             for before, citation in zip(undecided.citations, checked.citations, strict=True):
@@ -274,12 +261,6 @@ class CitedSynthesizer(BaseSynthesizer):
         if query.model_error is not None:
             prompted = prompted.failed()
         return await self._complete(query, sources, prompted, checked, last)
-
-    async def _emit_decided(self, query: RagQuery, events: Sequence[AnswerDelta | CitationChecked]) -> None:
-        """Emit events, except for citations that the judge has yet to decide about."""
-        for event in events:
-            if self._judge is None or not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
-                await query.emit(event)
 
     async def _complete(
         self,
@@ -349,3 +330,9 @@ class CitedSynthesizer(BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
+
+
+async def _emit_decided(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
+    """Emit an event, unless it is a citation that the judge has yet to decide about."""
+    if not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
+        await query.emit(event)

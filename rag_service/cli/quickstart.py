@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
-from rag_service.answering.proof.place import describe_place
+from rag_service.api.http.presenters import describe_place
 from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.cli.models import pull_models
 from rag_service.cli.progress import told_progress

@@ -18,8 +18,8 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag_service.api.http.schemas import PassageBody, SearchRequest
-from rag_service.client.loop import BackgroundLoop
 from rag_service.client.results import CitedAnswer
+from rag_service.client.service import BackgroundLoop
 
 if TYPE_CHECKING:
     from rag_service.client.embedded import EmbeddedBackend

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import time
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.client.html import table_html
-from rag_service.client.loop import BackgroundLoop
-from rag_service.client.results import CitedAnswer, IngestedFile, IngestReport, Items, Passages
-from rag_service.errors import ConfigurationError, DocumentError
-from rag_service.sources.files import FoundFiles, Paths, find_files
-from rag_service.sources.report import SyncProgress, lost_copies, seconds_left
+from rag_service.client.ingesting import ingest_files
+from rag_service.client.results import CitedAnswer, IngestReport, Items, Passages
+from rag_service.errors import ConfigurationError
+from rag_service.sources.files import Paths, find_files
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
@@ -32,7 +32,52 @@ if TYPE_CHECKING:
     from rag_service.store.documents.chunk_store import ChunkStore
 
 
-_AT_A_TIME = 2  # files parsed at once
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """An event loop in its own thread: plain calls work in any thread, and inside a notebook's running loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rag-service", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end and return the result; an interrupt cancels it. RuntimeError if the loop is closed."""
+        future = self._submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def arun(self, work: Coroutine[Any, Any, T]) -> T:
+        """The same for async callers, whose own loop is not blocked."""
+        return await asyncio.wrap_future(self._submit(work))
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._loop.is_closed():
+            work.close()
+            raise RuntimeError("The service is closed; call open_service() again.")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """Stop the loop and its thread. May be called again."""
+        if self._loop.is_closed():
+            return
+        self.run(self._end_tasks())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end_tasks(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()
 
 
 class Searchable:
@@ -110,7 +155,8 @@ class Service(Searchable):
             InputError: a path does not exist, or there is no document.
             EmbeddingError, StoreError: nothing more can be stored now.
         """
-        return self._loop.run(self._ingest(find_files(paths, self._backend.reader_suffixes), on_progress))
+        found = find_files(paths, self._backend.reader_suffixes)
+        return self._loop.run(ingest_files(self._backend, found, on_progress))
 
     def sync(
         self,
@@ -136,69 +182,17 @@ class Service(Searchable):
             ConflictError: another sync of it runs.
             EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
         """
-        return self._loop.run(self._sync(str(target), corpus, depth, delete, on_progress))
-
-    async def _sync(
-        self, target: str, corpus: str | None, depth: int, delete: bool | None, on_progress: OnProgress | None
-    ) -> SyncReport:
         from rag_service.components import LOCAL_ADMIN
 
-        sync = await self._embedded("sync").open_sync(
-            target, LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete, on_progress=on_progress
-        )
-        return await sync.run()
+        components = self._embedded("sync")
 
-    async def _ingest(self, found: FoundFiles, on_progress: OnProgress | None = None) -> IngestReport:
-        files = found.files
-        done: dict[tuple[str, Path], IngestedFile] = {}
-        started, total = time.monotonic(), len(files)
+        async def sync() -> SyncReport:
+            opened = await components.open_sync(
+                str(target), LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete, on_progress=on_progress
+            )
+            return await opened.run()
 
-        def tell(name: str) -> None:
-            if on_progress is not None:
-                left = seconds_left(started, len(done), total)
-                on_progress(SyncProgress(done=len(done), total=total, name=name, seconds_left=left))
-
-        tell(files[0][0])
-        done[files[0]] = await self._ingest_one(*files[0])  # alone: it creates the corpus
-        waiting = iter(files[1:])
-
-        async def work() -> None:
-            for file in waiting:
-                tell(file[0])
-                done[file] = await self._ingest_one(*file)
-
-        workers = [asyncio.ensure_future(work()) for _ in range(_AT_A_TIME)]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-        lost = lost_copies({file.name: file for file in done.values()})
-        for file in files:
-            if file[0] in lost:
-                done[file] = await self._ingest_one(*file)
-        tell("")
-        left = (IngestedFile(name=name, outcome="skipped", reason=f"{reason}.") for name, reason in found.left)
-        return IngestReport(items=(*(done[file] for file in files), *left))
-
-    async def _ingest_one(self, name: str, path: Path) -> IngestedFile:
-        try:
-            data = await asyncio.to_thread(path.read_bytes)
-        except OSError as error:
-            return IngestedFile(name=name, outcome="failed", reason=f"It cannot be opened: {error.strerror}.")
-        try:
-            done = await self._backend.ingest(data, name=name, file_name=path.name)
-        except DocumentError as error:
-            return IngestedFile(name=name, outcome="failed", reason=error.message)
-        return IngestedFile(
-            name=name,
-            outcome=done.outcome,
-            chunk_count=done.chunk_count,
-            document_id=done.document_id,
-            reason=f"Stored as {done.same_as}, which has the same content." if done.same_as else "",
-            warnings=done.warnings,
-            same_as=done.same_as,
-        )
+        return self._loop.run(sync())
 
     def search(
         self,

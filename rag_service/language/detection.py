@@ -3,6 +3,8 @@
 The groups are compared with those of words typical of a language by a naive Bayes classifier, in the manner of
 Cavnar and Trenkle, "N-Gram-Based Text Categorization" (1994). For questions only: it would also give a language
 to the names and figures of a table.
+
+A message that only greets or thanks is recognised by its language's phrases.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
 from rag_service.language.words import fold, words
 
 _SAMPLE = 20_000  # characters of a text that are looked at
@@ -114,3 +117,48 @@ def _trigram_counts() -> tuple[dict[str, Counter[str]], int]:
 def _trigrams(word: str) -> list[str]:
     padded = f" {word} "
     return [padded[start : start + 3] for start in range(len(padded) - 2)]
+
+
+_SMALL_TALK_CHARS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallTalkReply:
+    text: str
+    language: str  # ISO 639-1
+
+
+def reply_to_small_talk(message: str) -> SmallTalkReply | None:
+    """A short reply to a message that only greets, thanks or agrees; None for all others."""
+    if len(message) > _SMALL_TALK_CHARS:
+        return None
+    said = tuple(words(message))
+    for code in (FALLBACK_LANGUAGE, *language_codes()):
+        if kind := _small_talk(said, code):
+            return SmallTalkReply(text=load_language(code).small_talk.replies[kind], language=code)
+    return None
+
+
+def _small_talk(said: Sequence[str], code: str) -> str | None:
+    """What a message does that consists of small talk in a language; None if it says more."""
+    phrases, longest = _small_talk_phrases(code)
+    kind, place = None, 0
+    while place < len(said):
+        for end in range(min(len(said), place + longest), place, -1):
+            if found := phrases.get(tuple(said[place:end])):
+                # "Hello, how are you?" asks how we are, and "OK, thanks" thanks.
+                kind = found if found != "filler" and kind in (None, "greeting", "assent") else kind
+                place = end
+                break
+        else:
+            return None
+    return kind
+
+
+@cache
+def _small_talk_phrases(code: str) -> tuple[dict[tuple[str, ...], str], int]:
+    """(words of a phrase → its kind, number of words of the longest)."""
+    data = load_language(code).small_talk
+    phrases: dict[tuple[str, ...], str] = {(word,): "filler" for word in data.fillers}
+    phrases |= {tuple(phrase.split()): kind for kind, group in data.phrases.items() for phrase in group}
+    return phrases, max(map(len, phrases))

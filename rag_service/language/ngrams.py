@@ -43,7 +43,7 @@ def find_ngrams(wanted: Ngrams, texts: Sequence[Ngrams]) -> Held:
     """Which of the wanted n-grams each text holds."""
     held = np.zeros((len(texts), len(wanted)), dtype=np.bool_)
     if held.size:
-        numbers = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+        numbers = np.repeat(np.arange(len(texts)), list(map(len, texts)))
         every = np.concatenate(texts)
         nearest = np.minimum(np.searchsorted(wanted, every), len(wanted) - 1)
         found = wanted[nearest] == every

@@ -15,16 +15,16 @@ follow the stop, or stand alone on the next line, belong to the sentence before 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
-from rag_service.language.boundaries import (
-    CELL_LENGTH,
+from rag_service.language.languages import Words, languages_of
+from rag_service.language.line_breaks import (
     FENCE,
     LABEL,
-    LABEL_LENGTH,
     MARKER,
     MARKER_OPEN,
-    full_stops,
+    labelled_row_follows,
     reads_as_title,
     stands_alone,
 )
@@ -74,7 +74,7 @@ class SentenceStream:
     """Splits a text that arrives in pieces. A sentence comes out as soon as nothing can extend it."""
 
     def __init__(self, *, language: str | None = None) -> None:
-        self._full_stops = full_stops(language)
+        self._full_stops = _full_stops(language)
         self._text = ""  # what has arrived, from offset _base on
         self._base = 0  # characters already dropped from the front
         self._position = 0  # the first candidate not yet decided
@@ -196,14 +196,11 @@ class SentenceStream:
         elif text[after].islower() or text[after] in ",;:)]}»%":
             verdict = _NO
         elif text[at:end] == ".":
-            verdict = self._at_full_stop(at, after, closed, final)
+            ends = self._full_stops.ends_sentence(text, at, after, start=self._start, line=self._line, final=final)
+            verdict = _WAIT if ends is None else closed if ends else _NO
         else:
             verdict = closed
         return verdict if verdict <= 0 else self._unless_row(at, verdict, final)
-
-    def _at_full_stop(self, at: int, after: int, closed: int, final: bool) -> int:
-        ends = self._full_stops.ends_sentence(self._text, at, after, start=self._start, line=self._line, final=final)
-        return _WAIT if ends is None else closed if ends else _NO
 
     def _unless_row(self, at: int, verdict: int, final: bool) -> int:
         """Keeps a table row whole: it starts with a bar, has ` | ` so far, or is `label: value | …`."""
@@ -251,7 +248,7 @@ class SentenceStream:
             or text.count("\n", at, after) > 1
             or MARKER.match(text, after) is not None
             or self._stands_alone(at, text[after])
-            or self._labelled_row_follows(at, after, final)
+            or labelled_row_follows(text, after, final=final, behind_row=text.find(" | ", self._line, at) >= 0)
         )
         if ends is None:
             return _WAIT
@@ -263,26 +260,72 @@ class SentenceStream:
         self._wordless = found.start() if found else end
         return found is not None
 
-    def _labelled_row_follows(self, at: int, after: int, final: bool) -> bool | None:
-        """Whether the next line is a row like "label: value | …"; None: too soon to tell.
-
-        The title above a sheet would else read as one sentence with its first row, and rows of tables whose labels are
-        in lower case as one that runs on. Behind a row, a label is enough.
-        """
-        text = self._text
-        end = text.find("\n", after, after + CELL_LENGTH)
-        is_whole = final or end >= 0
-        if not LABEL.match(text, after):
-            return False if is_whole or len(text) - after > LABEL_LENGTH else None
-        if text[after].islower() and text.find(" | ", self._line, at) >= 0:
-            return True
-        if text.find(" | ", after, end if end >= 0 else after + CELL_LENGTH) >= 0:
-            return True
-        return False if is_whole or len(text) - after > CELL_LENGTH else None
-
     def _stands_alone(self, at: int, following: str) -> bool:
         """Whether the line at hand, which ends at `at`, is a sentence before the character that follows it."""
         line = self._text[self._line : at]
         if stands_alone(line, following):
             return True
         return reads_as_title(line, following) and not self._text[self._start : self._line].strip()
+
+
+_WORD = re.compile(r"\w+")
+_UNIT = re.compile(r"\d[ \u00a0\u202f]?[ghlmt]\Z")  # "14 h", "3,5 m": no abbreviation that a name follows
+_LONGEST_ABBREVIATION = 6  # letters of the longest entry without inner stops; a longer word is a word
+_LOOK_BACK = 24  # characters
+
+
+class _FullStops:
+    """Knows the abbreviations of a language; of all languages where it is None or not supported."""
+
+    def __init__(self, language: str | None):
+        every = [data.sentences for data in languages_of(language)]
+        self._always = _union([data.abbreviations for data in every])
+        self._before_number = _union([data.abbreviations_before_numbers for data in every])
+        self._at_end = _union([data.abbreviations_at_end for data in every])
+        self._starters = _union([data.sentence_starters for data in every])
+        self._named_by_letter = _union([data.named_by_letter for data in every])
+
+    def ends_sentence(self, text: str, at: int, after: int, *, start: int, line: int, final: bool) -> bool | None:
+        """Whether the stop at `at` does; None: more text is needed to tell.
+
+        `after` is the next visible character, neither lower case nor a comma; sentence and line begin at `start` and
+        `line`; `final` says that no more text comes.
+        """
+        if at - start > _LONGEST_ABBREVIATION and text[at - _LONGEST_ABBREVIATION - 1 : at].isalpha():
+            return True
+        tail = text[max(start, at - _LOOK_BACK) : at]
+        if not tail or tail[-1].isspace():
+            return True
+        token = tail.split()[-1].replace("’", "'").rpartition("'")[2].lstrip('([{"«“‘¿¡*_-')
+        word = token.lower()
+        if len(token) == 1 and token.islower() and _UNIT.search(tail):
+            return True
+        if word in self._always:
+            return False
+        if word in self._before_number:
+            return not text[after].isdigit()
+        if token.isdigit() and len(token) <= 3 and text[line:at] == token:
+            return False  # the number of a list item
+        is_letter = len(token) == 1 and token.isalpha()
+        is_dotted = "." in token and not any(character.isdigit() for character in token)
+        if not (is_letter or is_dotted or word in self._at_end) or (is_letter and self._names_by_letter(tail)):
+            return True
+        following = _WORD.match(text, after)
+        if following is None:  # brackets after a company's abbreviation say more about the company
+            return is_letter or text[after] != "("
+        if following.end() == len(text) and not final:
+            return None
+        is_initial = len(following[0]) == 1 and text[following.end() : following.end() + 1] == "."  # "S. A."
+        return following[0] in self._starters and not is_initial
+
+    def _names_by_letter(self, tail: str) -> bool:
+        """Whether the letter at the end is the name of a gate or an annex, and no initial."""
+        words = tail.lower().replace("’", " ").replace("'", " ").split()
+        return len(words) > 1 and words[-1].isalpha() and words[-2] in self._named_by_letter
+
+
+_full_stops = cache(_FullStops)
+
+
+def _union(groups: list[Words]) -> frozenset[str]:
+    return frozenset().union(*groups)

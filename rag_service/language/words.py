@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, lru_cache
+from itertools import repeat
 
 import Stemmer
 
@@ -75,9 +76,10 @@ def terms(text: str, language: str) -> list[str]:
 
 def word_forms(text: str) -> set[str]:
     """Its words as written and their stems in every language: a document may not be in the question's language."""
-    forms = set(words(text))
+    written = set(words(text))
+    forms = set(written)
     for language in language_codes():
-        forms.update(terms(text, language))
+        forms.update(filter(None, map(index_term, written, repeat(language))))
     return forms
 
 

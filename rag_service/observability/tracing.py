@@ -61,7 +61,7 @@ def configure_tracing(exporter: SpanExporter | None = None) -> Callable[[], None
 
 
 def span(name: str, **attributes: str | int | float) -> AbstractContextManager[_Describe]:
-    """A step of the request that runs; gives what sets more attributes.
+    """A step of the request that runs; gives what sets more attributes, of which those that are None are left out.
 
     Not the parent of steps inside: a generator may hold it open.
     """
@@ -85,7 +85,10 @@ class _Step:
 
     def __enter__(self) -> _Describe:
         self._span = self._tracer.start_span(self._name, attributes=dict(self._attributes))
-        return lambda **attributes: self._span.set_attributes(attributes)
+        return self._describe
+
+    def _describe(self, **attributes: Any) -> None:
+        self._span.set_attributes({name: value for name, value in attributes.items() if value is not None})
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

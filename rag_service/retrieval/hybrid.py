@@ -39,7 +39,15 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
-from rag_service.store.relevance_fits import AS_IT_IS, PACKAGED_MODEL, CosineScale, ModelRelevance, similarity
+from rag_service.store.relevance_fits import (
+    AS_IT_IS,
+    BY_WORDS,
+    PACKAGED_MODEL,
+    CosineScale,
+    ModelRelevance,
+    relevance,
+    similarity,
+)
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
@@ -183,7 +191,7 @@ class HybridRetriever(PassageRetriever):
             await meanwhile(dense.read(connection), partial(search.add, postings))
         lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
         clock.lap("lexical")
-        absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies)
+        absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies) if plan.names else ()
         within = None
         if files is not None and files.found and (files.place or files.outlines):
             within = await read_within(connection, files)
@@ -199,7 +207,8 @@ class HybridRetriever(PassageRetriever):
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
         if filters.must_exist:
-            await check_ids(connection, scope)
+            if filters.corpus_ids or filters.document_ids:
+                await check_ids(connection, scope)
             if scope.corpus_ids and (filters.fields or filters.where is not None):
                 searched = [self._indices[name] for name in scope.index_names if name in self._indices]
                 check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
@@ -234,7 +243,7 @@ class HybridRetriever(PassageRetriever):
         mode: Mode,
     ) -> list[Hit]:
         """Vector search, both scores for every candidate, and the best with their text; ends the transaction."""
-        rules = begun.index.query
+        rules, limit = begun.index.query, max(query.candidates, query.top_k)
         found, cosines = begun.lexical, None
         within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
         if vector is not None:
@@ -255,14 +264,14 @@ class HybridRetriever(PassageRetriever):
             ceiling=begun.terms.ranking.ceiling,
             calibration=fit,
             scale=self._relevance.scale(begun.plan.language),
-            limit=query.limit if begun.files is None else None,
+            limit=limit if begun.files is None else None,
             absent=bool(begun.absent),
         )
         clock.lap("dense")
         rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
-        return hits if begun.files is None else _of_files(hits, begun.files, query.limit)
+        return hits if begun.files is None else _of_files(hits, begun.files, limit)
 
     @staticmethod
     async def _keep(
@@ -316,13 +325,6 @@ class _Clock:
         self.last = now
 
 
-UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
-
-# Where no vector search ran: coverage alone, whatever the embedding model would have been. Fitted on XQuAD's odd
-# articles, both languages, for 70 % answerable; on the even ones it refuses 0.90 (en) and 0.88 (es) of the
-# unanswerable questions and 0.04 and 0.03 of the others.
-BY_WORDS = RelevanceFit(intercept=-5.27, cosine=0.0, coverage=24.57, run="xquad-odd-articles, coverage alone")
-
 # Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
 # fitted with them on one half of XQuAD's articles or the other it is −1.1 and −1.9 (en), −0.8 and −3.3 (es); on our
 # freely asked sets −0.7 to −1.9. Four in ten unanswerable questions of XQuAD and one in a hundred others name such.
@@ -373,10 +375,17 @@ def fuse(
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     relevances = relevance(cosines, coverage, calibration, log_odds=ABSENT_NAME if absent else 0.0)
-    columns = (found.ids, relevances, cosines, found.bm25, coverage, fused)
+    columns = zip(
+        found.ids[ranked].tolist(),
+        relevances[ranked].tolist(),
+        cosines[ranked].tolist(),
+        found.bm25[ranked].tolist(),
+        coverage[ranked].tolist(),
+        fused[ranked].tolist(),
+        strict=True,
+    )
     results = []
-    for row in ranked:
-        chunk_id, certain, cosine, bm25, share, score = [column[row].item() for column in columns]
+    for chunk_id, certain, cosine, bm25, share, score in columns:
         scores = Scores(
             relevance=certain,
             dense=None if found.cosines is None else cosine,
@@ -386,16 +395,3 @@ def fuse(
         )
         results.append((chunk_id, scores))
     return results
-
-
-def relevance(
-    cosine: npt.NDArray[np.float64],
-    coverage: npt.NDArray[np.float64],
-    calibration: RelevanceFit | None,
-    *,
-    log_odds: float = 0.0,
-) -> npt.NDArray[np.float64]:
-    """Calibrated probability that each passage answers the question, 0..1; arrays of the same length, or numbers."""
-    fitted = calibration or UNCALIBRATED
-    exponent = log_odds + fitted.intercept + fitted.cosine * cosine + fitted.coverage * coverage
-    return np.asarray(1 / (1 + np.exp(-np.clip(exponent, -60.0, 60.0))))

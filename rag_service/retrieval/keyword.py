@@ -78,7 +78,8 @@ class KeywordRetriever(PassageRetriever):
             ceiling=ranking.ceiling,
             calibration=self._index.query.fit_for(plan.language),
         )
-        hits = tuple(Hit(chunk=reachable[number].chunk, scores=scores) for number, scores in ranked[: query.limit])
+        limit = max(query.candidates, query.top_k)
+        hits = tuple(Hit(chunk=reachable[number].chunk, scores=scores) for number, scores in ranked[:limit])
         return Retrieval(
             plan=plan,
             index=self._index,

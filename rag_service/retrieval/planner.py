@@ -111,15 +111,17 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
             if tuple(asked[start : start + len(phrase)]) == phrase:
                 del asked[start : start + len(phrase)]
     group_of: dict[int, int] = {}  # position of a word → its group
+    stems: list[str] = []  # a word without a stem stands for itself
     for position, word in enumerate(asked):
         term = index_term(word, language)
+        stems.append(term or word)
         if term is not None and len(group_of) < _MAX_TERMS:
             group_of[position] = expanded.setdefault(term, QueryTerm(term=term, group=len(group_of))).group
     for position, group in group_of.items():
         for term in _foreign_terms_of(asked[position], language):
             if term not in expanded:
                 expanded[term] = QueryTerm(term=term, weight=FOREIGN_STEM_WEIGHT, group=group)
-    for position, term, weight in _synonym_terms(asked, language, synonyms):
+    for position, term, weight in _synonym_terms(asked, stems, language, synonyms):
         expanded.setdefault(term, QueryTerm(term=term, weight=weight, group=group_of.get(position, -1)))
     return list(expanded.values())
 
@@ -132,13 +134,12 @@ def _empty_phrases() -> tuple[tuple[str, ...], ...]:
 
 
 def _synonym_terms(
-    asked: Sequence[str], language: str, synonyms: Sequence[Sequence[str]]
+    asked: Sequence[str], stems: Sequence[str], language: str, synonyms: Sequence[Sequence[str]]
 ) -> Iterator[tuple[int, str, float]]:
     """(position of the expression in the question, term of an equivalent one, its weight).
 
     The weight falls with the number of equivalents, or a passage that lists them all would win.
     """
-    stems = [index_term(word, language) or word for word in asked]
     beginnings = _groups_by_beginning(tuple(map(tuple, synonyms)), language)
     begun: set[int] = set()
     for word in (*asked, *stems):
@@ -236,7 +237,7 @@ def find_file_names(question: str) -> list[str]:
     """
     question = unicodedata.normalize("NFC", question)
     found: dict[str, None] = {}
-    for start, end in find_extensions(question):
+    for start, end in find_extensions(question) if "." in question else ():
         parts = question[start:end].lower().split()
         for first in range(max(0, len(parts) - _MAX_STEM_WORDS), len(parts)):
             found[" ".join(parts[first:])] = None
@@ -316,8 +317,6 @@ def find_absent(names: Sequence[Name], asked: Sequence[QueryTerm], held: Collect
         asked: the question's index terms.
         held: those of them that some chunk in scope holds.
     """
-    if not names:
-        return ()
     groups_held = {term.group for term in asked if term.term in held}
     absent: list[str] = []
     for name in names:

@@ -81,11 +81,6 @@ class RagQuery(QueryBundle):
         return self.query_str
 
     @property
-    def limit(self) -> int:
-        """Number of passages that the retriever returns."""
-        return max(self.candidates, self.top_k)
-
-    @property
     def found(self) -> Retrieval:
         """What the retriever found.
 
@@ -103,8 +98,8 @@ class RagQuery(QueryBundle):
         another.
         """
         if not self.filters.chunk_types:
-            may_quote = retrieval.index.ingest.may_quote
-            retrieval = replace(retrieval, hits=tuple(hit for hit in retrieval.hits if may_quote(hit.chunk.type)))
+            hidden = retrieval.index.ingest.hidden_types
+            retrieval = replace(retrieval, hits=tuple(hit for hit in retrieval.hits if hit.chunk.type not in hidden))
         self.retrieval = retrieval
         self.passages = {hit.chunk.id: hit for hit in retrieval.hits}
         return list(map(to_node, retrieval.hits))

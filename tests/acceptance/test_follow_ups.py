@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.answering.conversation import lean_on_history, reply_to_small_talk
+from rag_service.answering.conversation import lean_on_history
 from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import CorpusKind, Filters, Turn
 from rag_service.ingest.ingestor import DocumentInput
-from rag_service.language.detection import guess_language
+from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import language_codes, load_language
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.corpora import create_corpus

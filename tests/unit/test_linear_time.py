@@ -20,7 +20,8 @@ from rag_service.answering.guards.injection import find_injections, neutralise
 from rag_service.answering.guards.output_guard import LeakFilter, LinkFilter
 from rag_service.answering.guards.urls import find_urls
 from rag_service.answering.proof.analysis import analyse
-from rag_service.answering.proof.claims import split_elisions, strip_marks
+from rag_service.answering.proof.claims import strip_marks
+from rag_service.answering.proof.quotations import split_elisions
 from rag_service.answering.proof.verify import verify_answer
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.detection import detect_language

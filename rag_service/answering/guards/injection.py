@@ -137,14 +137,6 @@ def _addresses(text: str) -> bool:
     return bool(known) and _ADDRESS.search(readable) is not None
 
 
-def has_injected_heading(hit: Hit) -> bool:
-    """Whether the title, a heading or the sheet's name is an injection; they are context of what stands below."""
-    names = {hit.chunk.document.title}
-    for span in hit.chunk.spans:
-        names.update(span.location.headings, (span.location.sheet or "",))
-    return any(map(find_injections, names))
-
-
 def without_injections(hit: Hit) -> Hit:
     """The hit with injections blanked out of its text, title and headings; offsets stay valid."""
     chunk = hit.chunk
@@ -153,7 +145,10 @@ def without_injections(hit: Hit) -> Hit:
         text = text[:start] + "\n" * (end - start) + text[end:]
     if text != chunk.text:
         chunk = replace(chunk, text=text)
-    if has_injected_heading(hit):
+    names = {chunk.document.title}  # they are context of what stands below
+    for span in chunk.spans:
+        names.update(span.location.headings, (span.location.sheet or "",))
+    if any(map(find_injections, names)):
         title = "" if find_injections(chunk.document.title) else chunk.document.title
         spans = tuple(map(_without_headings, chunk.spans))
         chunk = replace(chunk, spans=spans, document=replace(chunk.document, title=title))

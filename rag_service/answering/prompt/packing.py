@@ -12,22 +12,47 @@ from types import MappingProxyType
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.guards.injection import neutralise_metadata, without_injections
-from rag_service.answering.prompt.templates import (
-    Prompts,
-    new_boundary,
-    render_context,
-    render_passage,
-)
+from rag_service.answering.guards.injection import without_injections
+from rag_service.answering.prompt.notices import tell_files, warn_of_absent
+from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
 from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
 from rag_service.indices import Tier
-from rag_service.language.words import count_tokens, fold, word_forms
+from rag_service.language.words import count_tokens, word_forms
 from rag_service.models.extractive.extractive import Evidence, GroundedMessage
 from rag_service.models.llm.model import ChatModel
-from rag_service.retrieval.named_files import MissingFile, Place
-from rag_service.retrieval.query import RagQuery, Retrieval
+from rag_service.retrieval.named_files import Place
+from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+
+RESERVE = 0.15  # share of the window kept free for other tokenizers' counts
+MESSAGE_TOKENS = 4  # what a chat template adds around each message
+TIERS: tuple[Tier, ...] = ("critical", "high", "medium", "low")
+
+# Replaces the boundary of a request while tokens are counted, so that cached counts can be used: all boundaries
+# have the same number of tokens.
+_COUNTED_BOUNDARY = "~000000000000~"
+
+Tiers = Mapping[Tier, Sequence[str]]  # tier → chunk types
+NO_TIERS: Tiers = MappingProxyType({})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedContext:
+    """The chunks in the prompt and their size."""
+
+    hits: tuple[Hit, ...]  # [C1] first
+    tokens: int  # of the rendered passages
+    left_out: tuple[str, ...]  # ids of chunks that did not fit
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedPrompt:
+    """A prompt that fits the window, as it is sent."""
+
+    texts: tuple[str, ...]  # one for each message
+    context: PackedContext
+    tokens: int  # of all messages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +98,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         max_chunks=settings.answers.max_chunks,
         boundary=boundary,
     )
-    personal = query.personal_corpora
+    personal, files = query.personal_corpora, retrieval.files
     fitted = fit_prompt(
         replace(context, hits=tuple(sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in personal))),
         lambda hits: template.render({**values, "context": render_context(hits, boundary, personal)}),
@@ -81,14 +106,13 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
-    warning = warn_of_absent(retrieval, prompts)
-    note = ""
-    if retrieval.files is not None:
+    warning, note, place = warn_of_absent(retrieval, prompts) if retrieval.absent else "", "", None
+    if files is not None:
+        place = files.place
         note, about_files = tell_files(retrieval, sources, prompts)
         warning = f"{about_files} {warning}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
-    place = retrieval.files.place if retrieval.files is not None else None
     evidence = Evidence(
         question=query.question,
         language=language,
@@ -96,13 +120,11 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         weights=retrieval.weights,
         equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
         refusal=refusal,
-        by_document=retrieval.files is not None and len(retrieval.files.found) > 1,
+        by_document=files is not None and len(files.found) > 1,
     )
+    grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(
-        messages=[
-            ChatMessage(role=MessageRole.SYSTEM, content=system),
-            GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence),
-        ],
+        messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
         context=context,
         tokens=fitted.tokens,
         refusal=refusal,
@@ -146,72 +168,6 @@ def _weight_held(text: str, weights: Mapping[str, float]) -> float:
     """How much of the question's weight a text holds."""
     held = word_forms(text)
     return sum(weight for term, weight in weights.items() if term in held)
-
-
-def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
-    """A sentence with the names in the question that no document mentions; empty if there are none."""
-    if not retrieval.absent:
-        return ""
-    names = ", ".join(f"“{name}”" for name in retrieval.absent)
-    return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)
-
-
-def mentioning(file: MissingFile, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The passages that mention a missing file, such as "robots.txt": only they can answer a question about it."""
-    name = fold(file.name)
-    return tuple(hit for hit in hits if name in fold(hit.chunk.text))
-
-
-def tell_files(retrieval: Retrieval, sources: Sequence[Hit], prompts: Prompts) -> tuple[str, str]:
-    """(which files were searched, which are missing or hold nothing about the question), in sentences or empty."""
-    files, language = retrieval.files, retrieval.plan.language
-    if files is None:
-        return "", ""
-
-    def tell(message: str, names: Sequence[str]) -> str:
-        quoted = ", ".join(f"“{neutralise_metadata(name)}”" for name in dict.fromkeys(names))
-        return prompts.message(message, language).replace("{names}", quoted) if names else ""
-
-    answering = {hit.chunk.document.id for hit in sources}
-    several = len({file.name for file in files.found}) > 1
-    silent = [file.name for file in files.found if file.id not in answering] if several else []
-    missing = [file for file in files.missing if not mentioning(file, sources)]
-    warnings = [tell("no_such_file", [file.name for file in missing])]
-    warnings.append(tell("similar_files", [name for file in missing for name in file.near]))
-    warnings.append(tell("nothing_in_files", silent))
-    return tell("searched_files", [file.name for file in files.found] if several else []), " ".join(
-        filter(None, warnings)
-    )
-
-
-RESERVE = 0.15  # share of the window kept free for other tokenizers' counts
-MESSAGE_TOKENS = 4  # what a chat template adds around each message
-TIERS: tuple[Tier, ...] = ("critical", "high", "medium", "low")
-
-# Replaces the boundary of a request while tokens are counted, so that cached counts can be used: all boundaries
-# have the same number of tokens.
-_COUNTED_BOUNDARY = "~000000000000~"
-
-Tiers = Mapping[Tier, Sequence[str]]  # tier → chunk types
-NO_TIERS: Tiers = MappingProxyType({})
-
-
-@dataclass(frozen=True, kw_only=True)
-class PackedContext:
-    """The chunks in the prompt and their size."""
-
-    hits: tuple[Hit, ...]  # [C1] first
-    tokens: int  # of the rendered passages
-    left_out: tuple[str, ...]  # ids of chunks that did not fit
-
-
-@dataclass(frozen=True, kw_only=True)
-class FittedPrompt:
-    """A prompt that fits the window, as it is sent."""
-
-    texts: tuple[str, ...]  # one for each message
-    context: PackedContext
-    tokens: int  # of all messages
 
 
 def split_budget(max_tokens: int) -> tuple[int, int]:

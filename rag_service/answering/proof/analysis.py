@@ -78,7 +78,7 @@ class Analysis:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        return frozenset(token.stem for token in self.content)
+        return frozenset(token.stem for token in self.tokens if token.content)
 
     @cached_property
     def numbers(self) -> tuple[Token, ...]:
@@ -219,7 +219,7 @@ def canonical(written: str) -> str:
     >>> canonical("1.234,56"), canonical("12,50"), canonical("1.234.567"), canonical("1.234"), canonical("007")
     ('1234.56', '12.5', '1234567', '1234', '007')
     """
-    marks = {mark for mark in "., " if mark in written}
+    marks = {".", ",", " "} & set(written)
     if not marks:
         # "03" of a date is 3; "007" is a code.
         return written.lstrip("0") or "0" if len(written) <= 2 or written[0] != "0" else written

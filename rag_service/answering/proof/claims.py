@@ -1,4 +1,4 @@
-"""From sentences to claims: which mark answers for which words of the answer.
+"""From sentences to claims: which mark answers for which words of the answer, and with which named evidence.
 
 - A mark answers for the sentence it ends. Where marks stand inside a sentence ("A is 3 [C1], while B is
   5 [C2]"), each answers for the words since the mark before it, provided they state something by
@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,16 +23,17 @@ from typing import NamedTuple
 
 from rag_service.answering.proof.analysis import Analysis, analyse
 from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.answering.proof.named_evidence import NamedEvidence, read_numbers
 from rag_service.answering.proof.passage import Passage
-from rag_service.language.normalise import MARK, normalise
+from rag_service.answering.proof.quotations import QUOTE_SIGN, Quotations, split_elisions
+from rag_service.language.normalise import MARK, OPENING, normalise
 from rag_service.language.sentences import Sentence
 
 _INLINE = re.compile(rf"`[^`\n]*`|(?P<mark>{MARK})")
-_BLANK = r"[ \t\u00a0\u202f]"
+_S = r"[ \t\u00a0\u202f]"
 _FENCED = r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)"
-_REMOVABLE = re.compile(rf"{_FENCED}|`[^`\n]*`|(?P<mark>(?<!{_BLANK}){_BLANK}*+{MARK})", re.MULTILINE | re.DOTALL)
-_QUOTE_SIGN = re.compile('[“«„‘"]')
+_REMOVABLE = re.compile(rf"{_FENCED}|`[^`\n]*`|(?P<mark>(?<!{_S}){_S}*+{MARK})", re.MULTILINE | re.DOTALL)
+_NUMBERS = re.compile(r"(?P<dash>[–-]?)[ \t\u00a0\u202fCc]*(?P<number>[0-9]+)")
+_LONGEST_RANGE = 20  # [C1-3] means three chunks; a longer range is taken as its two ends
 _WORD = re.compile(r"\w+")
 _FEWEST_WORDS = 4  # a claim of fewer words must state something to be looked for letter by letter
 
@@ -44,10 +46,23 @@ class Mark(NamedTuple):
     numbers: tuple[int, ...]  # as written, each once; not checked against the chunks shown
 
 
+def _read_numbers(mark: str) -> tuple[int, ...]:
+    """The chunk numbers that a mark names, each once."""
+    numbers: dict[int, None] = {}
+    previous = 0
+    for match in _NUMBERS.finditer(mark):
+        number = int(match["number"])
+        if match["dash"] and previous < number <= previous + _LONGEST_RANGE:
+            numbers |= dict.fromkeys(range(previous, number))
+        numbers[number] = None
+        previous = number
+    return tuple(numbers)
+
+
 def find_marks(sentence: str) -> list[Mark]:
     """The marks of one sentence (not of a fenced code block), in order."""
     return [
-        Mark(match.start(), match.end(), read_numbers(match["mark"]))
+        Mark(match.start(), match.end(), _read_numbers(match["mark"]))
         for match in _INLINE.finditer(sentence)
         if match["mark"]
     ]
@@ -59,6 +74,103 @@ def strip_marks(text: str) -> str:
     A mark inside a word leaves the word whole.
     """
     return _REMOVABLE.sub(lambda match: "" if match["mark"] else match[0], text)
+
+
+_QUOTE_MARKS = "\"“”„«»'‘’"
+_OPEN = rf"[{re.escape(OPENING)}]"
+_OPENING = re.compile(_OPEN)
+_CLOSE = r"[\]］】]"
+_EVIDENCE = re.compile(rf"{_OPEN}{_S}?[Cc]{_S}?(?P<number>[0-9]{{1,9}}){_S}?[:,;(–-]?{_S}?[\"“„«'‘]")
+# What may still become such a beginning, or a mark.
+_PARTIAL_EVIDENCE = re.compile(rf"{_OPEN}(?:{_S}?(?:[Cc](?:{_S}?[0-9,;Cc –-]{{0,40}}{_S}?[:,;(–-]?{_S}?)?)?)?\Z")
+_EVIDENCE_END = re.compile(rf"[{_QUOTE_MARKS}]{_S}?[.,;]?\)?{_S}?(?:(?P<close>{_CLOSE})|[,;]{_S}?(?=[Cc]{_S}?[0-9]))")
+_FIRST_QUOTE = re.compile(rf"[\"”»“’](?!\w)(?:{_S}?{_CLOSE})?")
+_LONGEST_EVIDENCE = 6_000  # characters of evidence that are hidden; nobody closes a longer one
+
+
+@dataclass
+class NamedEvidence:
+    """The words of evidence that a model gives with its marks: `… twelve months [C1 "at most 12 months"]`.
+
+    Takes the model's text in pieces and gives it back without those words: readers see `[C1]`. They prove nothing:
+    they show where in the passage to look. A model that leaves them out, forgets to close them or puts marks inside
+    loses nothing but that help.
+    """
+
+    _held: str = ""  # may become a mark with evidence, or is the evidence so far
+    _number: int | None = None  # of the mark whose evidence arrives
+    _seen: Counter[int] = field(default_factory=Counter)  # marks so far, by number
+    _texts: dict[tuple[int, int], str] = field(default_factory=dict)  # (number, its marks before) → evidence
+    _taken: Counter[int] = field(default_factory=Counter)
+
+    def feed(self, text: str) -> str:
+        """Take the next piece; returns what readers may see of it."""
+        if not self._held and self._number is None and not _OPENING.search(text):
+            return text
+        return self._scan(self._held + text, final=False)
+
+    def finish(self) -> str:
+        """The rest. Evidence that was never closed ends at its first quotation mark."""
+        return self._scan(self._held, final=True)
+
+    def take(self, number: int) -> str:
+        """The evidence of the next mark of that number, in the order of the text; "" if it has none."""
+        self._taken[number] += 1
+        return self._texts.get((number, self._taken[number] - 1), "")
+
+    def _scan(self, text: str, *, final: bool) -> str:
+        shown: list[str] = []
+        while text:
+            if self._number is not None:
+                rest = self._hide(text, final=final)
+                if rest is None:
+                    break
+                text = rest
+                continue
+            opening = _OPENING.search(text)
+            at = opening.start() if opening else len(text)
+            shown.append(text[:at])
+            text = text[at:]
+            if begin := _EVIDENCE.match(text):
+                self._number = int(begin["number"])
+                shown.append(f"[C{self._number}]")
+                text = text[begin.end() :]
+            elif mark := re.match(MARK, text):
+                self._seen.update(_read_numbers(mark[0]))
+                shown.append(mark[0])
+                text = text[mark.end() :]
+            elif text and not final and _PARTIAL_EVIDENCE.match(text):
+                break
+            else:
+                shown.append(text[:1])
+                text = text[1:]
+        self._held = text
+        return "".join(shown)
+
+    def _hide(self, text: str, *, final: bool) -> str | None:
+        """What follows the evidence that `text` begins with; None while it goes on."""
+        head = text[:_LONGEST_EVIDENCE]
+        paragraph = head.find("\n\n")
+        cut = paragraph if paragraph >= 0 else len(head)
+        end = _EVIDENCE_END.search(head, 0, cut)
+        forgotten = _FIRST_QUOTE.search(head, 0, cut)
+        following = _EVIDENCE.search(head, forgotten.end(), cut) if forgotten else None
+        if end is not None and (following is None or following.start() > end.start()):
+            self._keep(text[: end.start()])
+            return text[end.end() :] if end["close"] else f"[{text[end.end() :]}"
+        if end is None and not final and paragraph < 0 and len(text) <= _LONGEST_EVIDENCE:
+            return None
+        if forgotten is not None:
+            self._keep(text[: forgotten.start()])
+            return text[forgotten.end() :]
+        self._keep("")
+        return text[cut:]
+
+    def _keep(self, evidence: str) -> None:
+        number = self._number or 0
+        self._texts[number, self._seen[number]] = evidence
+        self._seen[number] += 1
+        self._number = None
 
 
 _BULLET = re.compile(r"[\s>#|*•‣▪·–—+-]*(?:\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)?[*_\s]*", re.IGNORECASE)
@@ -149,57 +261,6 @@ class Claim:
         return analysis.is_claim and not (leads_in and not analysis.numbers and not analysis.negated)
 
 
-_CLOSING = {"“": "”", "«": "»", "„": "“", "‘": "’", '"': '"'}
-# A straight quote opens only before a word, and not after one: 5" is a length.
-_OPENER = re.compile(r"[“«„]|(?<!\w)‘(?=\w)|(?<![\w.,;:!?)»”])\"(?=[\w¿¡(\[«“*_])")
-_SINGLE_CLOSER = re.compile(r"’(?!\w)")
-_ELISION = re.compile(r"(?:(?<!\s)\s++)?(?:[\[(]\.\.\.[\])]|(?<=\s)\.\.\.(?=\s))\s*+")
-_FEWEST_QUOTED = 4  # shorter ones are names and terms in quotation marks
-_QUOTE_EDGE = " \t.,;:!?\"'|"
-
-
-@dataclass
-class Quotations:
-    """Reads the quotations of one piece of a paragraph after another; one may run over several pieces."""
-
-    closer: str | None = None  # the character that closes the quotation still open
-
-    def read(self, text: str) -> tuple[str, ...]:
-        """The quotations in `text`, normalised, in lower case, without outer punctuation."""
-        found: list[str] = []
-        position = 0
-        while position <= len(text):
-            if self.closer is None:
-                opener = _OPENER.search(text, position)
-                if opener is None:
-                    break
-                position = opener.end()
-                self.closer = _CLOSING[opener[0]]
-            end = self._find_closer(text, position)
-            found.append(text[position : end if end >= 0 else len(text)])
-            if end < 0:
-                if self.closer == "’":
-                    self.closer = None  # an apostrophe after all
-                    found.pop()
-                    continue
-                break
-            self.closer = None
-            position = end + 1
-        plain = (normalise(quotation, fold_case=True, markup=True).text.strip(_QUOTE_EDGE) for quotation in found)
-        return tuple(quotation for quotation in plain if len(_WORD.findall(quotation)) >= _FEWEST_QUOTED)
-
-    def _find_closer(self, text: str, position: int) -> int:
-        if self.closer == "’":
-            closer = _SINGLE_CLOSER.search(text, position)
-            return closer.start() if closer else -1
-        return text.find(self.closer or '"', position)
-
-
-def split_elisions(quotation: str) -> list[str]:
-    """The parts of a normalised quotation around its elisions, "[...]" or " ... "."""
-    return [part.strip(_QUOTE_EDGE) for part in _ELISION.split(quotation) if part.strip(_QUOTE_EDGE)]
-
-
 @dataclass
 class ClaimReader:
     """Reads sentences in order and gives each claim as soon as its marks are known."""
@@ -221,6 +282,8 @@ class ClaimReader:
             return []
         marks = find_marks(sentence.text)
         claims = self._split(sentence, marks)
+        if self._quotations.closer or QUOTE_SIGN.search(sentence.text):
+            claims = [replace(claim, quotations=self._quotations.read(claim.text)) for claim in claims]
         if ":" in sentence.text and strip_marks(sentence.text).rstrip(" *").endswith(":"):
             self._lead_in = claims[-1].plain.lower()
         if not marks:
@@ -250,8 +313,15 @@ class ClaimReader:
 
     def _split(self, sentence: Sentence, marks: list[Mark]) -> list[Claim]:
         """One claim for each group of marks whose words state something; one in all without marks."""
-        if len(marks) == 1 and not _WORD.search(sentence.text, marks[0].end):
-            return self._with_quotations([self._claim(sentence, 0, len(sentence.text), marks[0].numbers)])
+        whole = Claim(
+            text=sentence.text,
+            marks=marks[0].numbers if marks else (),
+            sentence=(sentence.start, sentence.end),
+            language=self.language,
+            lead_in=self._lead_in,
+        )
+        if not marks or (len(marks) == 1 and not _WORD.search(sentence.text, marks[0].end)):
+            return [whole]
         claims: list[Claim] = []
         start, numbers = 0, dict[int, None]()
         groups = _group(sentence.text, marks)
@@ -259,37 +329,18 @@ class ClaimReader:
             numbers |= dict.fromkeys(mark_numbers)
             if not cuts:
                 continue
-            claim = self._claim(sentence, start, end, tuple(numbers))
+            claim = replace(whole, text=sentence.text[start:end], marks=tuple(numbers))
             if len(groups) == 1 or claim.analysis.is_claim:
                 claims.append(claim)
                 start, numbers = end, {}
         rest = sentence.text[start:]
-        if not claims or numbers or _has_words(rest):
+        if not claims or numbers or _WORD.search(rest):
             # What follows the last claim belongs to it.
             last = claims.pop() if claims else None
             begin = len(sentence.text) - len(rest) - (len(last.text) if last else 0)
-            marks_of_both = (*(last.marks if last else ()), *numbers)
-            claims.append(self._claim(sentence, begin, len(sentence.text), tuple(dict.fromkeys(marks_of_both))))
-        return self._with_quotations(claims)
-
-    def _claim(self, sentence: Sentence, start: int, end: int, marks: tuple[int, ...]) -> Claim:
-        offsets = (sentence.start, sentence.end)
-        return Claim(
-            text=sentence.text[start:end],
-            marks=marks,
-            sentence=offsets,
-            language=self.language,
-            lead_in=self._lead_in,
-        )
-
-    def _with_quotations(self, claims: list[Claim]) -> list[Claim]:
-        if len(claims) == 1 and not self._quotations.closer and not _QUOTE_SIGN.search(claims[0].text):
-            return claims
-        found = [self._quotations.read(claim.text) for claim in claims]
-        return [
-            replace(claim, quotations=quotations) if quotations else claim
-            for claim, quotations in zip(claims, found, strict=True)
-        ]
+            marks_of_both = dict.fromkeys((*(last.marks if last else ()), *numbers))
+            claims.append(replace(whole, text=sentence.text[begin:], marks=tuple(marks_of_both)))
+        return claims
 
 
 def _group(text: str, marks: list[Mark]) -> list[tuple[int, tuple[int, ...], bool]]:
@@ -303,7 +354,3 @@ def _group(text: str, marks: list[Mark]) -> list[tuple[int, tuple[int, ...], boo
         else:
             groups.append((mark.end, mark.numbers, not inside_word))
     return groups
-
-
-def _has_words(text: str) -> bool:
-    return _WORD.search(text) is not None

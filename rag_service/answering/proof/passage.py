@@ -5,6 +5,8 @@
    ("unless"), no negation and no "it is said that"; the sentence is no question, and no negation introduces its list.
 2. The words that the model named as evidence. They show where to look, and prove nothing.
 3. The nearest sentence, or two neighbours, by the words that they share with the claim.
+
+`locate` tells where the words that were found stand in the document.
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from rag_service.answering.proof.analysis import WORD, Analysis, Token, analyse, classify, is_negation
 from rag_service.answering.proof.lexicon import fold_word, load_lexicon
-from rag_service.domain import Chunk
+from rag_service.domain import Chunk, Location, Span, column_letters, column_number
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
 
+_CELLS = re.compile(r"\$?([A-Z]{1,3})\$?(\d+)(?::\$?([A-Z]{1,3})\$?(\d+))?")
+_NAME_AND_VALUE = 2  # cells of a line such as "Product: Hex bolt M8 | Stock: 120"
 _REMEMBERED = 128  # prepared texts
 _LIST_MARK = re.compile(r"(?:[\s>#|*•‣▪·–—+-]|\(?\d{1,3}[.)]\s)*")
 _ITEM = re.compile(r"[*•‣▪·–—+-]|\d")
@@ -265,3 +269,70 @@ def stands_whole(text: str, start: int, end: int) -> bool:
     if first.isdigit() and _NUMBER_BEFORE.search(text[max(0, start - 3) : start]):
         return False
     return not (last.isdigit() and _NUMBER_AFTER.match(text, end))
+
+
+def locate(
+    chunk: Chunk,
+    start: int,
+    end: int,
+    claim: Analysis,
+    *,
+    is_copy: bool = False,
+) -> Location | None:
+    """Page, heading or cell of characters [start, end) of the stored text, for a quote that carries `claim`.
+
+    The place of the quote's first character. A quote over several cells has the place of the cell with
+    the number that the claim states; failing that, the range of all its cells. A claim that copies a line of
+    three cells or more states them all: which of them is meant, its numbers do not tell. None if no span has it.
+    """
+    spans = [span for span in chunk.spans if span.start < end and span.end > start]
+    if not spans:
+        return None
+    cells = [span for span in spans if span.location.cell]
+    if len(cells) < 2:
+        first = spans[0].location
+        page = first.page, first.part
+        same = [span.location for span in spans if (span.location.page, span.location.part) == page]
+        boxes = [box for place in same for box in place.boxes]  # of all recognised lines of the quote
+        return replace(first, boxes=tuple(boxes)) if boxes else first
+    copies_line = is_copy and len(cells) > _NAME_AND_VALUE
+    stating = [] if copies_line else _stating_cells(chunk, cells, start, claim)
+    return _merge([span.location for span in stating or cells])
+
+
+def _stating_cells(chunk: Chunk, cells: Sequence[Span], start: int, claim: Analysis) -> list[Span]:
+    """For each number of the claim the cell that holds it, the one with most of the claim's words."""
+    texts: list[str] = []
+    for span in cells:
+        local = max(0, min(start, span.start) - chunk.start), span.end - chunk.start
+        texts.append(normalise(chunk.text[local[0] : local[1]], fold_case=True, markup=True).text)
+        start = span.end
+    read = [analyse(text, claim.language) for text in texts]
+    chosen: list[Span] = []
+    for number in claim.numbers:
+        holders = [i for i, cell in enumerate(read) if any(other.stem == number.stem for other in cell.numbers)]
+        if holders:
+            chosen.append(cells[max(holders, key=lambda i: (len(read[i].stems & claim.stems), -i))])
+    return sorted(set(chosen), key=lambda span: span.start)
+
+
+def _merge(places: Sequence[Location]) -> Location:
+    """The first place, its cell widened to hold the cells of all places on the same sheet.
+
+    Of a cell merged downwards only the row that the quote is of counts.
+    """
+    first = places[0]
+    if len(places) == 1:
+        return first
+    corners = [
+        (match.groups(), place.row)
+        for place in places
+        if place.sheet == first.sheet and (match := _CELLS.fullmatch(place.cell or ""))
+    ]
+    if not corners:
+        return first
+    columns = [column_number(c) for (left, _, right, _), _ in corners for c in (left, right or left)]
+    rows = [int(r) for (_, top, _, bottom), row in corners for r in ((row,) if row else (top, bottom or top))]
+    corner, opposite = (f"{column_letters(f(columns))}{f(rows)}" for f in (min, max))
+    cell = corner if corner == opposite else f"{corner}:{opposite}"
+    return replace(first, cell=cell, row=min(rows) if first.row is not None else None)

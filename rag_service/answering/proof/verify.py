@@ -20,19 +20,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rag_service.answering.proof.analysis import classify
-from rag_service.answering.proof.claims import Claim, ClaimReader
+from rag_service.answering.proof.claims import Claim, ClaimReader, NamedEvidence
 from rag_service.answering.proof.computed import recompute
-from rag_service.answering.proof.named_evidence import NamedEvidence
 from rag_service.answering.proof.pair import Pair
-from rag_service.answering.proof.passage import Passage, passage_of
-from rag_service.answering.proof.place import locate
+from rag_service.answering.proof.passage import Passage, locate, passage_of
 from rag_service.answering.proof.vetoes import find_difference, find_doubt
 from rag_service.domain import Chunk, Citation, CitationStatus, Hit, ProofMethod
 from rag_service.language.sentences import Sentence, SentenceStream
 from rag_service.language.words import words
 
 SentenceOffsets = tuple[int, int]
-_BRACKETS = ("()", "[]")
 _ORDER = tuple(CitationStatus)  # best first
 # Share of a claim's words that a passage which the mark does not name must hold to be its source.
 _ELSEWHERE_SHARE = 0.8
@@ -149,7 +146,7 @@ class CitationStream:
                 cited = [self._cite(claim, mark) for mark in claim.marks]
                 if len(cited) > 1:
                     cited = _outvote(cited)
-                if claim.covered:
+                if claim.covered and len(cited) > 1:
                     cited = [min(cited, key=_rank)]  # one of the marks is enough
                 self._citations += cited
                 positions = tuple(range(first, len(self._citations)))
@@ -229,7 +226,9 @@ class CitationStream:
         """The citation with its quote and place; `place` counts normalised characters of the passage."""
         chunk: Chunk = self._hits[position].chunk
         first, last = self._passage(position).normalised.original(*place)
-        quote = chunk.text[first : _close_bracket(chunk.text, first, last)]
+        if chunk.text[last : last + 1] in (")", "]") and _is_open(chunk.text[first:last], chunk.text[last]):
+            last += 1  # the bracket that closes one inside the quote: outer punctuation was not looked for
+        quote = chunk.text[first:last]
         start = chunk.start + first + len(quote) - len(quote.lstrip())
         quote = quote.strip()
         end = start + len(quote)
@@ -241,7 +240,7 @@ class CitationStream:
             quote=quote,
             start=start,
             end=end,
-            location=locate(chunk, start, end, claim, is_copy=is_copy),
+            location=locate(chunk, start, end, claim.analysis, is_copy=is_copy),
         )
 
     def _context(self, position: int) -> frozenset[str]:
@@ -267,11 +266,7 @@ def _rank(citation: Citation) -> int:
     return _ORDER.index(citation.status)
 
 
-def _close_bracket(text: str, start: int, end: int) -> int:
-    """The end of a quote, with the bracket that closes one inside it: outer punctuation was not looked for."""
-    quote = text[start:end]
-    following = text[end : end + 1]
-    if following not in (")", "]"):
-        return end
-    is_open = any(following == pair[1] and quote.count(pair[0]) > quote.count(pair[1]) for pair in _BRACKETS)
-    return end + is_open
+def _is_open(quote: str, closer: str) -> bool:
+    """Whether a bracket of the quote is still open that `closer` closes."""
+    opener = "(" if closer == ")" else "["
+    return quote.count(opener) > quote.count(closer)

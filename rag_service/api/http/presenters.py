@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from rag_service.answering.proof.place import describe_place
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import (
     AnswerBody,
@@ -29,11 +28,13 @@ from rag_service.domain import (
     Citation,
     Condition,
     ConditionGroup,
+    DocumentRef,
     Filters,
     FilterTree,
     GuardrailCheck,
     Hit,
     Identity,
+    Location,
     Operator,
 )
 from rag_service.errors import InputError
@@ -52,7 +53,7 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     """The query of a request, with defaults filled in; an InvalidRequestError names every invalid field."""
     from rag_service.retrieval.query import RagQuery  # loads LlamaIndex, which a remote client does not need
 
-    where, wrong = read_filter(request.filter)
+    where, wrong = (None, []) if request.filter is None else read_filter(request.filter)
     texts = {
         "query": [request.query],
         "source": [request.source or ""],
@@ -86,10 +87,8 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     )
 
 
-def read_filter(raw: Mapping[str, Any] | None) -> tuple[FilterTree | None, list[FieldError]]:
+def read_filter(raw: Mapping[str, Any]) -> tuple[FilterTree | None, list[FieldError]]:
     """(filter tree, errors); errors name the place, e.g. `filter.and[1].value`."""
-    if raw is None:
-        return None, []
     try:
         tree = _read_tree(raw, "filter", depth=1)
         check_tree(tree)
@@ -165,6 +164,40 @@ def present(kind: type[_Body], item: Any, /, **given: Any) -> _Body:
     """A domain value as a body: its attributes that the body has, nested values likewise, and what is given."""
     shared = {name: getattr(item, name) for name in kind.__struct_fields__ if hasattr(item, name)}
     return msgspec.convert(SimpleNamespace(**shared | given), kind, from_attributes=True)
+
+
+def describe_place(document: DocumentRef, location: Location | None) -> str:
+    """A place that a person can open: "rapport.pdf, page 3", "production.xlsx, sheet Stocks, cell C12".
+
+    The file name, or the title when there is none, then every part of the location that is set,
+    from the widest to the narrowest; a row is left out where a cell says the same.
+    """
+    parts = [document.file_name or document.title]
+    if location is None:
+        return parts[0]
+    if location.part:
+        parts.append(location.part)
+    if location.slide is not None:
+        parts.append(f"slide {location.slide}")
+    if location.page is not None:
+        parts.append(f"page {location.page}")
+    if location.sheet:
+        parts.append(f"sheet {location.sheet}")
+    if location.headings:
+        parts.append(f"section {' > '.join(location.headings)}")
+    if location.cell:
+        parts.append(f"{'cells' if ':' in location.cell else 'cell'} {location.cell}")
+    elif location.row is not None and location.paragraph is not None:
+        parts.append(f"row {location.row} of the table after paragraph {location.paragraph}")
+    elif location.row is not None:
+        parts.append(f"row {location.row}")
+    elif location.paragraph is not None:
+        parts.append(f"paragraph {location.paragraph}")
+    if location.path:
+        parts.append(location.path)
+    if location.time:
+        parts.append(f"at {location.time}")
+    return ", ".join(parts)
 
 
 def present_hit(kind: type[_Body], hit: Hit) -> _Body:

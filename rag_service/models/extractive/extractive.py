@@ -37,9 +37,9 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
+from rag_service.language.languages import language_codes, load_language
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
-from rag_service.language.words import word_forms, words
-from rag_service.models.extractive.answer_types import answer_type
+from rag_service.language.words import fold, word_forms, words
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance, similarity
@@ -146,11 +146,9 @@ class ExtractiveLLM(CustomLLM):
         if not isinstance(last, GroundedMessage) or last.evidence is None:
             raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
         scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
-        sentences = [
-            sentence
-            for evidence in (_split(last.evidence) if last.evidence.by_document else [last.evidence])
-            for sentence in await select_sentences(evidence, self._embedding, scale=scale)
-        ]
+        sentences: list[Sentence] = []
+        for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
+            sentences += await select_sentences(evidence, self._embedding, scale=scale)
         return compose(sentences, last.evidence.refusal)
 
 
@@ -231,10 +229,13 @@ async def select_sentences(
 
 
 def _misses_figure(evidence: Evidence, chosen: Sequence[Sentence]) -> bool:
+    """Whether a figure of the question stands in no quote and no heading of theirs."""
+    if not any(map(str.isdigit, evidence.question)):
+        return False
     asked = {word for word in words(evidence.question) if any(map(str.isdigit, word))}
     asked -= {word for word in asked if word.isdecimal() and any(_is_in_range(int(word), one.folded) for one in chosen)}
     said: set[str] = set()
-    for quote in chosen if asked else ():
+    for quote in chosen:
         chunk = evidence.hits[quote.mark - 1].chunk
         headings = [heading for span in chunk.spans for heading in span.location.headings]
         said.update(words(" ".join((quote.header, quote.text, chunk.document.title, *headings))))
@@ -272,6 +273,50 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
     features[:, 1:3] = _rate_spelling(evidence.question, sentences)
     return sentences, features
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerType:
+    """A type of answer that questions ask for."""
+
+    asked_by: re.Pattern[str]  # in a folded question
+    pattern: re.Pattern[str]  # in a folded sentence that holds such an answer
+    is_price: bool
+
+
+def answer_type(question: str) -> AnswerType | None:
+    """The type of answer that a question asks for; None where it does not say."""
+    folded = fold(question)
+    for found in _answer_types():
+        if found.asked_by.search(folded):
+            return found
+    return None
+
+
+@cache
+def _answer_types() -> tuple[AnswerType, ...]:
+    """The types in the words of all languages: a question may be answered by a document in another language.
+
+    Persons, places, dates and reasons were tried as well: one more of a hundred English questions, and none of others.
+    """
+    every = [load_language(code) for code in language_codes()]
+    units = [data.proof.units for data in every]
+    numbers = {word for data in every for words in data.proof.numbers.values() for word in words}
+    numbers |= {word for data in every for word in data.proof.fractions}
+    numbers |= {word for table in units for unit in ("thousand", "million", "billion") for word in table.get(unit, ())}
+    money = {word for table in units for sign in "€$£" for word in table.get(sign, ())}
+    return (
+        AnswerType(
+            asked_by=re.compile("|".join(data.questions.asks_price for data in every), re.MULTILINE),
+            pattern=re.compile(rf"[€$£]|\b(?:{'|'.join(sorted(money))})\b"),
+            is_price=True,
+        ),
+        AnswerType(
+            asked_by=re.compile("|".join(data.questions.asks_number for data in every)),
+            pattern=re.compile(rf"\d|\b(?:{'|'.join(sorted(numbers))})\b"),
+            is_price=False,
+        ),
+    )
 
 
 def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:

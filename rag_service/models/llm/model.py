@@ -119,28 +119,16 @@ class ChatModel:
         llm, prepared, options = prepare_call(self.llm, messages, max_tokens=max_tokens, schema=response_schema)
         self.breaker.check()  # before anybody waits for a slot
         async with self._slots.take():
-            call, outcome = (
-                ChatCall(llm, prepared, options, limits=self._limits, retries=self._retries),
-                "left or failed",
-            )
-            with self.breaker.guard(), span("model", **self._described) as describe:
+            call = ChatCall(llm, prepared, options, limits=self._limits, retries=self._retries)
+            outcome = "left or failed"
+            with self.breaker.guard(), span("model") as describe:
                 try:
                     while (text := await call.next()) is not None:
                         if text:
                             yield ChatDelta(text=text)
                     outcome = "complete"
                 finally:
-                    describe(**_counted(call))
-                    log.info(
-                        "model_called",
-                        provider=self.provider,
-                        model=self.model_name,
-                        outcome=outcome,
-                        first_token_ms=call.first_token_ms,
-                        total_ms=round((time.monotonic() - call.began) * 1000, 1),
-                        prompt_tokens=call.prompt_tokens,
-                        completion_tokens=call.completion_tokens,
-                    )
+                    self._report(call, outcome, describe)
                     await shielded(call.close)
         counted, expected = call.prompt_tokens, expected_prompt_tokens
         truncated = bool(expected and counted is not None and counted < MIN_COUNTED_SHARE * expected)
@@ -156,14 +144,30 @@ class ChatModel:
             prompt_truncated=truncated,
         )
 
-    @property
-    def _described(self) -> dict[str, str]:
-        """As OpenTelemetry names it: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/."""
-        return {
+    def _report(self, call: ChatCall, outcome: str, describe: Callable[..., None]) -> None:
+        """Tell log and trace of a call that is over.
+
+        Attributes are named as in https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/.
+        """
+        attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self.provider,
             "gen_ai.request.model": self.model_name,
+            "gen_ai.usage.input_tokens": call.prompt_tokens,
+            "gen_ai.usage.output_tokens": call.completion_tokens,
+            "gen_ai.response.finish_reasons": call.finish_reason and [call.finish_reason],
         }
+        describe(**attributes)
+        log.info(
+            "model_called",
+            provider=self.provider,
+            model=self.model_name,
+            outcome=outcome,
+            first_token_ms=call.first_token_ms,
+            total_ms=round((time.monotonic() - call.began) * 1000, 1),
+            prompt_tokens=call.prompt_tokens,
+            completion_tokens=call.completion_tokens,
+        )
 
     async def complete_json(
         self, messages: Sequence[ChatMessage], schema: Mapping[str, Any], *, max_tokens: int | None = None
@@ -186,16 +190,6 @@ class ChatModel:
         """Close the connections to the model server."""
         if self._close is not None:
             await self._close()
-
-
-def _counted(call: ChatCall) -> dict[str, int | list[str]]:
-    """What a call told of itself, as OpenTelemetry names it."""
-    told = {
-        "gen_ai.usage.input_tokens": call.prompt_tokens,
-        "gen_ai.usage.output_tokens": call.completion_tokens,
-        "gen_ai.response.finish_reasons": None if call.finish_reason is None else [call.finish_reason],
-    }
-    return {name: value for name, value in told.items() if value is not None}
 
 
 def _without_fence(text: str) -> str:

@@ -94,6 +94,7 @@ class HeuristicReranker:
     async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         if not hits:
             return []
+        relevances = [hit.scores.relevance for hit in hits]
         base = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in hits]
         best_of: dict[UUID, float] = {}  # by document
         for hit, score in zip(hits, base, strict=True):
@@ -103,7 +104,7 @@ class HeuristicReranker:
         passage, sentence = _shares(character_ngrams(question), hits)
         moved = PASSAGE_WEIGHT * passage + SENTENCE_WEIGHT * sentence + DOCUMENT_WEIGHT * np.array(behind)
         orders = (np.array(base) + moved).tolist()
-        certain = min(1 - MARGIN, max(MARGIN, max(hit.scores.relevance for hit in hits)))
+        certain = min(1 - MARGIN, max(MARGIN, max(relevances)))
         top, log_odds = max(orders), math.log(certain / (1 - certain))
         scores = [1 / (1 + math.exp(min(700.0, STEEPNESS * (top - order) - log_odds))) for order in orders]
         return by_score(hits, scores)

@@ -83,7 +83,15 @@ class DenseSearch:
         """Ask the database for the nearest, inside a transaction: the longest statement of a search."""
         if not self._scope.corpus_ids or not self._scope.reachable:
             return
-        self._read = await (self._measure_all(connection) if self._compares_all else self._by_graph(connection))
+        if not self._compares_all:
+            self._read = await self._by_graph(connection)
+            return
+        where, parameters = chunk_conditions(self._scope, "c", with_type=True, keep_plan=True)
+        parameters["vector"] = self._vector
+        cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
+        row = await cursor.fetchone()
+        found = np.frombuffer(b"" if row is None else row[0], _DISTANCE)
+        self._read = Cosines(ids=found["id"].astype(np.int64), values=1 - found["distance"].astype(np.float64))
 
     async def cosines(self, connection: Connection, besides: npt.NDArray[np.int64] = _NO_IDS) -> Cosines:
         """Cosines of the nearest chunks, and of given ones.
@@ -104,14 +112,6 @@ class DenseSearch:
         cursor = await connection.execute(_BY_ID, parameters, binary=True)
         more = _to_cosines(await cursor.fetchall())
         return Cosines(ids=np.concatenate([ids, more.ids]), values=np.concatenate([values, more.values]))
-
-    async def _measure_all(self, connection: Connection) -> Cosines:
-        where, parameters = chunk_conditions(self._scope, "c", with_type=True, keep_plan=True)
-        parameters["vector"] = self._vector
-        cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
-        row = await cursor.fetchone()
-        found = np.frombuffer(b"" if row is None else row[0], _DISTANCE)
-        return Cosines(ids=found["id"].astype(np.int64), values=1 - found["distance"].astype(np.float64))
 
     async def _by_graph(self, connection: Connection) -> Cosines:
         where, parameters = chunk_conditions(self._scope, "c", with_type=True)

@@ -96,7 +96,17 @@ class LexicalSearch:
         """Sum up and rank what `read` gave, before `search`; None: nothing was read."""
         if postings is None:
             return
-        self._whole = self._sum_up(self._take_apart(postings)) if postings else _NOTHING
+        if postings:
+            parts = self._take_apart(postings)
+            lowest = int(parts.ids.min())
+            if int(parts.ids.max()) - lowest <= 16 * len(parts.ids) + 100_000:
+                places = parts.ids - lowest  # a place for every id between: no sorting
+                totals = _add_up(places, parts.scores)
+                held = np.flatnonzero(totals)
+                self._whole = _Sums(held + lowest, totals[held], _add_up(places, parts.shares)[held])
+            else:
+                ids, places = np.unique(parts.ids, return_inverse=True)
+                self._whole = _Sums(ids, _add_up(places, parts.scores), _add_up(places, parts.shares))
         self._pending = set(self._common)
         self._candidates = max(self._wanted, RESCORED) if self._pending else self._wanted
         scores = self._whole.scores
@@ -168,18 +178,6 @@ class LexicalSearch:
             scores=np.repeat(weights, counts) * (postings.frequencies / (postings.frequencies + norm)),
             shares=np.repeat(shares, counts) * (postings.frequencies / (postings.frequencies + self._k1)),
         )
-
-    @staticmethod
-    def _sum_up(parts: _Sums) -> _Sums:
-        """The sums of every chunk."""
-        lowest = int(parts.ids.min())
-        if int(parts.ids.max()) - lowest <= 16 * len(parts.ids) + 100_000:
-            places = parts.ids - lowest  # a place for every id between: no sorting
-            totals = _add_up(places, parts.scores)
-            held = np.flatnonzero(totals)
-            return _Sums(ids=held + lowest, scores=totals[held], shares=_add_up(places, parts.shares)[held])
-        ids, places = np.unique(parts.ids, return_inverse=True)
-        return _Sums(ids=ids, scores=_add_up(places, parts.scores), shares=_add_up(places, parts.shares))
 
     async def _of_type(self, connection: Connection) -> npt.NDArray[np.int64]:
         """Of what is ranked the best chunks that are of the types which the filter names."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from uuid import UUID
 
 import psycopg
@@ -16,7 +17,7 @@ from rag_service.domain import Hit, Identity
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.session import Connection, Database
-from rag_service.tables.asking.comparison import compare_columns, compare_files, may_compare, read_comparison
+from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison
 from rag_service.tables.asking.comparison_wording import write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
@@ -37,6 +38,7 @@ log = structlog.get_logger(__name__)
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
 _AT_ONCE = 1  # transactions over tables of one process
 _SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
+_EXTENSION = re.compile(r"\w\.[A-Za-z]{3,4}\b")  # of a file that the question names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,17 @@ class ComputedAnswer:
 
     computed: Computed
     quotes: dict[CitedCells, str]
+
+
+def asks_otherwise(text: str, language: str) -> bool:
+    """Whether a question asks why, how, or whether one may: no rows and no figures answer it."""
+    return language in language_codes() and _other_phrases(language).search(" ".join(words(text))) is not None
+
+
+@cache
+def _other_phrases(language: str) -> re.Pattern[str]:
+    phrases = "|".join(map(re.escape, load_language(language).tables.phrases["other"]))
+    return re.compile(rf"\b(?:{phrases})\b")
 
 
 class _TooSlowError(Exception):
@@ -78,43 +91,55 @@ class TableAnswers:
         Raises:
             StoreError: the database fails.
         """
-        documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_cells(hit)))[:MAX_DOCUMENTS]
-        if not documents or _SEVERAL.search(text.strip()):
+        may_ask_rows, names_files = not asks_otherwise(text, language), len(_EXTENSION.findall(text)) > 1
+        if not (may_ask_rows or names_files or ask is not None) or _SEVERAL.search(text.strip()):
             return None
-        question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
+        places = ((hit.chunk.document.id, span.location) for hit in hits for span in hit.chunk.spans)
+        documents = list(dict.fromkeys(document for document, place in places if place.cell or place.page))
+        documents = documents[:MAX_DOCUMENTS]
+        if not documents:
+            return None
+        question = figure = None
+        if may_ask_rows:
+            question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
         asks = question is not None and question.asks and not question.negations
         may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
-        if question is None and figure is None and not may_propose and not may_compare(text):
+        if question is None and figure is None and not may_propose and not names_files:
             return None
         try:
             async with self._limited(identity) as connection:
                 tables = await find_tables(connection, documents)
-                found = await _compare(connection, text, language, question, tables)
+                found = await _compare(connection, text if names_files else None, language, question, tables)
                 if found is None and question is not None:
                     found = await _compute(connection, question, tables)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 if found is not None or ask is None or not (may_propose and tables):
                     return found
-                tables = tables[:MAX_TABLES]
-                ids = [table.id for table in tables]
-                spoken = read_words(words(text)[:MAX_WORDS], language)
-                values = await find_values(connection, ids, [one.key for one in spoken if one.is_content], whole=[])
-                examples = await find_examples(connection, ids)
-            # The model takes seconds: no connection waits for it.
-            plan = await propose_plan(ask, text, tables, values, examples)
-            if plan is None:
-                return None
-            async with self._limited(identity) as connection:
-                computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
-                log.info("table_computed", operations=[plan.operation.value], proposed=True)
-                return None if computed is None else await _with_quotes(connection, computed)
+            return await self._propose(ask, text, tables[:MAX_TABLES], language=language, identity=identity)
         except _TooSlowError:
             log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
             if question is None or not question.asks:
                 return None
             told = load_language(language).tables.answers["too_slow"]
             return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
+
+    async def _propose(
+        self, ask: Ask, text: str, tables: Sequence[StoredTable], *, language: str, identity: Identity
+    ) -> ComputedAnswer | None:
+        """What the operation that a chat model proposes gives; no connection waits for the model."""
+        ids = [table.id for table in tables]
+        spoken = read_words(words(text)[:MAX_WORDS], language)
+        async with self._limited(identity) as connection:
+            values = await find_values(connection, ids, [one.key for one in spoken if one.is_content], whole=[])
+            examples = await find_examples(connection, ids)
+        plan = await propose_plan(ask, text, tables, values, examples)
+        if plan is None:
+            return None
+        async with self._limited(identity) as connection:
+            computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
+            log.info("table_computed", operations=[plan.operation.value], proposed=True)
+            return None if computed is None else await _with_quotes(connection, computed)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
@@ -128,10 +153,10 @@ class TableAnswers:
 
 
 async def _compare(
-    connection: Connection, text: str, language: str, question: Question | None, tables: Sequence[StoredTable]
+    connection: Connection, text: str | None, language: str, question: Question | None, tables: Sequence[StoredTable]
 ) -> ComputedAnswer | None:
-    """Two files that the question names, or two columns of a table, row by row."""
-    asked = read_comparison(text, language, [table.document for table in tables]) if may_compare(text) else None
+    """Two files, or two columns of a table, row by row; `text` is the question if it names two files."""
+    asked = None if text is None else read_comparison(text, language, [table.document for table in tables])
     if asked is not None:
         found = await compare_files(connection, asked, tables, language)
     else:
@@ -181,7 +206,3 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
 
 def _is_row(hit: Hit) -> bool:
     return any(span.location.cell for span in hit.chunk.spans)
-
-
-def _may_hold_cells(hit: Hit) -> bool:
-    return any(span.location.cell or span.location.page for span in hit.chunk.spans)

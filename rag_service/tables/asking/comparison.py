@@ -6,7 +6,6 @@ one parameterised statement, as the operations over one table are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,7 +19,6 @@ from rag_service.tables.asking.question import Question
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import Word, column_word, read_words
 
-_EXTENSION = re.compile(r"\w\.[A-Za-z]{3,4}\b")
 MAX_NAMED = 10  # rows named in an answer
 _MIN_SHARED = 0.5  # of the keys of the smaller table
 _MAX_READ = 2_000  # rows of the comparison
@@ -57,11 +55,6 @@ class ComparisonQuestion:
     kind: str
     words: tuple[Word, ...]  # without names of files and words that ask for a comparison
     names: tuple[str, ...]  # of the files, in the question's order
-
-
-def may_compare(text: str) -> bool:
-    """Whether a question may name two files, before the database is asked."""
-    return len(_EXTENSION.findall(text)) > 1
 
 
 def read_comparison(text: str, language: str, documents: Sequence[str]) -> ComparisonQuestion | None:

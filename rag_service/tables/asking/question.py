@@ -113,15 +113,13 @@ class Question:
 
 
 def read_question(text: str, language: str) -> Question | None:
-    """What a question asks of a table; None if it is no such question."""
+    """What a question asks of a table; None in an unsupported language, and for one word or a long text."""
     if language not in language_codes():
         return None
     found = words(text)
     if not 1 < len(found) <= MAX_WORDS:
         return None
     data = load_language(language)
-    if any(next(_find(found, phrase), None) is not None for phrase in data.tables.phrases["other"]):
-        return None
     question = Question(
         language=language,
         words=read_words(found, language),

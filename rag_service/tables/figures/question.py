@@ -77,7 +77,7 @@ def read_figure_question(text: str, language: str, synonyms: Synonyms) -> Figure
     if not 1 < len(found) <= MAX_WORDS:
         return None
     figures = data.tables.figures
-    if any(_places(found, words(phrase)) for phrase in data.tables.phrases["other"]) or figures.never & set(found):
+    if figures.never & set(found):
         return None
     named = tuple(_named(found, language, synonyms))
     covered = {place for one in named for place in one.places}

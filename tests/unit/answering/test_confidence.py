@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.computed_answer import lacks_proof
-from rag_service.answering.decision import decide, rate_confidence
+from rag_service.answering.decision import decide, lacks_proof, rate_confidence
 from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit, Location, ProofMethod, Scores
 from rag_service.indices import QueryDefinition
 from tests.unit.answering.proof.answers import make_hit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.proof.named_evidence import NamedEvidence
+from rag_service.answering.proof.claims import NamedEvidence
 from rag_service.answering.proof.verify import CitationStream
 from rag_service.domain import Citation, CitationStatus
 from tests.unit.answering.proof.answers import make_hit

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.proof.place import describe_place
+from rag_service.api.http.presenters import describe_place
 from rag_service.domain import Location
 from tests.unit.api.samples import DOCUMENT
 
