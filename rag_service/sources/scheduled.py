@@ -96,7 +96,7 @@ class SourceRunner:
         async with self._database.transaction(None) as connection:
             source = await claim_source(connection, lease=self._lease, wanted=source_id)
         if source is None:
-            raise ConflictError("This source is synced at this moment.")
+            raise ConflictError("This source is being synced right now.")
         return await self._run(source, on_progress)
 
     async def _run(self, source: ClaimedSource, on_progress: OnProgress | None) -> SyncReport:

@@ -43,7 +43,7 @@ class WebSource:
         """Raises InputError if it is no address of the web."""
         target = normalise(url)
         if target is None:
-            raise InputError(f"{url} is no address of a page.", field="target")
+            raise InputError(f"{url} is not the address of a page.", field="target")
         self.target = target
         self._limits = limits
 

@@ -43,14 +43,14 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
         assert "`rag-service reingest`" in said
     code, said = run(new, "reingest")
     assert code == 0, said
-    assert "vectors of 1024 dimensions now, no longer of 384" in said
+    assert "vectors of 1024 dimensions instead of 384" in said
     assert "1 documents are queued" in said
     code, said = run(new, "ask", question)  # by its words
     assert "30 de mayo" in said
     worker = subprocess.Popen([sys.executable, "-c", CALL.format(["worker"])], env=os.environ | new)
     try:
         for _ in range(60):
-            if "All documents match the present settings" in run(new, "reingest", "--dry-run")[1]:
+            if "All documents match the current settings" in run(new, "reingest", "--dry-run")[1]:
                 break
             time.sleep(0.5)
         else:

@@ -47,9 +47,9 @@ class ChatController(Controller):
         status_code=200,
         media_type=MediaType.JSON,
         summary="Chat with an agent",
-        description="Answers the last message from the agent's corpora and, where it allows them, the caller's own. "
-        "Without relevant passages, or with the store down, it says so and `ragUsed` is false. `stream: true` gives "
-        "the events of an answer; `final` carries the fields of a chat.",
+        description="Answers the last message from the agent's corpora and, if the agent allows it, the caller's own. "
+        "Without relevant passages, or if the database is down, the answer says so and `ragUsed` is false. With "
+        "`stream: true`, the reply is a stream of answer events whose `final` has the fields of a chat.",
         operation_class=accepts(ChatRequest),
         opt=READING,
         responses=problems(400, 401, 403, 404, 500, 503),

@@ -24,13 +24,13 @@ class EmbeddingRequest(Struct, kw_only=True, frozen=True):
     """Texts to embed. Other fields have no effect."""
 
     model: Annotated[str, Meta(description="The embedding model that GET /v1/models lists.")]
-    input: Annotated[str | list[Any], Meta(description="A text, or at most 256 of them.")]
+    input: Annotated[str | list[Any], Meta(description="A text, or a list of at most 256 texts.")]
     encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: Annotated[int | None, Meta(description="Only the model's own.")] = None
+    dimensions: Annotated[int | None, Meta(description="Must be the model's own dimension.")] = None
 
 
 class EmbeddingBody(Struct, kw_only=True, frozen=True):
-    embedding: Annotated[list[float] | str, Meta(description="Numbers, or base64 of little-endian 32-bit floats.")]
+    embedding: Annotated[list[float] | str, Meta(description="Numbers, or base64-encoded little-endian 32-bit floats.")]
     index: int
     object: str = "embedding"
 

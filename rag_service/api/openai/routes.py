@@ -138,13 +138,13 @@ async def embeddings(request: AnyRequest, services: ServicesDependency, identity
     return present_embeddings(body, texts, await embed(texts))
 
 
-@get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
+@get("/models", summary="List models (OpenAI-compatible)", responses=errors(401, 500))
 async def models(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> ModelList:
     embedder = ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
     return ModelList(data=[*map(_present_model, (await _all_models(request, identity)).values()), embedder])
 
 
-@get("/models/{model_id:path}", summary="One model (OpenAI-compatible)", responses=errors(401, 404, 500))
+@get("/models/{model_id:path}", summary="Read a model (OpenAI-compatible)", responses=errors(401, 404, 500))
 async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
     return _present_model(await _find_model(request, model_id.removeprefix("/"), identity))
 

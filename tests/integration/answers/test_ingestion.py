@@ -109,11 +109,11 @@ async def test_the_command_line_lists_every_file_that_was_not_taken(
         "s left, ",
         "Documents: 2 added, 1 unchanged.",
         "not ingested: broken.pdf: ",
-        "not taken: film.mp4: .mp4 is no format of a document that is read",
-        "not taken: old.doc: is an old Word document (.doc).",
+        "skipped: film.mp4: .mp4 files are not supported",
+        "skipped: old.doc: is an old Word document (.doc).",
         "note: all.zip: photo.bin was not read: ",
-        "note: copy.md: has the same content as a.md and is stored once.",
-        "skipped by name (hidden, lock and temporary files): 1",
+        "note: copy.md: has the same content as a.md, which is stored only once.",
+        "hidden, lock and temporary files skipped: 1",
     ):
         assert told in text
     assert await ingest_files(service, [tmp_path / "old.doc"], console) == 1  # it was named

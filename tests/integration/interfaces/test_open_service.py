@@ -201,7 +201,7 @@ def test_remote_errors_arrive_as_what_they_are(connect: Callable[..., Service]) 
     busy = connect(Script(events=[ModelBusyError("secret internals", retry_after=7)]))
     with pytest.raises(ModelBusyError) as caught:
         busy.ask(QUESTION)
-    assert (caught.value.retry_after, caught.value.message) == (7, "The language model is at its limit of requests.")
+    assert (caught.value.retry_after, caught.value.message) == (7, "The language model is at its request limit.")
     refused = connect(Script(error=AuthenticationError("The key is revoked."), failing="authenticate"))
     with pytest.raises(AuthenticationError, match="The key is revoked"):
         refused.search(QUESTION)

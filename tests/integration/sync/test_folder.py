@@ -176,7 +176,7 @@ async def test_a_file_that_changes_while_it_is_read(desk: Desk, monkeypatch: pyt
     monkeypatch.setattr(os, "fstat", growing)
     monkeypatch.setattr(folder_source, "_PAUSE", 0.01)
     report = await desk.sync()
-    assert "changes while it is read" in dict(report.left)["log.txt"]
+    assert "changed while it was read" in dict(report.left)["log.txt"]
     monkeypatch.undo()
     await desk.sync()
     assert desk.stored() == desk.there()

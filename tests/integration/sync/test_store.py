@@ -91,8 +91,8 @@ async def test_what_is_not_taken_is_told(desk: Desk, bucket: str, monkeypatch: p
     report = await desk.sync(opened(bucket))
     assert (report.added, report.litter) == (["a.txt"], 1)
     assert dict(report.left) == {
-        "b.txt": "it may not be read",
-        "film.mp4": ".mp4 is no format of a document that is read",
+        "b.txt": "access was denied",
+        "film.mp4": ".mp4 files are not supported",
         "large.txt": "is larger than 0 MB (RAG_UPLOAD_MAX_MB)",
     }
 

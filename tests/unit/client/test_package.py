@@ -82,9 +82,9 @@ def test_files_of_folders_that_are_not_taken_have_a_reason(tmp_path: Path) -> No
     found = find_files(folder)
     assert sorted(name for name, _ in found.files) == ["README", "a.md", "año.txt", "inside.txt", "old.doc"]
     assert dict(found.left) == {
-        "film.mp4": ".mp4 is no format of a document that is read",
-        "link.txt": "a link that leads out of the folder",
-        "pipe.txt": "no regular file",
+        "film.mp4": ".mp4 files are not supported",
+        "link.txt": "it is a link that leads out of the folder",
+        "pipe.txt": "it is not a regular file",
     }
     assert sorted(found.litter) == [".DS_Store", "Thumbs.db", "~$a.docx"]
 
