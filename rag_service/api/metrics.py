@@ -96,4 +96,4 @@ async def _authorise(request: AnyRequest, services: Services) -> None:
             return
     identity = await services.authenticate(request.headers)
     if identity.role is not Role.ADMIN:
-        raise PermissionDeniedError("Only administrators may read the metrics.")
+        raise PermissionDeniedError("Only administrators can read the metrics.")

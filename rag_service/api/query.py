@@ -87,7 +87,7 @@ async def _reply(
         events = wire_events(services.answer(query, "answer"))
     elif "tenancy" not in request.app.state:
         name = "keep" if body.keep else "conversationId"
-        raise InvalidRequestError([FieldError(name, "is not available: RAG_ENABLED is off, nothing is kept")])
+        raise InvalidRequestError([FieldError(name, "is not available: with RAG_ENABLED=false, nothing is stored")])
     else:
         from rag_service.api.agents.keeping import keep_answers, read_history  # loads the database's packages
         from rag_service.api.http.access import make_caller

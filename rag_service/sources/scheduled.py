@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 3.0  # between two looks for a source that is due
 _AT_ONCE = 2  # sources, so that a slow site does not hold up the others
-_FAILED = "The service failed on this source."
+_FAILED = "The service failed to sync this source."
 _REASONS = 50  # of files that were not taken, kept with the source
 
 

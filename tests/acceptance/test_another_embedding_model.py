@@ -39,7 +39,7 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     question = "¿Cuándo vence el plazo para presentar la solicitud?"
     for command in (("ask", question), ("reingest", "--dry-run")):
         code, said = run(new, *command)
-        assert "holds vectors of 384 dimensions, RAG_EMBEDDING_DIMENSION is 1024" in said
+        assert "stores vectors of 384 dimensions, but RAG_EMBEDDING_DIMENSION is 1024" in said
         assert "`rag-service reingest`" in said
     code, said = run(new, "reingest")
     assert code == 0, said
@@ -62,7 +62,7 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     assert any("30 de mayo" in text for body in embedded for text in body["input"])
     assert "30 de mayo" in run(new, "ask", question)[1]
     code, said = run(old, "ask", question)  # and back
-    assert "holds vectors of 1024 dimensions" in said
+    assert "stores vectors of 1024 dimensions" in said
 
 
 def test_documents_that_the_packaged_model_reads_badly_get_one_hint_at_ingest(tmp_path: Path) -> None:

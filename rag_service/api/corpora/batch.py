@@ -45,7 +45,7 @@ async def change_documents(request: AnyRequest, caller: CallerDependency) -> Bat
     is found again once it has been indexed with the settings of its new corpus."""
     body = await read_json(request, BatchRequest)
     if (body.action == "move") is (body.corpus_id is None):
-        raise InvalidRequestError([FieldError("corpusId", "is required to move, and for nothing else")])
+        raise InvalidRequestError([FieldError("corpusId", "is required for `move` and not allowed otherwise")])
     if body.corpus_id is not None:
         await caller.run(caller.check_writable, body.corpus_id)
     return BatchBody(items=[await _change(caller, one, body.corpus_id) for one in dict.fromkeys(body.document_ids)])

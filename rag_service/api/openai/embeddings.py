@@ -61,7 +61,7 @@ def read_texts(request: EmbeddingRequest, settings: EmbeddingSettings) -> list[s
     if not 0 < len(texts) <= MAX_TEXTS:
         errors.append(FieldError("input", f"must have 1 to {MAX_TEXTS} texts"))
     elif not all(isinstance(text, str) and text.strip() for text in texts):
-        errors.append(FieldError("input", "must be texts that are not empty; token numbers are not supported"))
+        errors.append(FieldError("input", "must contain non-empty texts; token ids are not supported"))
     if request.dimensions not in (None, settings.dimension):
         errors.append(FieldError("dimensions", f"must be {settings.dimension}, or left out"))
     if errors:

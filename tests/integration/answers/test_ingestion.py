@@ -47,9 +47,7 @@ async def test_the_same_content_twice_does_nothing_twice(service: Components, in
 async def test_what_of_a_file_is_not_in_the_text_is_told(service: Components, ingest: Ingest) -> None:
     archive = zipped({"rules.txt": "Pallets are stacked four high.", "photo.bin": bytes(300)})
     done = await ingest(archive, "all.zip")
-    assert done.warnings == (
-        "photo.bin was not read: it is a binary file of an unknown kind, not a document with text.",
-    )
+    assert done.warnings == ("photo.bin was not read: it is a binary file of unknown type, not a document with text.",)
     async with service.database.transaction(LOCAL_ADMIN) as connection:
         assert tuple((await read_document(connection, done.document_id)).warnings) == done.warnings
     assert (await ingest("Nothing is missing.", "whole.txt")).warnings == ()

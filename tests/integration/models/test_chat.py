@@ -134,14 +134,14 @@ async def test_a_stream_that_breaks_after_the_first_token_is_never_tried_again(
     assert (await anext(deltas)).text == "It ends"
     with pytest.raises(ModelError) as caught:
         await anext(deltas)
-    assert caught.value.message == "The language model broke off its answer."
+    assert caught.value.message == "The language model stopped before the end of its answer."
     assert len(ollama.requests) == 1
     await until(lambda: ollama.open_streams == 0)
 
 
 async def test_a_stream_without_a_single_line_is_not_an_answer(make_chat: MakeChat, ollama: OllamaDouble) -> None:
     ollama.script(CHAT, chat(End()))
-    with pytest.raises(ModelError, match="broke off"):
+    with pytest.raises(ModelError, match="stopped before the end"):
         await collect(make_chat())
 
 

@@ -370,7 +370,7 @@ async def test_check_tells_whether_the_replica_can_be_used(
     wrong = given.replace({"database_replica_url": given.database.url})
     (line,) = [result for result in await check_live(wrong) if result.name == "replica"]
     assert not line.ok
-    assert "RAG_DATABASE_REPLICA_URL names no standby" in line.detail
+    assert "RAG_DATABASE_REPLICA_URL does not lead to a standby" in line.detail
 
 
 async def test_lag_is_told_in_bytes_and_seconds(world: World, replicated: ReplicatedDatabase) -> None:
