@@ -93,7 +93,7 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
     if data.startswith(_IMAGE_MARKS):
         if (promised := _NEVER_TEXT.get(suffix, "an image")) != "an image":
             raise UnsupportedMediaError(
-                f'"{name}" is an image, but it is named like {promised}. Get the original, or rename it to .png or .jpg.'
+                f'"{name}" is an image, but is named like {promised}. Get the original, or rename it to .png or .jpg.'
             )
         return Format.IMAGE, None
     if head.lstrip().startswith(_RTF_MARK):

@@ -44,8 +44,8 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(statement: str, heavy: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"api_key": "k"}, "api_key goes with url"),
-        ({"url": "http://x", "topk_default": 3}, "leave out topk_default"),
+        ({"api_key": "k"}, "api_key can only be used with url"),
+        ({"url": "http://x", "topk_default": 3}, "remove topk_default"),
         ({"url": "ftp://x"}, "must begin with http"),
         ({"topk_defualt": 3}, "RAG_TOPK_DEFUALT"),
         ({"topk_default": 0}, "RAG_TOPK_DEFAULT"),
