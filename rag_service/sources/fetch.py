@@ -35,11 +35,12 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 class PageError(UnreadableFileError):
     """A page cannot be fetched."""
 
-    def __init__(self, reason: str, *, gone: bool = False, passing: bool = False):
-        """`gone`: the site says that there is no such page; `passing`: it may work later."""
+    def __init__(self, reason: str, *, gone: bool = False, passing: bool = False, status: int | None = None):
+        """`gone`: the page does not exist any more; `passing`: it may work later; `status`: of the site's reply."""
         super().__init__(reason)
         self.gone = gone
         self.passing = passing
+        self.status = status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +176,8 @@ class Fetcher:
             if response.status_code != 200:
                 passing = response.status_code == 429 or response.status_code >= 500
                 gone = response.status_code in _GONE
-                raise PageError(f"the site returned status {response.status_code}", gone=gone, passing=passing)
+                status = response.status_code
+                raise PageError(f"the site returned status {status}", gone=gone, passing=passing, status=status)
             body = await self._read(response)
             modified = response.headers.get("last-modified", "")
             return Page(

@@ -101,7 +101,7 @@ class _Crawl:
         try:
             page = await self._fetcher.fetch(f"{parts.scheme}://{parts.netloc}/robots.txt")
         except PageError as error:
-            if error.passing or not str(error).startswith("the site answers"):
+            if error.passing or error.status is None:
                 raise
             self._robots.parse([])
         else:

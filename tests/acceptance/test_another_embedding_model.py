@@ -44,7 +44,7 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     code, said = run(new, "reingest")
     assert code == 0, said
     assert "vectors of 1024 dimensions instead of 384" in said
-    assert "1 documents are queued" in said
+    assert "1 documents queued" in said
     code, said = run(new, "ask", question)  # by its words
     assert "30 de mayo" in said
     worker = subprocess.Popen([sys.executable, "-c", CALL.format(["worker"])], env=os.environ | new)

@@ -20,7 +20,7 @@ _CODES: Mapping[str, str] = {"not_authenticated": "invalid_api_key"}  # ours →
 _MEANING = {
     400: "The request is invalid or asks for something unsupported; `param` names the field.",
     401: "No valid key or token.",
-    404: "There is no such model.",
+    404: "The model does not exist.",
     413: "Too large.",
     415: "Wrong content type.",
     500: "A model or the database failed; `code` says which.",

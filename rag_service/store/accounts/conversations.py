@@ -52,9 +52,9 @@ class Message:
     created_at: datetime
 
 
-_PROJECTS = Table("projects", Project, missing="There is no such project.")
+_PROJECTS = Table("projects", Project, missing="This project does not exist.")
 _CONVERSATIONS = Table("conversations", Conversation, missing="This conversation does not exist.")
-_MESSAGES = Table("messages", Message, missing="There is no such message.")
+_MESSAGES = Table("messages", Message, missing="This message does not exist.")
 
 
 async def create_project(connection: Connection, identity: Identity, *, name: str) -> Project:

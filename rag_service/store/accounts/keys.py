@@ -59,7 +59,7 @@ class KeyHolder:
     expires_at: datetime | None
 
 
-_KEYS = Table("api_keys", ApiKey, missing="There is no such key.")
+_KEYS = Table("api_keys", ApiKey, missing="This key does not exist.")
 
 
 def is_key(text: str) -> bool:

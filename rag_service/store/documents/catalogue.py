@@ -58,7 +58,7 @@ class StoredDocument:
     total: int | None = None
 
 
-_DOCUMENTS = Table(_FROM, StoredDocument, columns=_COLUMNS, missing="There is no such document.")
+_DOCUMENTS = Table(_FROM, StoredDocument, columns=_COLUMNS, missing="This document does not exist.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,11 +70,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "filter with NUL": ({"query": "a", "filter": {"field": "year", "value": "\0"}}, "filter.value", "be stored"),
     "filter with an object": (
-        {"query": "a", "filter": {"field": "year", "value": {}}}, "filter.value", "must be a text",
+        {"query": "a", "filter": {"field": "year", "value": {}}}, "filter.value", "must be a string",
     ),
     "filter too deep": (
         {"query": "a", "filter": {"and": [{"and": [{"and": [{"and": [{"and": [{"and": []}]}]}]}]}]}},
-        "filter.and[0].and[0].and[0].and[0].and[0]", "at most 5 deep",
+        "filter.and[0].and[0].and[0].and[0].and[0]", "at most 5 levels deep",
     ),
     "filter of too many conditions": (
         {"query": "a", "filter": {"or": [{"field": "year", "value": 1}] * 51}}, "filter", "at most 50 conditions",

@@ -218,6 +218,6 @@ def test_the_key_is_shown_nowhere(connect: Callable[..., Service]) -> None:
 
 
 def test_a_service_that_is_not_there_is_told() -> None:
-    with pytest.raises(ServiceUnreachableError, match=r"http://127\.0\.0\.1:9 does not answer") as caught:
+    with pytest.raises(ServiceUnreachableError, match=r"http://127\.0\.0\.1:9 does not respond") as caught:
         open_service(url="http://user:secret@127.0.0.1:9", api_key=KEY)
     assert "secret" not in str(caught.value)

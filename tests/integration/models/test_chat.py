@@ -152,7 +152,7 @@ async def test_a_missing_model_is_an_error_at_once_that_shows_no_internals(
     with pytest.raises(ModelError) as caught:
         await collect(make_chat())
     assert caught.value.code == "llm_unavailable"
-    assert "with Ollama, `rag-service models pull`" in caught.value.message
+    assert "With Ollama, run `rag-service models pull`" in caught.value.message
     assert "llama3.2" in str(caught.value.__cause__)
     assert len(ollama.requests) == 1
 

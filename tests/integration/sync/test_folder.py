@@ -242,7 +242,7 @@ async def test_progress_and_targets_that_are_of_no_use(desk: Desk) -> None:
     await desk.sync()
     assert [(step.done, step.total) for step in desk.told] == [(0, 2), (1, 2), (2, 2)]
     assert desk.told[1].seconds_left is not None
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         FolderSource(desk.folder / "a.txt")
     source = FolderSource(desk.folder)
     shutil.rmtree(desk.folder)

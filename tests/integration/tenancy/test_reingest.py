@@ -212,7 +212,7 @@ async def test_the_command_names_them_and_queues_them(house: House, monkeypatch:
     assert "queued" not in said
     said = await asyncio.to_thread(run)
     assert named in said
-    assert "1 documents are queued" in said
+    assert "1 documents queued" in said
     said = await asyncio.to_thread(run)
-    assert "0 documents are queued" in said
+    assert "0 documents queued" in said
     assert "1 documents not queued: they are queued already" in said
