@@ -237,7 +237,7 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("text=1 document has been moved", state="attached")
     refused = one.page.locator("#documents-messages").inner_text()
-    assert "Not changed: leave.md" in refused and "'sites/lille/leave.md' already" in refused
+    assert "Not changed: leave.md" in refused and "already has a document named 'sites/lille/leave.md'" in refused
     assert one.page.locator("#documents-list .row").count() == 1
     one.page.select_option("#corpus", label="archive · personal")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
