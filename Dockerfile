@@ -1,4 +1,4 @@
-# The service and its worker; models and database run beside it (compose.yaml).
+# The service and its worker; models and database run in other containers (compose.yaml).
 # With other extras: docker build --build-arg EXTRAS="mcp openai" .
 FROM python:3.12-slim-trixie
 ARG EXTRAS="mcp openai telemetry s3 ocr"
@@ -7,7 +7,7 @@ ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 UV_COMPILE_BYTECODE=1 UV_NO_CAC
 WORKDIR /app
 RUN pip install --no-cache-dir uv==0.13.9 && useradd --uid 1000 --create-home rag
 
-# The dependencies, as uv.lock has them, are a layer of their own, which changes of the code do not touch.
+# The dependencies, as locked in uv.lock, are a separate layer, so that code changes do not rebuild it.
 COPY pyproject.toml uv.lock ./
 RUN for extra in $EXTRAS; do set -- "$@" --extra "$extra"; done \
     && uv sync --frozen --no-install-project "$@"

@@ -25,7 +25,7 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-# What takes too long for every change: kill, load and growth tests, heavy hostile files.
+# Tests that take too long for every change: kill, load and growth tests, heavy hostile files.
 soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.kill_syncs
@@ -42,7 +42,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The pages of docs/reference that are made from code.
+# The pages of docs/reference that are generated from the code.
 reference: $(VENV)/.dev
 	$(BIN)/python -m docs.reference.generate
 
@@ -62,7 +62,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/rag-service models pull
 	touch $@ $(VENV)/.run
 
-# Ray and what it needs, 250 MB: for the soak test alone.
+# Ray and its dependencies, 250 MB, only for the soak test.
 $(VENV)/.ray: pyproject.toml | $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]'
 	touch $@

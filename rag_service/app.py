@@ -293,7 +293,7 @@ async def _read_text(parts: Components, document_id: UUID, identity: Identity) -
 
 def _probes(settings: Settings, parts: Components) -> dict[str, Probe]:
     """How /health/ready checks the database, its replica and the model servers."""
-    nothing_works = "Nothing can be searched, answered or uploaded until it is back."
+    nothing_works = "Searches, answers and uploads do not work until it is back."
     probes = {"database": Probe(check=parts.database.check, required=True, without=nothing_works)}
     if parts.replica is not None:
         replica = parts.replica
@@ -302,15 +302,16 @@ def _probes(settings: Settings, parts: Components) -> dict[str, Probe]:
             lag = await replica.report()
             return None if lag is None else str(lag)
 
-        without = "Nothing is missing: searches go to the primary."
+        without = "Everything works: searches go to the primary."
         probes["replica"] = Probe(check=check_replica, required=False, without=without, missed=False)
     servers = build_probes(settings, chat=parts.chat.breaker, embedding=breaker_of(parts.embedding))
     if "chat" in servers:
-        without = "Searching works; answers fail with `llm_unavailable` until it is back."
+        quoting = "consist of quotes" if settings.answers.extractive_fallback else "fail with `llm_unavailable`"
+        without = f"Searching works; answers {quoting} until it is back."
         probes["chat"] = Probe(check=servers["chat"].check, required=False, without=without)
     if "embedding" in servers:
         by_words = settings.retrieval.lexical_fallback and settings.retrieval.hybrid
-        fallback = "Searches and answers go by words alone; uploads wait and are tried again."
+        fallback = "Searches and answers use keywords only; uploads wait and are retried."
         probes["embedding"] = Probe(
             check=servers["embedding"].check, required=not by_words, without=fallback if by_words else nothing_works
         )

@@ -34,7 +34,7 @@ class ConfigurationError(RagError):
     """A setting, an index definition or a prompt is wrong. Names the setting or file and key."""
 
     code = "invalid_configuration"
-    help = "Correct the named setting or file and start again; `rag-service check` checks all of them."
+    help = "Correct the named setting or file and start again. `rag-service check` checks all of them."
 
 
 class DefinitionError(ConfigurationError):
@@ -47,7 +47,7 @@ class UnsafeRoleError(ConfigurationError):
     """The database role could bypass row-level security."""
 
     code = "unsafe_database_role"
-    help = "Connect as the role that `rag-service migrate` creates, never as owner or superuser."
+    help = "Connect as the role that `rag-service migrate` creates, not as the owner or a superuser."
 
 
 class NotFoundError(RagError):
@@ -58,10 +58,10 @@ class NotFoundError(RagError):
 
 
 class ConflictError(RagError):
-    """The request does not fit the present state of the object."""
+    """The request conflicts with the current state of the object."""
 
     code = "conflict"
-    help = "Look at the present state of the object, then change the request."
+    help = "Check the current state of the object, then change the request."
 
 
 class AuthenticationError(RagError):
@@ -79,7 +79,7 @@ class RateLimitedError(RagError):
 
     code = "rate_limited"
     retryable = True
-    help = "Wait for the time in Retry-After; RAG_RATE_LIMIT_* set the limits."
+    help = "Wait as long as Retry-After says. RAG_RATE_LIMIT_* set the limits."
 
 
 class DocumentError(RagError):
@@ -94,12 +94,12 @@ class ReaderKilledError(DocumentError):
 
     code = "reader_killed"
     retryable = True
-    help = "Upload the file again; if it is killed every time, split it or give the service more memory."
+    help = "Upload the file again. If this happens every time, split it or give the service more memory."
 
 
 class UnsupportedMediaError(DocumentError):
     code = "unsupported_media_type"
-    help = "Upload PDF, DOCX, XLSX, CSV, Markdown or plain text."
+    help = "Upload a supported format, such as PDF, DOCX, XLSX, PPTX, HTML, CSV, Markdown or plain text."
 
 
 class TooLargeError(DocumentError):
@@ -112,7 +112,7 @@ class ModelError(RagError):
 
     code = "llm_unavailable"
     retryable = True
-    help = "Try again shortly; `rag-service check --live` shows the state of the model server."
+    help = "Try again shortly. `rag-service check --live` shows the state of the model server."
 
 
 class ModelBusyError(ModelError):
@@ -133,42 +133,42 @@ class ModelOutputError(ModelError):
     """The model answered, but not in the form that was asked for."""
 
     code = "llm_output_invalid"
-    help = "Try again; if it persists, use a model that supports structured output."
+    help = "Try again. If the problem persists, use a model that supports structured output."
 
 
 class ContextOverflowError(RagError):
-    """The parts of the prompt that must be there do not fit the model's window."""
+    """The required parts of the prompt do not fit into the model's context window."""
 
     code = "context_overflow"
-    help = "Raise RAG_CONTEXT_WINDOW to the model's real window, or shorten the request."
+    help = "Raise RAG_CONTEXT_WINDOW to the model's actual window, or shorten the request."
 
 
 class PluginError(RagError):
-    """A plug-in failed, took too long, or returned nothing of use."""
+    """A plug-in failed, took too long, or returned an unusable result."""
 
     code = "plugin_failed"
     help = "An administrator can find the class and the cause in the log."
 
 
 class StoreError(RagError):
-    """The database cannot be reached or refused."""
+    """The database cannot be reached, or it refused the request."""
 
     code = "store_unavailable"
     retryable = True
-    help = "Try again shortly; /health/ready shows the state of each dependency."
+    help = "Try again shortly. /health/ready shows the state of each dependency."
 
 
 class ClusterError(RagError):
-    """The machines that were asked to help with ingestion cannot be used, or failed on the way."""
+    """The Ray cluster for ingestion cannot be used, or failed during ingestion."""
 
     code = "cluster_unavailable"
     retryable = True
-    help = "Look at `ray status`, fix what it reports, and run the same command again: stored documents are skipped."
+    help = "Fix what `ray status` reports, then run the same command again. Stored documents are skipped."
 
 
 class SourceError(RagError):
-    """A folder or site that a corpus is kept equal to cannot be listed. Nothing was deleted."""
+    """A synced folder, site or store cannot be listed. Nothing was deleted."""
 
     code = "source_unavailable"
     retryable = True
-    help = "Check that the folder is there or the address answers, then sync again; nothing was deleted."
+    help = "Check that the folder exists or the address responds, then sync again. Nothing was deleted."

@@ -70,7 +70,7 @@ class IngestDefinition(_Strict):
     def _are_suffixes(cls, readers: dict[str, PluginUse]) -> dict[str, PluginUse]:
         for suffix in readers:
             if not re.fullmatch(r"\.[a-z0-9]+", suffix):
-                raise ValueError(f"{suffix!r} is not a file suffix in small letters such as '.pptx'")
+                raise ValueError(f"{suffix!r} is not a lower-case file extension such as '.pptx'")
         return readers
 
     @cached_property
@@ -209,10 +209,10 @@ def load_index(name: str, *, indices_path: Path | None = None) -> IndexDefinitio
     file = root / name / "index.yaml"
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) or not file.is_file():
         there = ", ".join(list_indices(indices_path=indices_path)) or "none"
-        raise DefinitionError(f"There is no index {name!r} in {root}; there are: {there}.", field="RAG_INDEX")
+        raise DefinitionError(f"There is no index {name!r} in {root}. Available: {there}.", field="RAG_INDEX")
     loaded = _validate(IndexFile, file)
     if loaded.name != name:
-        raise DefinitionError(f"{file}: name: is {loaded.name!r}, the folder says {name!r}; make them equal.")
+        raise DefinitionError(f"{file}: name: is {loaded.name!r}, but the folder is {name!r}; they must be equal.")
     synonyms: tuple[tuple[str, ...], ...] = ()
     territories: tuple[Territory, ...] = ()
     if loaded.query.synonyms:
@@ -255,11 +255,11 @@ def _load_synonyms(file: Path) -> tuple[tuple[str, ...], ...]:
         for expression in group:
             key = " ".join(expression.casefold().split())
             if not key:
-                raise DefinitionError(f"{file}: groups[{number}]: holds an empty expression; remove it.")
+                raise DefinitionError(f"{file}: groups[{number}]: contains an empty expression; remove it.")
             if key in seen and seen[key] != number:
                 line = _line_of(file, expression)
                 raise DefinitionError(
-                    f"{file}:{line}: {expression!r} stands in groups {seen[key]} and {number};"
+                    f"{file}:{line}: {expression!r} is in groups {seen[key]} and {number};"
                     " merge the groups or remove it from one."
                 )
             seen[key] = number
@@ -279,15 +279,15 @@ def _validate(model: type[_Model], file: Path) -> _Model:
     try:
         raw = load_yaml(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DefinitionError(f"{file}: is named by the definition but does not exist.") from error
+        raise DefinitionError(f"{file}: is named in the definition but does not exist.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DefinitionError(f"{file}: cannot be read as UTF-8 text.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}" if mark is not None else ""
-        raise DefinitionError(f"{file}{place}: is no valid YAML: {getattr(error, 'problem', error)}.") from error
+        raise DefinitionError(f"{file}{place}: is not valid YAML: {getattr(error, 'problem', error)}.") from error
     if not isinstance(raw, dict):
-        raise DefinitionError(f"{file}: must hold keys and values at the top level.")
+        raise DefinitionError(f"{file}: must contain keys and values at the top level.")
     try:
         return model.model_validate(raw)
     except ValidationError as error:

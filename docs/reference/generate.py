@@ -41,7 +41,7 @@ def settings_page() -> Iterator[str]:
     """All settings with default and description."""
     yield from heading("Settings")
     yield "Settings are environment variables. An unknown `RAG_*` name is an error at start; an empty value counts as"
-    yield "not set. `rag-service settings` prints those that differ from their default, and"
+    yield "unset. `rag-service settings` prints the settings that differ from their default, and"
     yield "`rag-service settings --markdown` prints this table."
     yield ""
     yield from table_lines()
@@ -50,8 +50,8 @@ def settings_page() -> Iterator[str]:
 def metrics_page() -> Iterator[str]:
     """All metrics with their meaning."""
     yield from heading("Metrics")
-    yield "`GET /metrics` serves these metrics in the Prometheus text format. No label holds a question, a document, a"
-    yield "user or a key. [Monitor the service](../how-to/monitor.md) explains access, the dashboard and traces."
+    yield "`GET /metrics` serves these metrics in the Prometheus text format. Labels never contain questions,"
+    yield "documents, users or keys. [Monitor](../how-to/monitor.md) explains access, the dashboard and traces."
     yield ""
     yield from table(("metric", "meaning"), ((f"`{name}`", meaning) for name, meaning in DOCUMENTED.items()))
 
@@ -60,15 +60,15 @@ def errors_page() -> Iterator[str]:
     """All error codes with status, whether a retry helps, and what to do."""
     yield from heading("Errors")
     yield "Every error reply is `application/problem+json` (RFC 9457). `code` is stable, `detail` says what is wrong,"
-    yield "`help` what to do, and `errors[]` names the fields at fault. `correlationId` leads to the log line with the"
-    yield "cause, and `Retry-After` says when to try again."
+    yield "`help` says what to do, and `errors[]` lists the invalid fields. Use `correlationId` to find the log line"
+    yield "with the cause. `Retry-After` says when to try again."
     yield ""
     rows: dict[tuple[int, str], tuple[bool, str]] = {}
     for error in sorted(error_classes(), key=lambda kind: (len(kind.__mro__), kind.__name__)):
         status = problems.describe(make_error(error)).status
         rows.setdefault((status, error.code), (error.retryable, error.help))
     yield from table(
-        ("status", "code", "retry helps", "what to do"),
+        ("status", "code", "retryable", "what to do"),
         (
             (str(status), f"`{code}`", "yes" if retryable else "no", what)
             for (status, code), (retryable, what) in sorted(rows.items())

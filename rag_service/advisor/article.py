@@ -103,7 +103,7 @@ class ArticleFinder:
         async with self.database.transaction(identity) as connection:
             readable = await select_corpora(connection, "active", {})
         if set(inquiry.corpus_ids) - {corpus.id for corpus in readable}:
-            raise NotFoundError("There is no such corpus.", field="corpusIds")
+            raise NotFoundError("This corpus does not exist.", field="corpusIds")
         if inquiry.index is not None and inquiry.index not in self.indices:
             raise InputError(f"There is no index {inquiry.index!r}.", field="index")
         chosen = [
@@ -115,9 +115,9 @@ class ArticleFinder:
         ]
         names = sorted({corpus.index_name for corpus in chosen})
         if not names:
-            raise NotFoundError("There is no corpus here whose index declares required data.", field="index")
+            raise NotFoundError("No available corpus has an index that declares required data.", field="index")
         if len(names) > 1:
-            raise InputError(f"Several indices can advise; name one of {', '.join(names)}.", field="index")
+            raise InputError(f"Several indices support the advisor; choose one of {', '.join(names)}.", field="index")
         self._check_fields(inquiry, names[0])
         return tuple(corpus.id for corpus in chosen)
 

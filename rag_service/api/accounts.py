@@ -30,7 +30,9 @@ RoleName = Literal["admin", "user"]
 class KeyCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     name: Name
     scopes: Annotated[list[ScopeName], Meta(max_length=3)] = field(default_factory=lambda: ["read", "write"])
-    user_id: Annotated[UUID | None, Meta(description="For another user; administrators only.")] = None
+    user_id: Annotated[UUID | None, Meta(description="Owner of the key, if not the caller; administrators only.")] = (
+        None
+    )
     expires_at: datetime | None = None
 
 
@@ -44,7 +46,7 @@ class KeyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     last_used_at: datetime | None
     expires_at: datetime | None
     revoked_at: datetime | None
-    key: Annotated[str | None, Meta(description="The key itself: once, in the reply that creates it.")] = None
+    key: Annotated[str | None, Meta(description="The key itself, only in the reply that creates it.")] = None
 
 
 class KeyList(Struct, kw_only=True, frozen=True):
@@ -59,7 +61,7 @@ class UserCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unkno
 
 
 class UserUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is missing stays as it is."""
+    """Fields that are omitted stay unchanged."""
 
     role: RoleName | None = None
     active: bool | None = None
@@ -71,16 +73,18 @@ class UserBody(Struct, kw_only=True, frozen=True, rename="camel"):
     role: str
     active: bool
     subject: str | None
-    groups: Annotated[Sequence[str], Meta(description="As the OpenID provider named them at the last sign-in.")] = ()
+    groups: Annotated[Sequence[str], Meta(description="Groups from the OpenID provider at the last sign-in.")] = ()
     created_at: datetime
 
 
 class MeBody(UserBody, kw_only=True, frozen=True, rename="camel"):
-    scopes: Annotated[Sequence[str], Meta(description="read, write, admin: what the credential in use allows.")]
+    scopes: Annotated[Sequence[str], Meta(description="Scopes of the current credential: read, write, admin.")]
 
 
 class InvitationBody(Struct, kw_only=True, frozen=True):
-    link: Annotated[str, Meta(description="Opens the page, where the user chooses a password. Good once, for a week.")]
+    link: Annotated[
+        str, Meta(description="Opens the page, where the user chooses a password. Works once, within a week.")
+    ]
 
 
 class UserList(Struct, kw_only=True, frozen=True):
@@ -89,7 +93,7 @@ class UserList(Struct, kw_only=True, frozen=True):
 
 
 class KeysController(Controller):
-    """Keys for programs. The key itself is in the reply that creates it, and nowhere else."""
+    """Keys for programs. The key itself appears only in the reply that creates it."""
 
     path = "/api/v1/keys"
     tags = ["Keys"]  # noqa: RUF012 - Litestar's way
@@ -102,7 +106,7 @@ class KeysController(Controller):
 
     @post(summary="Create a key", operation_class=accepts(KeyCreate), responses=problems(400, 401, 403, 500))
     async def create(self, request: AnyRequest, caller: CallerDependency) -> KeyBody:
-        """No key gives more than the credential that creates it."""
+        """A key cannot have more rights than the credential that creates it."""
         body = await read_json(request, KeyCreate)
         check_texts(required={"name": body.name})
         if not body.scopes:
@@ -117,13 +121,13 @@ class KeysController(Controller):
         )
         return _present_key(key, secret=secret)
 
-    @get("/{key_id:uuid}", summary="Read a key's description", responses=problems(401, 403, 404, 500))
+    @get("/{key_id:uuid}", summary="Read a key's metadata", responses=problems(401, 403, 404, 500))
     async def read(self, key_id: UUID, caller: CallerDependency) -> KeyBody:
         return _present_key(await caller.run(read_key, key_id))
 
     @delete("/{key_id:uuid}", summary="Revoke a key", responses=problems(401, 403, 404, 500))
     async def revoke(self, key_id: UUID, caller: CallerDependency) -> None:
-        """It stops working within RAG_AUTH_CACHE_SECONDS, for good."""
+        """It stops working within RAG_AUTH_CACHE_SECONDS. This cannot be undone."""
         async with caller.transaction() as connection:
             key = await read_key(connection, key_id)
             if key.user_id != caller.identity.user_id:
@@ -136,7 +140,7 @@ def _present_key(key: ApiKey, *, secret: str | None = None) -> KeyBody:
 
 
 class UsersController(Controller):
-    """Who may come in."""
+    """Users of the service."""
 
     path = "/api/v1/users"
     tags = ["Users"]  # noqa: RUF012 - Litestar's way
@@ -144,7 +148,7 @@ class UsersController(Controller):
 
     @get("/me", summary="Who am I", opt={REQUIRED_SCOPE: Scope.READ}, responses=problems(401, 403, 500))
     async def me(self, caller: CallerDependency) -> MeBody:
-        """The user, and what the key or token in use may do."""
+        """The current user, and the scopes of the credential in use."""
         user = await caller.run(read_user, caller.identity.user_id)
         return present(MeBody, user, scopes=sorted(scopes_of(caller.identity)))
 
@@ -167,24 +171,24 @@ class UsersController(Controller):
 
     @patch(
         "/{user_id:uuid}",
-        summary="Change a user's role, deactivate or activate",
+        summary="Change a user's role, or deactivate or activate a user",
         operation_class=accepts(UserUpdate),
         responses=problems(400, 401, 403, 404, 500),
     )
     async def update(self, user_id: UUID, request: AnyRequest, caller: CallerDependency) -> UserBody:
-        """A deactivated user is refused within seconds; nothing of theirs is deleted."""
+        """A deactivated user loses access within seconds. None of their data is deleted."""
         body = await read_json(request, UserUpdate)
         role = None if body.role is None else Role(body.role)
         return present(UserBody, await caller.run(update_user, caller.identity, user_id, role=role, active=body.active))
 
     @post("/{user_id:uuid}/invitation", summary="Invite a user", responses=problems(401, 403, 404, 409, 500))
     async def invite(self, user_id: UUID, caller: CallerDependency) -> InvitationBody:
-        """To choose a password, a new one as well; an earlier invitation is void."""
+        """Creates a link to choose or reset a password. Earlier invitations become invalid."""
         async with caller.transaction() as connection:
             user = await read_user(connection, user_id)
             return InvitationBody(link=await make_invitation(connection, caller.tenancy.settings, user.id))
 
     @delete("/{user_id:uuid}", summary="Delete a user", responses=problems(401, 403, 404, 500))
     async def remove(self, user_id: UUID, caller: CallerDependency) -> None:
-        """With personal corpora, keys, conversations and feedback."""
+        """Also deletes their personal corpora, keys, conversations and feedback."""
         await caller.run(delete_user, caller.identity, user_id)

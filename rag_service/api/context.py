@@ -89,13 +89,13 @@ class RequestContext:
         """
         host = headers.get("host", "")
         if self._hosts is not None and host and _host_name(host) not in self._hosts:
-            raise ForeignOriginError("The service does not answer under this host name.")
+            raise ForeignOriginError("The service is not available under this host name.")
         if method in _SAFE_METHODS:
             return
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         foreign = site not in {"same-origin", "none"} if site else origin and origin.partition("//")[2] != host
         if foreign:
-            raise ForeignOriginError("The service takes no requests from pages of other sites.")
+            raise ForeignOriginError("The service does not accept requests from other sites.")
 
 
 def _host_name(host: str) -> str | None:

@@ -24,11 +24,11 @@ class AliveBody(Struct, frozen=True):
 
 class DependencyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     state: Annotated[str, Meta(description="up, lagging (a read replica) or down.")]
-    required: Annotated[bool, Meta(description="The service cannot work without it.")]
-    without: Annotated[str, Meta(description="What works and what does not while it is down.")]
+    required: Annotated[bool, Meta(description="Whether the service needs it to work.")]
+    without: Annotated[str, Meta(description="What does and does not work while it is down.")]
     latency_ms: float
     code: Annotated[str | None, Meta(description="Error code, if it is down.")] = None
-    detail: Annotated[str | None, Meta(description="How far it lags, if it does.")] = None
+    detail: Annotated[str | None, Meta(description="Lag, if any.")] = None
 
 
 class RelevanceBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -36,7 +36,7 @@ class RelevanceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     state: Annotated[
         str,
         Meta(
-            description="packaged (calibrated in the index definitions), fitted, scaled (the fit is on its way),"
+            description="packaged (calibrated in the index definitions), fitted, scaled (the fit is still running),"
             " unknown (not measured yet) or off."
         ),
     ]
@@ -47,7 +47,7 @@ class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     status: Annotated[str, Meta(description="ready, degraded or unavailable.")]
     dependencies: dict[str, DependencyBody]
     relevance: Annotated[
-        RelevanceBody | UnsetType, Meta(description="What is known of the embedding model's cosines; never a failure.")
+        RelevanceBody | UnsetType, Meta(description="State of the relevance fit; does not affect `status`.")
     ] = UNSET
 
 
@@ -57,12 +57,12 @@ class HealthController(Controller):
     path = "/health"
     tags = ["Health"]  # noqa: RUF012 - Litestar's way
 
-    @get(summary="Alive")
+    @get(summary="Check liveness")
     async def alive(self) -> AliveBody:
-        """The process answers."""
+        """The process responds."""
         return AliveBody("alive")
 
-    @get("/ready", summary="Ready")
+    @get("/ready", summary="Check readiness")
     async def ready(self, services: ServicesDependency) -> Response[ReadyBody]:
         """The state of each dependency; 200 if the service is usable, otherwise 503."""
         names = list(services.probes)

@@ -89,7 +89,8 @@ class RateLimiter:
 
 def _refuse(quota: Quota) -> RateLimitedError:
     return RateLimitedError(
-        f"The limit of {quota.limit} {quota.policy} a minute is used up.", retry_after=max(1, math.ceil(quota.retry_in))
+        f"The limit of {quota.limit} {quota.policy} per minute has been reached.",
+        retry_after=max(1, math.ceil(quota.retry_in)),
     )
 
 

@@ -74,7 +74,7 @@ def metrics_route(metrics: Metrics) -> HTTPRouteHandler:
         "/metrics",
         tags=["Health"],
         summary="Metrics for Prometheus",
-        description="With RAG_AUTH=required: for administrators, and with RAG_METRICS_TOKEN as bearer token.",
+        description="With RAG_AUTH=required, needs an administrator's credential or RAG_METRICS_TOKEN as bearer token.",
         responses=problems(401, 403),
         media_type="text/plain",
     )
@@ -96,4 +96,4 @@ async def _authorise(request: AnyRequest, services: Services) -> None:
             return
     identity = await services.authenticate(request.headers)
     if identity.role is not Role.ADMIN:
-        raise PermissionDeniedError("Only administrators may read the metrics.")
+        raise PermissionDeniedError("Only administrators can read the metrics.")

@@ -18,9 +18,10 @@ from rag_service.api.http.streaming import reply_with_answer, unless_gone
 from rag_service.domain import Identity, Turn
 
 _STREAM = (
-    "Events: `sources`, many `delta`, `citation` as each is checked, one `final` with the complete answer, `done`; "
-    "`error` with a problem instead of `final` when it fails midway. Server-sent events, or NDJSON lines "
-    '`{"event": …, "data": …}` for `Accept: application/x-ndjson`. Comments (`heartbeat` lines) keep it alive.'
+    "Events: `sources`, several `delta`, a `citation` for each one checked, a `final` with the complete answer, and "
+    "`done`. If the answer fails midway, `error` with a problem replaces `final`. The format is server-sent events, or "
+    'NDJSON lines `{"event": …, "data": …}` with `Accept: application/x-ndjson`. Comments (in NDJSON, `heartbeat` '
+    "lines) keep the connection alive."
 )
 
 
@@ -49,7 +50,7 @@ class QueryController(Controller):
         status_code=200,
         media_type=MediaType.JSON,
         summary="Answer with verified citations",
-        description=f"One JSON body, or with `stream: true` a stream. {_STREAM}",
+        description=f"A JSON body or, with `stream: true`, a stream. {_STREAM}",
         operation_class=accepts(AnswerRequest),
         responses=problems(400, 401, 404, 413, 415, 500, 503),
     )
@@ -63,7 +64,7 @@ class QueryController(Controller):
         "/answer/stream",
         status_code=200,
         media_type=MediaType.JSON,
-        summary="Answer as a stream of events",
+        summary="Answer as an event stream",
         description=_STREAM,
         operation_class=accepts(AnswerRequest),
         responses=problems(400, 401, 404, 413, 415, 500, 503),
@@ -86,7 +87,7 @@ async def _reply(
         events = wire_events(services.answer(query, "answer"))
     elif "tenancy" not in request.app.state:
         name = "keep" if body.keep else "conversationId"
-        raise InvalidRequestError([FieldError(name, "is not available: RAG_ENABLED is off, nothing is kept")])
+        raise InvalidRequestError([FieldError(name, "is not available: with RAG_ENABLED=false, nothing is stored")])
     else:
         from rag_service.api.agents.keeping import keep_answers, read_history  # loads the database's packages
         from rag_service.api.http.access import make_caller

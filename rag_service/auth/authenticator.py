@@ -98,7 +98,7 @@ class Authenticator:
         credential = _find_credential(headers)
         session = find_session(headers, self._cookies) if credential is None else None
         if credential is None and session is None:
-            raise AuthenticationError("This address needs an API key, a bearer token or a sign-in.")
+            raise AuthenticationError("This address requires an API key, a bearer token or a sign-in.")
         digest = _digest(credential or f"session\0{session}")  # no header holds NUL: never the digest of a key
         known = self._known.get(digest)
         if known is not None and known.fresh_until > time.monotonic():
@@ -148,7 +148,7 @@ class Authenticator:
 
     async def _from_token(self, token: str) -> tuple[Principal, float | None]:
         if self._tokens is None:
-            raise AuthenticationError("Bearer tokens are not set up here; use an API key.")
+            raise AuthenticationError("Bearer tokens are not enabled; use an API key.")
         claims = await self._tokens.check(token)
         subject = str(claims["sub"]).replace("\0", "\ufffd")  # PostgreSQL's text holds no NUL
         async with self._database.transaction(None) as connection:
@@ -167,7 +167,7 @@ class Authenticator:
 def _find_credential(headers: Mapping[str, str]) -> str | None:
     authorizations, keys = _values(headers, "authorization"), _values(headers, "x-api-key")
     if len(authorizations) + len(keys) > 1:
-        raise InputError("Send one credential, once: Authorization or X-API-Key.", field="Authorization")
+        raise InputError("Send exactly one credential: Authorization or X-API-Key.", field="Authorization")
     if not authorizations and not keys:
         return None
     credential = keys[0].strip() if keys else ""
@@ -177,7 +177,7 @@ def _find_credential(headers: Mapping[str, str]) -> str | None:
             raise AuthenticationError("The Authorization header must be: Bearer <key or token>.")
     credential = credential.strip()
     if "," in credential:  # a proxy joins repeated headers so
-        raise InputError("Send one credential, once: Authorization or X-API-Key.", field="Authorization")
+        raise InputError("Send exactly one credential: Authorization or X-API-Key.", field="Authorization")
     if not credential or len(credential) > _MAX_CREDENTIAL or (keys and not is_key(credential)):
         raise AuthenticationError("The API key or token is malformed.")
     return credential

@@ -87,16 +87,16 @@ class Provider:
         state = reply.get("state", "")
         # Without the secret everything below could be computed by whoever sends the browser here.
         if not secret or not hmac.compare_digest(state.encode(), _make_state(secret, state.partition(".")[0]).encode()):
-            raise AuthenticationError("The sign-in was not begun by this browser, or too long ago.")
+            raise AuthenticationError("The sign-in was started in another browser or too long ago.")
         if reply.get("iss", self._settings.issuer) != self._settings.issuer or "code" not in reply:
-            raise AuthenticationError("The provider has not signed anybody in.")
+            raise AuthenticationError("The provider did not sign in a user.")
         metadata = await self._discover()
         tokens = await self._exchange(metadata, reply["code"], derive(secret, state, "verifier"))
         claims = await self._keys.check(
             str(tokens.get("id_token")), issuer=self._settings.issuer, audience=self._settings.client_id
         )
         if not hmac.compare_digest(str(claims.get("nonce")).encode(), derive(secret, state, "nonce").encode()):
-            raise AuthenticationError("The ID token is of another sign-in.")
+            raise AuthenticationError("The ID token belongs to another sign-in.")
         if claims.get("azp", self._settings.client_id) != self._settings.client_id:
             raise AuthenticationError("The ID token is for another client.")
         return self._read_person(await self._complete(metadata, claims, tokens))
@@ -110,7 +110,7 @@ class Provider:
         names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
         if found.get("issuer") != issuer or not all(_is_safe(found.get(name), issuer) for name in names):
             log.error("oidc_metadata_refused", issuer=issuer, named=str(found.get("issuer"))[:200])
-            raise IssuerUnreachableError("The provider does not describe itself as RAG_OIDC_ISSUER.")
+            raise IssuerUnreachableError("The provider's issuer does not match RAG_OIDC_ISSUER.")
         if found.get("jwks_uri") != self._metadata.get("jwks_uri"):
             self._keys = KeySet(str(found["jwks_uri"]), fetch_json)
         self._metadata, self._read_at = found, time.monotonic()
@@ -145,20 +145,20 @@ class Provider:
             return claims
         more = await _ask(str(address), headers={"Authorization": f"Bearer {tokens.get('access_token')}"})
         if more.get("sub") != claims["sub"]:
-            raise AuthenticationError("The provider's user information is somebody else's.")
+            raise AuthenticationError("The provider's user information belongs to another user.")
         return {**more, **claims}
 
     def _read_person(self, claims: Mapping[str, Any]) -> Person:
         subject = str(claims["sub"])
         if not subject or len(subject) > _MAX_SUBJECT or not subject.isprintable():
-            raise AuthenticationError("The ID token names nobody.")
+            raise AuthenticationError("The ID token does not identify a user.")
         found = claims.get(self._settings.groups_claim, ())
         given = [found] if isinstance(found, str) else found if isinstance(found, list) else []
         # One that only looks like another is no group: it is left out, not cleaned.
         groups = tuple(one for one in given if isinstance(one, str) and one and one == _clean(one))[:_MAX_GROUPS]
         allowed, admins = _split(self._settings.allowed_groups), _split(self._settings.admin_groups)
         if allowed and not allowed & set(groups):
-            raise PermissionDeniedError("None of the user's groups may sign in here.")
+            raise PermissionDeniedError("None of the user's groups is allowed to sign in.")
         role = (Role.ADMIN if admins & set(groups) else Role.USER) if admins else None
         names = (_clean(claims.get(name)) for name in _NAME_CLAIMS)
         return Person(subject=subject, name=next(filter(None, names), _clean(subject)), groups=groups, role=role)
@@ -182,8 +182,8 @@ async def _ask(url: str, *, known: Mapping[str, Any] | None = None, **options: A
         if known:
             return known
         if "data" in options and status in (400, 401, 403):
-            raise AuthenticationError("The provider refuses the sign-in.") from None
-        raise IssuerUnreachableError("The provider cannot be asked now.", retry_after=5) from None
+            raise AuthenticationError("The provider refused the sign-in.") from None
+        raise IssuerUnreachableError("The provider cannot be reached at the moment.", retry_after=5) from None
 
 
 def _is_safe(address: object, issuer: str) -> bool:

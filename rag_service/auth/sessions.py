@@ -47,7 +47,7 @@ def find_session(headers: Mapping[str, str], names: CookieNames) -> str | None:
         return None
     given = headers.get(TOKEN_HEADER.lower(), "")
     if not hmac.compare_digest(given.encode(), derive(session, "csrf").encode()):
-        raise AuthenticationError(f"The session counts only with its token in the header {TOKEN_HEADER}.")
+        raise AuthenticationError(f"A session also needs its token in the header {TOKEN_HEADER}.")
     return session
 
 

@@ -37,7 +37,7 @@ _PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
 class NoPasswordsError(ConflictError):
     """Users sign in with a provider here, or with keys alone."""
 
-    help = "Set RAG_PUBLIC_URL and leave RAG_OIDC_ISSUER out, or create a key for the user."
+    help = "Set RAG_PUBLIC_URL without RAG_OIDC_ISSUER, or create a key for the user."
 
 
 async def make_invitation(connection: Connection, settings: Settings, user_id: UUID) -> str:
@@ -47,7 +47,7 @@ async def make_invitation(connection: Connection, settings: Settings, user_id: U
     where users do not sign in with passwords.
     """
     if settings.sign_in.way != "password":
-        raise NoPasswordsError("Users do not sign in with passwords here.")
+        raise NoPasswordsError("Sign-in with passwords is not enabled.")
     token = await invite_user(connection, user_id, lifetime=_INVITATION_LIFETIME)
     return f"{settings.sign_in.public_url}/#invitation={token}"
 
@@ -107,7 +107,7 @@ class SignIn:
         async with self._database.transaction(None) as connection:
             user_id = await accept_invitation(connection, invitation, made)
         if user_id is None:
-            raise AuthenticationError("This invitation is unknown, used or too old; ask for a new one.")
+            raise AuthenticationError("This invitation is unknown, used or expired. Ask for a new one.")
         return await self._open(user_id)
 
     async def end(self, session: str) -> None:

@@ -32,7 +32,7 @@ class IssuerUnreachableError(StoreError):
     """The keys of the token's issuer cannot be fetched."""
 
     code = "issuer_unavailable"
-    help = "Try again shortly; RAG_JWT_JWKS_URL or RAG_OIDC_ISSUER must be reachable from the service."
+    help = "Try again shortly. RAG_JWT_JWKS_URL or RAG_OIDC_ISSUER must be reachable from the service."
 
 
 class TokenChecker:
@@ -84,7 +84,7 @@ def _check(
     except jwt.ExpiredSignatureError as error:
         raise AuthenticationError("The token has expired.") from error
     except (jwt.PyJWTError, ValueError, TypeError) as error:
-        raise AuthenticationError("The token is not valid here.") from error
+        raise AuthenticationError("The token is not valid for this service.") from error
     return claims
 
 
@@ -104,9 +104,9 @@ class KeySet:
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError as error:
-            raise AuthenticationError("The token is not valid here.") from error
+            raise AuthenticationError("The token is not valid for this service.") from error
         if header.get("alg") not in _PUBLIC_ALGORITHMS:
-            raise AuthenticationError("The token is not valid here.")
+            raise AuthenticationError("The token is not valid for this service.")
         return _check(token, await self._find(header.get("kid")), _PUBLIC_ALGORITHMS, issuer=issuer, audience=audience)
 
     async def _find(self, key_id: str | None) -> Any:
@@ -114,7 +114,7 @@ class KeySet:
         if key_id not in self._keys or now - self._fetched > _JWKS_SECONDS:
             await self._refresh(key_id)
         if not self._keys:
-            raise IssuerUnreachableError("The token cannot be checked now.", retry_after=5)
+            raise IssuerUnreachableError("The token cannot be checked at the moment.", retry_after=5)
         if key_id is None and len(self._keys) == 1:  # need not be named (OpenID Connect Core, 10.1)
             return next(iter(self._keys.values()))
         if key_id not in self._keys:

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="rag-service")
 def main() -> None:
-    """Answers questions from your own documents and proves every answer."""
+    """Answer questions from your own documents and prove every answer."""
     if sys.platform == "win32":
-        raise click.ClickException("Windows is not supported: run rag-service in WSL 2 or in its container image.")
+        raise click.ClickException("Windows is not supported. Run rag-service in WSL 2 or use its container image.")
 
 
 @main.command()
@@ -43,7 +43,7 @@ def main() -> None:
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option(
     "--models", type=click.Choice(sorted(MODELS)),
-    help="Fetch and use multilingual models: bge-m3 and a chat model by Ollama, or multilingual-e5-small.",
+    help="Download and use larger models: bge-m3 and a chat model with Ollama, or multilingual-e5-base.",
 )  # fmt: skip
 def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None, models: str | None) -> None:
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
@@ -52,7 +52,7 @@ def quickstart(documents: Path | None, question: str | None, once: bool, port: i
     chosen = MODELS[models] if models else {}
     settings = read_settings(port=port, log_level="WARNING", log_format="console", **chosen)
     for key, value in chosen.items():
-        click.echo(f"{setting_name(key)}={value}  # set it for other commands, too", err=True)
+        click.echo(f"{setting_name(key)}={value}  # set this for other commands too", err=True)
     run_command(run_quickstart(settings, documents=documents, question=question, serve=not once))
 
 
@@ -72,7 +72,7 @@ def serve(host: str | None, port: int | None) -> None:
 @click.option(
     "--ray", "address", metavar="[ADDRESS]", is_flag=False, flag_value="local",
     help="Read and embed on a Ray cluster (extra `ray`): HOST:PORT of its head, or `auto` for the "
-    "cluster of this machine. Without an address a cluster is started here.",
+    "cluster on this machine. Without an address, a cluster is started here.",
 )  # fmt: skip
 def ingest(paths: tuple[Path, ...], address: str | None) -> None:
     """Ingest files or folders into the default corpus."""
@@ -98,7 +98,7 @@ def ask(question: str) -> None:
 @click.argument("answer_id", type=click.UUID)
 @click.option("--user", "user_name", default="local", show_default=True, help="Who asked: name or id.")
 def replay(answer_id: UUID, user_name: str) -> None:
-    """Ask a recorded question again and show what changed."""
+    """Repeat a recorded question and show what has changed."""
     from rag_service.app import LOCAL_ADMIN, open_components
     from rag_service.domain import Identity
     from rag_service.store.accounts.users import find_user
@@ -115,12 +115,12 @@ def replay(answer_id: UUID, user_name: str) -> None:
         return len(differences)
 
     if not run_command(work()):
-        click.echo("Identical: nothing that decides the answer has changed.")
+        click.echo("Identical: nothing that affects the answer has changed.")
 
 
 @main.command()
 def migrate() -> None:
-    """Update the database to the newest schema."""
+    """Update the database to the latest schema."""
     from rag_service.store.migrate import migrate as migrate_database
 
     settings = read_settings()
@@ -140,11 +140,11 @@ def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
     if calibration is not None and calibration.model in (None, model):
         return ""
     if settings.retrieval.fit_relevance and model.casefold() != PACKAGED_MODEL:
-        return f", its relevance for {model} is fitted in the background at the first start"
+        return f"; its relevance for {model} is fitted in the background at the first start"
     if calibration is None:
-        return ", relevance not calibrated: run `rag-service eval calibrate`"
+        return "; its relevance is not calibrated: run `rag-service eval calibrate`"
     return (
-        f", but its relevance is calibrated for {calibration.model} and not for {model}: turn RAG_FIT_RELEVANCE on,"
+        f", but its relevance is calibrated for {calibration.model}, not for {model}: turn on RAG_FIT_RELEVANCE"
         " or run `rag-service eval calibrate`"
     )
 
@@ -195,12 +195,12 @@ def settings_command(markdown: bool) -> None:
     for name, value in changed:
         click.echo(f"{name}={'(set)' if isinstance(value, SecretStr) else _shown(value)}")
     if not changed:
-        click.echo("All settings have their defaults.")
+        click.echo("All settings have their default values.")
 
 
 def table_lines() -> Iterator[str]:
     """A Markdown table of all settings."""
-    yield "| setting | default | what |"
+    yield "| setting | default | meaning |"
     yield "|---|---|---|"
     for key, field in setting_fields().items():
         default = _shown(field.default)

@@ -61,7 +61,7 @@ def keys() -> None:
 
 @keys.command("create")
 @click.option("--user", "user_name", default="local", show_default=True, help="Owner of the key: name or id.")
-@click.option("--name", required=True, help="What it is for.")
+@click.option("--name", required=True, help="What the key is for.")
 @click.option(
     "--scope", "scopes", multiple=True, type=click.Choice([scope.value for scope in Scope]),
     help="What the key may be used for; may be given several times. Default: read and write.",
@@ -82,7 +82,7 @@ def create_key_command(user_name: str, name: str, scopes: tuple[str, ...], days:
         return secret
 
     click.echo(_run(create))
-    click.echo("Store it safely now: only its hash is kept here.", err=True)
+    click.echo("Store it safely now: the service keeps only its hash.", err=True)
 
 
 @keys.command("list")
@@ -109,7 +109,7 @@ def revoke_key_command(key_id: UUID) -> None:
     """Revoke a key; it stops working within RAG_AUTH_CACHE_SECONDS."""
 
     _run(revoke_key, key_id)
-    click.echo("The key is revoked.")
+    click.echo("The key has been revoked.")
 
 
 @click.group()
@@ -134,7 +134,7 @@ def create_user_command(name: str, admin: bool, subject: str | None) -> None:
 @click.argument("name")
 @click.option("--admin", is_flag=True, help="Make a new user an administrator.")
 def invite_user_command(name: str, admin: bool) -> None:
-    """Print a link with which a user, created if new, chooses a password. It is good once, for a week."""
+    """Print a link for a user (created if new) to choose a password. It works once, within a week."""
     from rag_service.auth.sign_in import make_invitation
 
     settings = read_quiet_settings()
@@ -165,19 +165,19 @@ def list_users_command() -> None:
 @users.command("deactivate")
 @click.argument("name")
 def deactivate_user_command(name: str) -> None:
-    """Refuse a user's keys and tokens from now on. Nothing of theirs is deleted."""
+    """Deactivate a user: refuse their keys, tokens and sessions. None of their data is deleted."""
 
     async def deactivate(connection: Connection) -> None:
         await update_user(connection, LOCAL_ADMIN, (await find_user(connection, name)).id, active=False)
 
     _run(deactivate)
-    click.echo(f"{name} is deactivated.")
+    click.echo(f"{name} has been deactivated.")
 
 
 @click.command()
 @click.option("--concurrency", type=click.IntRange(1, 64), help="Documents at a time (RAG_WORKER_CONCURRENCY).")
 def worker(concurrency: int | None) -> None:
-    """Process uploads and sync sources until stopped. Any number of workers may run, on any machine."""
+    """Process uploads and sync sources until stopped. Any number of workers can run, on any machine."""
     run_command(_work(read_settings(worker_concurrency=concurrency)))
 
 
@@ -190,7 +190,7 @@ async def _work(settings: Settings) -> None:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, task.cancel)
-        click.echo("Working; stop with Ctrl-C.", err=True)
+        click.echo("Working. Press Ctrl-C to stop.", err=True)
         with suppress(asyncio.CancelledError):
             await task
 
@@ -200,8 +200,8 @@ async def _work(settings: Settings) -> None:
 def reingest(dry_run: bool) -> None:
     """Re-ingest stale documents of all users from their originals.
 
-    The old version can be found until the new one is ready. A running service or worker does the work. After a change
-    to an embedding model of another dimension the database is changed first; stop the services before.
+    Searches find the old version until the new one is ready. A running service or worker does the work. If the
+    dimension of the embedding model has changed, the database is converted first: stop the services before that.
     """
     from rag_service.indices import load_indices
     from rag_service.ingest.reingest import Reingestion, describe_stale
@@ -219,7 +219,7 @@ def reingest(dry_run: bool) -> None:
             for index in stale:
                 click.echo(describe_stale(index))
             if not stale:
-                click.echo("All documents match the present settings.")
+                click.echo("All documents match the current settings.")
             elif not dry_run:
                 await _enqueue(reingestion, sum(index.documents for index in stale))
 
@@ -227,11 +227,11 @@ def reingest(dry_run: bool) -> None:
         with progress() as steps:
             steps.begin("queueing", documents)
             queued = await reingestion.enqueue_all(steps.advance)
-        click.echo(f"{queued} documents are queued; a running `rag-service serve` or `worker` ingests them.")
+        click.echo(f"{queued} documents queued; a running `rag-service serve` or `worker` ingests them.")
         if queued < documents:
             click.echo(
-                f"{documents - queued} are not: they are in the queue already, a newer version of them failed, or"
-                " their originals are not kept. Upload those that `reingest --dry-run` still lists afterwards."
+                f"{documents - queued} documents not queued: they are queued already, a newer version failed, or their"
+                " originals were not kept. Upload those that `reingest --dry-run` still lists afterwards."
             )
 
     run_command(work())
@@ -252,8 +252,8 @@ async def _fit_dimension(settings: Settings, *, dry_run: bool) -> bool:
     owner, _ = await owner_and_service(settings)
     await change_dimension(owner, wanted)
     click.echo(
-        f"The database holds vectors of {wanted} dimensions now, no longer of {stored}. Documents are found by their"
-        " words until they have been ingested anew."
+        f"The database now stores vectors of {wanted} dimensions instead of {stored}. Until they are ingested again,"
+        " documents are found by keyword search only."
     )
     return True
 

@@ -86,7 +86,7 @@ async def _run(name: str, probe: Probe, settings: Settings) -> CheckResult:
     except RagError as error:
         detail, ok = f"{error.message} {error.help}", False
     except TimeoutError:
-        detail, ok = f"No answer within {PATIENCE:.0f} s.", False
+        detail, ok = f"No reply within {PATIENCE:.0f} s.", False
     return CheckResult(name=name, ok=ok, detail=detail, latency_ms=(time.perf_counter() - started) * 1000)
 
 
@@ -116,15 +116,15 @@ async def check_database(settings: Settings) -> str:
 
 
 async def check_documents(settings: Settings) -> str:
-    """Reports documents that were ingested with other settings. They can still be found, so this is no failure."""
+    """Reports documents ingested with other settings. Searches still find them, so this is not a failure."""
     if not settings.retrieval.enabled:
         return "not used (RAG_ENABLED is false)"
     if settings.database.url is None:
-        return "looked at when the service starts"
+        return "checked when the service starts"
     indices = load_indices(indices_path=settings.indices.path)
     async with open_database(settings, pool_size=1) as database:
         stale = await Reingestion(database, current_fingerprints(settings, indices)).count()
-    return "; ".join(map(describe_stale, stale)) or "made by the settings in force"
+    return "; ".join(map(describe_stale, stale)) or "up to date with the current settings"
 
 
 async def check_replica(settings: Settings) -> str:
@@ -147,7 +147,7 @@ async def check_replica(settings: Settings) -> str:
 
 
 async def check_provider(settings: Settings) -> str:
-    """The OpenID provider, by what it publishes of itself."""
+    """The OpenID provider, from its published metadata."""
     return await Provider(settings).check()
 
 
@@ -163,12 +163,12 @@ async def check_embedding(settings: Settings) -> str:
 
 
 async def check_relevance(settings: Settings) -> str:
-    """What is known of the embedding model's cosines. The background fit may still be on its way: no failure."""
+    """State of the relevance fit. A background fit that is still running is not a failure."""
     if not settings.retrieval.enabled:
         return "not used (RAG_ENABLED is false)"
     relevance = ModelRelevance(settings.embedding.model, watched=settings.retrieval.fit_relevance)
     if relevance.watched and settings.database.url is None:
-        return "looked at when the service starts"
+        return "checked when the service starts"
     if relevance.watched:
         async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
             relevance.known = await read_model_fit(connection, relevance.model)
@@ -176,13 +176,13 @@ async def check_relevance(settings: Settings) -> str:
 
 
 async def check_chat(settings: Settings) -> str:
-    """The model exists and answers, and its window holds the prompt."""
+    """The model exists and answers, and the prompt fits into its context window."""
     if settings.chat.provider == "extractive":
-        return "extractive, needs no model server"
+        return "extractive, no model server needed"
     known = await check_server(settings, settings.chat.provider, settings.chat.model, "RAG_MODEL_NAME")
     if known is not None and known < settings.chat.context_window:
         raise ConfigurationError(
-            f"RAG_CONTEXT_WINDOW is {settings.chat.context_window}, but the context window of {settings.chat.model} has"
+            f"RAG_CONTEXT_WINDOW is {settings.chat.context_window}, but {settings.chat.model} has a context window of"
             f" {known} tokens. Set it to {known} or less.",
             field="RAG_CONTEXT_WINDOW",
         )
@@ -211,7 +211,7 @@ async def check_reranker(settings: Settings) -> str:
 
 
 async def check_judge(settings: Settings) -> str:
-    """The judge loads, and says of a sentence whether it follows from itself."""
+    """The judge loads and gives a verdict on a sentence that quotes its passage."""
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     judge = None
@@ -229,7 +229,7 @@ async def check_judge(settings: Settings) -> str:
         await chat.aclose()
     if verdict is None:
         raise ConfigurationError(
-            f"The judge {judge.name} failed, or gave no verdict within {settings.judge.timeout:.0f} s.",
+            f"The judge {judge.name} failed or gave no verdict within {settings.judge.timeout:.0f} s.",
             field="RAG_JUDGE",
         )
     return judge.describe()

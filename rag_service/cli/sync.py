@@ -1,4 +1,4 @@
-"""`rag-service sync | sources`: keep corpora equal to folders and sites, as the local administrator."""
+"""`rag-service sync | sources`: sync corpora with folders, sites and stores, as the local administrator."""
 
 from __future__ import annotations
 
@@ -35,18 +35,24 @@ _COUNTS = ("added", "changed", "renamed", "deleted", "unchanged", "kept", "not_t
 @click.command(name="sync")
 @click.argument("target")
 @click.option("--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus.")
-@click.option("--depth", type=click.IntRange(0, 20), default=0, show_default=True, help="Links to follow from a page.")
-@click.option("--watch", is_flag=True, help="Go on, and sync again whenever something changes.")
+@click.option(
+    "--depth",
+    type=click.IntRange(0, 20),
+    default=0,
+    show_default=True,
+    help="How many links deep to follow from a page.",
+)
+@click.option("--watch", is_flag=True, help="Keep running, and sync again whenever something changes.")
 @click.option(
     "--delete/--keep", default=None,
-    help="Delete the documents of files that are gone, or keep them. Only documents that a sync of this target brought"
-    " in are deleted. Default: delete, unless the target is empty.",
+    help="Delete or keep the documents of files that are gone. Only documents that a sync of this target added are"
+    " deleted. Default: delete, unless the target is empty.",
 )  # fmt: skip
 def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delete: bool | None) -> None:
     """Keep a corpus equal to TARGET: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER.
 
-    Unchanged files are not read again, and a renamed one is not embedded again. It may be interrupted at any time; the
-    next sync goes on.
+    Unchanged files are not read again, and renamed ones are not embedded again. A sync can be interrupted at any time;
+    the next one continues.
     """
     run_command(_sync(read_quiet_settings(), target, corpus, depth=depth, watch=watch, delete=delete))
 
@@ -78,13 +84,19 @@ def _print(console: Console, text: str) -> None:
 
 @click.group()
 def sources() -> None:
-    """Folders and sites that a running `serve` or `worker` syncs at times: add, list, run, remove."""
+    """Sources that a running `serve` or `worker` syncs on a schedule: add, list, run, remove."""
 
 
 @sources.command("add")
 @click.argument("target")
 @click.option("--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus.")
-@click.option("--depth", type=click.IntRange(0, 20), default=0, show_default=True, help="Links to follow from a page.")
+@click.option(
+    "--depth",
+    type=click.IntRange(0, 20),
+    default=0,
+    show_default=True,
+    help="How many links deep to follow from a page.",
+)
 @click.option("--every", type=click.Choice(list(_EVERY)), default="day", show_default=True, help="How often.")
 def add_command(target: str, corpus: str | None, depth: int, every: str) -> None:
     """Sync TARGET regularly: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER."""
@@ -101,7 +113,7 @@ def add_command(target: str, corpus: str | None, depth: int, every: str) -> None
                 connection, LOCAL_ADMIN, corpus_id=found.id, target=source.target, depth=depth,
                 every_seconds=_EVERY[every],
             )  # fmt: skip
-        click.echo(f"{added.id}: synced into {found.name} every {every} while `serve` or `worker` runs.")
+        click.echo(f"{added.id}: synced into {found.name} every {every} while `serve` or `worker` is running.")
 
     run_command(add())
 
@@ -153,9 +165,9 @@ def run_now_command(source_id: UUID) -> None:
 
 @sources.command("remove")
 @click.argument("source_id", type=click.UUID)
-@click.option("--with-documents", is_flag=True, help="Delete the documents that it brought in, too.")
+@click.option("--with-documents", is_flag=True, help="Also delete the documents that it added.")
 def remove_command(source_id: UUID, with_documents: bool) -> None:
-    """Remove a source; its documents stay."""
+    """Remove a source and keep its documents."""
 
     async def remove() -> None:
         async with _as_administrator() as connection:

@@ -88,11 +88,13 @@ def open_service(
         forbidden = [*settings, *(name for name, value in objects.items() if value)]
         if forbidden:
             raise ConfigurationError(
-                f"A remote service has its own settings: leave out {', '.join(forbidden)}.", field=forbidden[0]
+                f"A remote service has its own settings: remove {', '.join(forbidden)}.", field=forbidden[0]
             )
         return Service(RemoteBackend(url, api_key))
     if api_key is not None:
-        raise ConfigurationError("api_key goes with url; a service in this process needs none.", field="api_key")
+        raise ConfigurationError(
+            "api_key can only be used with url; a service in this process needs no key.", field="api_key"
+        )
     from rag_service.client.embedded import EmbeddedBackend
     from rag_service.components import Plugins
     from rag_service.observability.logs import configure_logging

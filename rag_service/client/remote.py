@@ -24,7 +24,7 @@ class ServiceUnreachableError(RagError):
 
     code = "service_unreachable"
     retryable = True
-    help = "Check the URL, and that `rag-service serve` runs there."
+    help = "Check the URL, and that `rag-service serve` is running there."
 
 
 class RemoteBackend:
@@ -37,7 +37,7 @@ class RemoteBackend:
     def __init__(self, url: str, api_key: str | None):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigurationError("url must begin with http:// or https:// and name a host.", field="url")
+            raise ConfigurationError("url must begin with http:// or https:// and contain a host.", field="url")
         self.where = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
         self._url = url.rstrip("/")
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
@@ -64,7 +64,9 @@ class RemoteBackend:
         self, request: SearchRequest, *, alpha: float | None = None, mode: str | None = None
     ) -> SearchBody:
         if alpha is not None or mode is not None:
-            raise InputError("alpha and mode are for an embedded service; a remote one ranks by its own definition.")
+            raise InputError(
+                "alpha and mode are only available with an embedded service; a remote one uses its own definition."
+            )
         return await self._request("POST", "/api/v1/query", SearchBody, json=_as_json(request))
 
     async def answer(
@@ -89,7 +91,7 @@ class RemoteBackend:
         try:
             response = await self._client.request(method, path, **content)
         except httpx.TransportError as error:
-            raise ServiceUnreachableError(f"The service at {self.where} does not answer.") from error
+            raise ServiceUnreachableError(f"The service at {self.where} does not respond.") from error
         if response.is_error:
             raise error_from(_problem_of(response), response.status_code)
         return msgspec.json.decode(response.content, type=kind)

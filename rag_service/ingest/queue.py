@@ -123,7 +123,7 @@ class Uploads:
             document = await read_document(connection, document_id)
             same = await find_document(connection, corpus_id, name=document.name)
             if same is not None and (same.id == document_id or same.content_hash != document.content_hash):
-                raise ConflictError(f"The corpus has a document named {document.name!r} already.")
+                raise ConflictError(f"The corpus already has a document named {document.name!r}.")
             data = await self._originals.read(connection, document_id, document.content_hash)
             source = DocumentInput(
                 data=data,

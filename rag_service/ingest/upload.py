@@ -74,7 +74,7 @@ class UnexpectedFailureError(RagError):
     """Shown to uploaders when the service itself failed."""
 
     code = "internal_error"
-    help = "Try again; if it persists, an administrator finds the cause in the log under the upload's id."
+    help = "Try again. If the problem persists, an administrator can find the cause in the log under the upload's id."
 
 
 class GivenUpError(RagError):
@@ -109,7 +109,7 @@ class UploadJob:
             return
         with structlog.contextvars.bound_contextvars(upload_id=upload_id, attempt=upload.attempts):
             if upload.attempts > self._options.attempts:
-                await self._end(upload, identity, GivenUpError("Processing this file failed repeatedly."))
+                await self._end(upload, identity, GivenUpError("Several attempts to process this file failed."))
                 return
             try:
                 chunks = await self.index(upload, identity)
@@ -128,7 +128,7 @@ class UploadJob:
             except Exception as error:  # logged and shown to the uploader; the worker continues
                 log.error("upload_failed_unexpectedly", exc_info=error)
                 await self._handle(
-                    upload, identity, UnexpectedFailureError("The service failed on this file."), retry=True
+                    upload, identity, UnexpectedFailureError("The service failed to process this file."), retry=True
                 )
 
     async def index(self, upload: Upload, identity: Identity) -> int:

@@ -1,10 +1,10 @@
-"""What the service counts and times, for Prometheus.
+"""Prometheus metrics: what the service counts and times.
 
 One `Metrics` belongs to one application; nothing is registered globally. Its methods take plain
 values, so that whoever calls them stays testable without it. Labels never hold a question, a
 document, a user or a key; their values come from closed sets.
 
-The names are an interface: dashboards stand on them. `DOCUMENTED` becomes docs/reference/metrics.md.
+The names are an interface that dashboards depend on. `DOCUMENTED` becomes docs/reference/metrics.md.
 """
 
 from __future__ import annotations
@@ -32,37 +32,39 @@ _TOKENS = (100, 250, 500, 1000, 1500, 2000, 2500, 3000, 4000, 8000, 16_000)
 
 DOCUMENTED: Mapping[str, str] = {
     "rag_requests_total": "Requests by `method`, `route` (its template) and `status`.",
-    "rag_request_seconds": "Duration of requests by `route`, streams to their end.",
+    "rag_request_seconds": "Duration of requests by `route`; for streams, until their end.",
     "rag_errors_total": "Problems reported to callers, by `code`.",
-    "rag_retrieval_seconds": "Duration of a retrieval, embedding of the question included.",
-    "rag_search_seconds": "Its parts by `step`: scope, lexical (and nearest), embedding (awaited), dense, read.",
+    "rag_retrieval_seconds": "Duration of a retrieval, including the embedding of the question.",
+    "rag_search_seconds": "Steps of a retrieval by `step`: scope, lexical (and nearest), embedding (awaited), dense,"
+    " read.",
     "rag_embedding_seconds": "Duration of calls to the embedding model, by `role`: query or passage.",
-    "rag_embedded_texts_total": "Texts that were embedded, by `role`.",
+    "rag_embedded_texts_total": "Texts embedded, by `role`.",
     "rag_embedding_cache_total": "Look-ups in the embedding caches, by `role` and `outcome`: hit or miss.",
     "rag_chunk_relevance": "Calibrated relevance of the passages returned, 0 to 1.",
-    "rag_questions_total": "Questions by `channel`: search, answer, chat, openai, mcp; `relevant`: if any passage was.",
+    "rag_questions_total": "Questions by `channel` (search, answer, chat, openai, mcp) and `relevant`: whether any"
+    " passage was.",
     "rag_answers_total": "Complete answers by `decision` and `rag_used`: whether passages were shown to the model.",
-    "rag_context_tokens": "Tokens of the passages shown to the model.",
-    "rag_tokens_total": "Tokens of the chat model, by `kind`: prompt or completion.",
-    "rag_first_token_seconds": "From the question to the first piece of the answer, where the model was asked.",
-    "rag_answer_seconds": "From the question to the complete answer.",
-    "rag_answers_left_total": "Answers whose reader left before the end.",
+    "rag_context_tokens": "Tokens in the passages shown to the model.",
+    "rag_tokens_total": "Tokens used by the chat model, by `kind`: prompt or completion.",
+    "rag_first_token_seconds": "Time from the question to the first token of the answer, if the model was called.",
+    "rag_answer_seconds": "Time from the question to the complete answer.",
+    "rag_answers_left_total": "Answers whose client disconnected before the end.",
     "rag_citations_total": "Citations by `status`: verified, unchecked, contradicted, misattributed, not_found.",
-    "rag_judge_seconds": "Duration of calls to the judge of citations.",
-    "rag_judged_claims_total": "Sentences put before the judge, by `verdict`: supported, unsupported, none (it failed"
-    " or was too slow).",
-    "rag_unmarked_sentences_total": "Sentences of answers that carry no citation.",
+    "rag_judge_seconds": "Duration of calls to the citation judge.",
+    "rag_judged_claims_total": "Sentences sent to the judge, by `verdict`: supported, unsupported, none (it failed or"
+    " was too slow).",
+    "rag_unmarked_sentences_total": "Answer sentences without a citation.",
     "rag_feedback_total": "Feedback on answers, by `thumbs`: up or down.",
-    "rag_degraded_total": "Retrievals that did without a `part`, `dense`, and answers without `model`, which failed.",
-    "rag_replica_searches_total": "Searches where there is a read replica, by `outcome`: replica, or why the primary"
-    " served: behind, failed, down.",
-    "rag_circuit_open": "1 while a `provider` is left alone after failures, else 0.",
-    "rag_model_waiting": "Requests that wait for the chat model now.",
+    "rag_degraded_total": "Retrievals and answers that had to do without a failed `part`: dense or model.",
+    "rag_replica_searches_total": "Searches with a read replica configured, by `outcome`: replica, or why the primary"
+    " was used: behind, failed, down.",
+    "rag_circuit_open": "1 while calls to a `provider` are paused after failures, else 0.",
+    "rag_model_waiting": "Requests currently waiting for the chat model.",
 }
 
 
 class Metrics:
-    """All figures of one application."""
+    """All metrics of one application."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

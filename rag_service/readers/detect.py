@@ -13,7 +13,7 @@ from rag_service.readers.common.names import FORMATS, suffix_of
 from rag_service.readers.text.json_file import read_json
 from rag_service.readers.text.subtitles import is_subtitles
 
-_ACCEPTED = f"These are read: {FORMATS}."
+_ACCEPTED = f"Supported formats: {FORMATS}."
 _PDF_MARK = b"%PDF-"
 _RTF_MARK = b"{\\rtf"
 _OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # compound file: Office 97–2003, Outlook, and encrypted newer files
@@ -43,7 +43,7 @@ _HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received
 _MIN_HEADERS = 3  # different ones, for a message without the extension of one
 _OTHER_PACKAGES = (  # a part of [Content_Types].xml → what the file is
     (b"sheet.binary", "a binary Excel workbook (.xlsb)", "Save it as .xlsx and upload that."),
-    (b"vnd.ms-package", "a package of another program", _ACCEPTED),
+    (b"vnd.ms-package", "a package from another program", _ACCEPTED),
 )
 _OLD_OFFICE = (  # a stream of a compound file → what it is, what to save it as
     ("WordDocument", "an old Word document (.doc)", ".docx"),
@@ -93,7 +93,7 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
     if data.startswith(_IMAGE_MARKS):
         if (promised := _NEVER_TEXT.get(suffix, "an image")) != "an image":
             raise UnsupportedMediaError(
-                f'"{name}" is an image, though named like {promised}. Get the original, or rename it to .png or .jpg.'
+                f'"{name}" is an image, but is named like {promised}. Get the original, or rename it to .png or .jpg.'
             )
         return Format.IMAGE, None
     if head.lstrip().startswith(_RTF_MARK):
@@ -198,7 +198,7 @@ def _office_format(types: bytes, members: Iterable[str], name: str) -> Format:
         f"presentationml.{kind}.main+xml".encode() in types for kind in ("slideshow", "template")
     ):
         return Format.PPTX
-    raise UnsupportedMediaError(f'"{name}" is a package of another program. {_ACCEPTED}')
+    raise UnsupportedMediaError(f'"{name}" is a package from another program. {_ACCEPTED}')
 
 
 def _compound_file(data: bytes, name: str) -> Format:
@@ -239,5 +239,5 @@ def _unknown_binary(data: bytes, name: str) -> UnsupportedMediaError:
             f'"{name}" is an image ({kind}). '
             "Run text recognition (OCR) on it, save the result as a PDF and upload that."
         )
-    described = f"{what or 'a binary file'} ({kind})" if kind else "a binary file of an unknown kind"
+    described = f"{what or 'a binary file'} ({kind})" if kind else "a binary file of unknown type"
     return UnsupportedMediaError(f'"{name}" is {described}, not a document with text. {_ACCEPTED}')

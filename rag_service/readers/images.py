@@ -45,7 +45,7 @@ def parse_image(data: bytes, *, name: str) -> ParsedDocument:
             break
         if frame.width * frame.height > _MAX_PIXELS:
             raise TooLargeError(
-                f'"{name}" has {frame.width:,} × {frame.height:,} points. Save it with fewer than 100 million.'
+                f'"{name}" has {frame.width:,} × {frame.height:,} pixels. Save it with fewer than 100 million.'
             )
         try:
             page = ImageOps.exif_transpose(frame).convert("RGB")

@@ -23,7 +23,8 @@ def parse_zip(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     files = [member for member in archive.infolist() if not member.is_dir() and not is_litter(member.filename)]
     if len(files) > MAX_PARTS:
         raise TooLargeError(
-            f'"{name}" holds {len(files):,} files; {MAX_PARTS} are the limit of an archive. Unpack it and upload them.'
+            f'"{name}" contains {len(files):,} files; the limit for an archive is {MAX_PARTS}. '
+            "Unpack it and upload the files separately."
         )
     builder = TextBuilder(name)
     for member in sorted(files, key=lambda member: member.filename):
@@ -33,7 +34,7 @@ def parse_zip(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     if not len(builder):
         reason = f": {builder.first_warning}" if builder.first_warning else "."
         raise DocumentError(
-            f'"{name}" is a ZIP archive without a document that can be read{reason} Unpack it and check its files.'
+            f'"{name}" is a ZIP archive without any readable document{reason} Unpack it and check its files.'
         )
     return builder.build(title=choose_title(name), media_type=MEDIA_TYPE, metadata={"files": len(files)})
 

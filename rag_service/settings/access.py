@@ -16,35 +16,45 @@ class HttpSettings(SettingGroup):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0: any free one.")
     stream_enabled: bool = Field(True, description="Allow streamed answers.")
-    heartbeat_seconds: float = Field(15.0, gt=0, le=15, description="Silence after which a stream sends a comment.")
-    openai_strict: bool = Field(False, description="Refuse OpenAI requests with fields that have no effect.")
-    openai_sources: bool = Field(True, description="List the sources below answers at `/v1`, which other clients show.")
-    shutdown_seconds: int = Field(20, ge=1, description="Time that running answers and jobs get to finish at shutdown.")
+    heartbeat_seconds: float = Field(
+        15.0, gt=0, le=15, description="Seconds without output after which a stream sends a comment."
+    )
+    openai_strict: bool = Field(False, description="Refuse OpenAI requests that contain fields without effect.")
+    openai_sources: bool = Field(
+        True, description="List the sources below each answer at `/v1`, for clients that do not show citations."
+    )
+    shutdown_seconds: int = Field(
+        20, ge=1, description="Seconds that running answers and jobs have to finish at shutdown."
+    )
 
 
 class AuthSettings(SettingGroup):
     """Authentication."""
 
     mode: Literal["none", "required"] = Field(
-        "none", alias="auth", description="`none`: one local administrator, loopback only; `required`: keys or tokens."
+        "none",
+        alias="auth",
+        description="`none`: one local administrator, loopback only; `required`: callers need a key, token or session.",
     )
     share_global: bool = Field(
         True,
         alias="share_global_corpora",
-        description="Whether every user may read new global corpora; else only through agents. Each can be changed.",
+        description="Share new global corpora with every user; false: users reach them through agents only. Each corpus"
+        " can override this.",
     )
     cache_seconds: float = Field(
         2.0,
         alias="auth_cache_seconds",
         ge=0,
         le=30,
-        description="Seconds that a checked key or token is remembered, even if revoked.",
+        description="Seconds for which a successful key or token check is cached; a revoked key works until then.",
     )
     jwt_secret: SecretStr | None = Field(
-        None, description="Shared secret for bearer tokens (HS256), at least 32 bytes. Excludes RAG_JWT_JWKS_URL."
+        None,
+        description="Shared secret for bearer tokens (HS256), at least 32 bytes. Not allowed with RAG_JWT_JWKS_URL.",
     )
-    jwt_issuer: str | None = Field(None, description="`iss` that bearer tokens must carry.")
-    jwt_audience: str | None = Field(None, description="`aud` that bearer tokens must carry.")
+    jwt_issuer: str | None = Field(None, description="Required `iss` of bearer tokens.")
+    jwt_audience: str | None = Field(None, description="Required `aud` of bearer tokens.")
     jwt_jwks_url: str | None = Field(None, description="URL at which the issuer publishes its keys (JWKS).")
 
     @model_validator(mode="after")
@@ -52,7 +62,7 @@ class AuthSettings(SettingGroup):
         if self.jwt_secret is not None and len(self.jwt_secret.get_secret_value().encode()) < 32:
             raise ValueError("RAG_JWT_SECRET must have at least 32 bytes")
         if self.jwt_secret is not None and self.jwt_jwks_url is not None:
-            raise ValueError("RAG_JWT_SECRET and RAG_JWT_JWKS_URL exclude each other")
+            raise ValueError("RAG_JWT_SECRET and RAG_JWT_JWKS_URL cannot be combined")
         if self.jwt_jwks_url is not None and (self.jwt_issuer is None or self.jwt_audience is None):
             raise ValueError("RAG_JWT_JWKS_URL needs RAG_JWT_ISSUER and RAG_JWT_AUDIENCE")
         if self.jwt_secret is None and self.jwt_jwks_url is None and (self.jwt_issuer or self.jwt_audience):
@@ -64,30 +74,33 @@ class SignInSettings(SettingGroup):
     """Sign-in on the page."""
 
     public_url: str | None = Field(
-        None, description="Address of the page in browsers, https; turns sign-in with a session on. Unset: keys alone."
+        None,
+        description="HTTPS address of the page in browsers; turns on sign-in with sessions. Unset: keys and tokens.",
     )
     issuer: str | None = Field(
-        None, alias="oidc_issuer", description="OpenID provider that users sign in with. Unset: name and password."
+        None,
+        alias="oidc_issuer",
+        description="Issuer URL of the OpenID provider. Unset: users sign in with name and password.",
     )
-    client_id: str | None = Field(None, alias="oidc_client_id", description="The service's id at the provider.")
+    client_id: str | None = Field(None, alias="oidc_client_id", description="Client id of the service at the provider.")
     client_secret: SecretStr | None = Field(
-        None, alias="oidc_client_secret", description="Its secret; unset for a public client."
+        None, alias="oidc_client_secret", description="Client secret; unset for a public client."
     )
-    label: str = Field("OpenID Connect", alias="oidc_label", description="The provider's name on the page.")
-    scopes: str = Field("openid profile email", alias="oidc_scopes", description="Scopes to ask the provider for.")
+    label: str = Field("OpenID Connect", alias="oidc_label", description="Name of the provider on the sign-in button.")
+    scopes: str = Field("openid profile email", alias="oidc_scopes", description="Scopes requested from the provider.")
     groups_claim: str = Field(
-        "groups", alias="oidc_groups_claim", description="Claim with the user's groups: a list, or one text."
+        "groups", alias="oidc_groups_claim", description="Claim with the user's groups: a list or a single string."
     )
     allowed_groups: str = Field(
-        "", alias="oidc_allowed_groups", description="Groups whose members may sign in: `a,b`. Empty: all users."
+        "", alias="oidc_allowed_groups", description="Groups whose members can sign in: `a,b`. Empty: everyone."
     )
     admin_groups: str = Field(
         "",
         alias="oidc_admin_groups",
-        description="Groups whose members are administrators, others not: `a,b`. Empty: administrators choose.",
+        description="Groups whose members, and no others, are administrators: `a,b`. Empty: set roles on the page.",
     )
     idle_minutes: int = Field(
-        120, alias="session_idle_minutes", ge=1, description="Minutes without a request that end a session."
+        120, alias="session_idle_minutes", ge=1, description="Minutes without a request after which a session ends."
     )
     hours: int = Field(24, alias="session_hours", ge=1, le=720, description="Hours after which every session ends.")
 
@@ -118,7 +131,7 @@ class SignInSettings(SettingGroup):
         if info.field_name != "public_url":
             return value  # compared character by character with what the provider says
         if parts.path.strip("/") or parts.query or parts.fragment or parts.username:
-            raise ValueError("must be scheme, host and port alone")
+            raise ValueError("must consist of scheme, host and port only")
         return value.rstrip("/")
 
     @model_validator(mode="after")
@@ -140,13 +153,13 @@ class LimitSettings(SettingGroup):
         0,
         alias="rate_limit_per_minute",
         ge=0,
-        description="Requests a minute by one caller (API key, else user); 0: no limit.",
+        description="Maximum requests per minute and caller (API key, or user if there is none); 0: no limit.",
     )
     answers_per_minute: int = Field(
         0,
         alias="rate_limit_answers_per_minute",
         ge=0,
-        description="Answers a minute that one caller may ask a model for; 0: no limit.",
+        description="Maximum model answers per minute and caller; 0: no limit.",
     )
 
 
@@ -156,7 +169,8 @@ class ObservabilitySettings(SettingGroup):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Lowest level that is logged.")
     log_format: Literal["json", "console"] = Field("json", description="Format of log lines.")
     metrics_token: SecretStr | None = Field(
-        None, description="Bearer token that may read /metrics, besides administrators, where RAG_AUTH is `required`."
+        None,
+        description="Bearer token that gives access to /metrics, besides administrators' keys, with RAG_AUTH=required.",
     )
 
     @field_validator("log_level", mode="before")

@@ -21,22 +21,26 @@ class IndexSettings(SettingGroup):
 class RetrievalSettings(SettingGroup):
     """Search."""
 
-    enabled: bool = Field(True, description="false: answers come from a JSON knowledge base, without a database.")
+    enabled: bool = Field(True, description="Use the database; false: answer from a JSON knowledge base instead.")
     knowledge_base_path: Path | None = Field(None, description="JSON knowledge base for RAG_ENABLED=false.")
-    top_k: int = Field(5, alias="topk_default", ge=1, description="Passages returned when the request names no number.")
-    max_top_k: int = Field(10, alias="topk_max", ge=1, description="Maximum number of passages a request may ask for.")
+    top_k: int = Field(
+        5, alias="topk_default", ge=1, description="Passages returned if the request does not set a number."
+    )
+    max_top_k: int = Field(
+        10, alias="topk_max", ge=1, description="Maximum number of passages that a request can ask for."
+    )
     threshold: float = Field(
         0.6,
         alias="similarity_threshold",
         ge=0,
         le=1,
-        description="Relevance from which on a passage answers; an answer without such a passage is uncertain.",
+        description="Relevance from which a passage is used without a warning; an answer without one is `uncertain`.",
     )
     out_of_scope_threshold: float = Field(
         0.2,
         ge=0,
         le=1,
-        description="Minimum relevance of a passage where the request names none: below it nothing is answered.",
+        description="Minimum relevance of a passage, unless the request sets its own; below it, no answer is given.",
     )
     hybrid: bool = Field(True, description="Combine BM25 and vector search; false: vector search only.")
     lexical_fallback: bool = Field(
@@ -60,9 +64,11 @@ class AnswerSettings(SettingGroup):
 
     prompts_path: Path | None = Field(None, description="Folder of prompt templates. Unset: the packaged ones.")
     template_path: Path | None = Field(
-        None, alias="prompt_template_path", description="A template that replaces the grounded prompt in all languages."
+        None, alias="prompt_template_path", description="Template that replaces the grounded prompt in all languages."
     )
-    grounded_prompting: bool = Field(True, description="Numbered passages and strict rules; false: a classic prompt.")
+    grounded_prompting: bool = Field(
+        True, description="Use the prompt with numbered passages and strict rules; false: a classic prompt."
+    )
     max_chunks: int = Field(
         4, alias="max_chunks_in_prompt", ge=1, description="Maximum number of passages in the prompt."
     )
@@ -71,9 +77,9 @@ class AnswerSettings(SettingGroup):
     )
     confidence_fit: Path | None = Field(
         None,
-        description="File that `rag-service eval calibrate --answers` wrote. Unset: the packaged one.",
+        description="Confidence fit written by `rag-service eval calibrate --answers`. Unset: the packaged one.",
     )
     extractive_fallback: bool = Field(
-        True, description="Quote the passages found when the chat model fails; false: such questions fail."
+        True, description="Quote the passages found if the chat model fails; false: return an error."
     )
     withhold_unverified: bool = Field(False, description="Leave out sentences whose citation cannot be verified.")

@@ -21,7 +21,7 @@ class ChatSettings(SettingGroup):
     provider: Annotated[str, short_name_or_class_path(CHAT_PROVIDERS)] = Field(
         "extractive",
         alias="chat_provider",
-        description="Who writes answers: `extractive` (quotes and needs no model), `ollama`, `openai_like`, or the"
+        description="What writes answers: `extractive` (quotes, without a model), `ollama`, `openai_like`, or the"
         " class path of a LlamaIndex LLM, such as `llama_index.llms.anthropic:Anthropic`.",
     )
     options: SecretStr | None = Field(
@@ -29,18 +29,21 @@ class ChatSettings(SettingGroup):
     )
     agent_providers: str = Field(
         "extractive,ollama,openai_like",
-        description="Chat providers that agents may name: short names and class paths, separated by commas.",
+        description="Chat providers that agents can use: short names and class paths, separated by commas.",
     )
-    model: str = Field("llama3.2", alias="model_name", description="Chat model, by its provider's name.")
+    model: str = Field("llama3.2", alias="model_name", description="Name of the chat model at its provider.")
     context_window: int = Field(8192, ge=512, description="Context window of the chat model in tokens (num_ctx).")
     max_tokens: int = Field(700, ge=16, description="Maximum length of an answer in tokens (num_predict).")
     temperature: float = Field(0.1, ge=0, le=2, description="Sampling temperature of the chat model.")
     thinking: bool = Field(False, description="Let a reasoning model think before it answers.")
     concurrency: int = Field(
-        4, alias="model_concurrency", ge=1, description="Maximum number of requests to it at a time."
+        4, alias="model_concurrency", ge=1, description="Maximum number of concurrent requests to the chat model."
     )
     queue: int = Field(
-        64, alias="model_queue", ge=0, description="Requests that may wait for the chat model; others get `llm_busy`."
+        64,
+        alias="model_queue",
+        ge=0,
+        description="Maximum number of requests waiting for the chat model; further ones get `llm_busy`.",
     )
 
     @property
@@ -62,18 +65,20 @@ class ServerSettings(SettingGroup):
 
     ollama_url: str = Field("http://127.0.0.1:11434", description="Base URL of the Ollama server.")
     openai_url: str = Field(
-        "http://127.0.0.1:8080/v1", description="Base URL, including `/v1`, of the server that `openai_like` uses."
+        "http://127.0.0.1:8080/v1", description="Base URL of the `openai_like` server, including `/v1`."
     )
     openai_api_key: SecretStr | None = Field(None, description="API key for that server, if it needs one.")
-    connect_timeout: float = Field(5.0, gt=0, description="Seconds to connect to a model server.")
-    first_token_timeout: float = Field(60.0, gt=0, description="Seconds until a model's first token.")
-    token_timeout: float = Field(20.0, gt=0, description="Seconds between two tokens.")
-    answer_timeout: float = Field(180.0, gt=0, description="Seconds for a whole answer.")
+    connect_timeout: float = Field(5.0, gt=0, description="Seconds allowed for connecting to a model server.")
+    first_token_timeout: float = Field(60.0, gt=0, description="Seconds allowed until a model's first token.")
+    token_timeout: float = Field(20.0, gt=0, description="Seconds allowed between two tokens.")
+    answer_timeout: float = Field(180.0, gt=0, description="Seconds allowed for a complete answer.")
     breaker_failures: int = Field(
-        5, ge=0, description="Consecutive failures after which a model server is not called for a while; 0: never."
+        5,
+        ge=0,
+        description="Consecutive failures after which calls to a model server pause for RAG_BREAKER_SECONDS; 0: never.",
     )
     breaker_seconds: float = Field(
-        10.0, gt=0, description="How long a failing model server or read replica is not called before the next try."
+        10.0, gt=0, description="Seconds until a failing model server or read replica is tried again."
     )
 
     @field_validator("ollama_url", "openai_url")
@@ -89,25 +94,23 @@ class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
 
     provider: Annotated[str, short_name_or_class_path(EMBEDDING_PROVIDERS)] = Field(
         "local",
-        description="Who embeds: `local` (the packaged multilingual-e5-small), `huggingface`, `ollama`, `openai_like`,"
-        " or the class path of a LlamaIndex embedding.",
+        description="What computes embeddings: `local` (the packaged multilingual-e5-small), `huggingface`, `ollama`,"
+        " `openai_like`, or the class path of a LlamaIndex embedding.",
     )
     options: SecretStr | None = Field(None, description="Keyword arguments of that embedding class, as JSON.")
     model: str = Field(
         "multilingual-e5-small",
-        description="Embedding model, by its provider's name; for `huggingface` a repository or a folder.",
+        description="Name of the embedding model at its provider; for `huggingface`, a repository or folder.",
     )
-    dimension: int = Field(384, ge=1, le=4000, description="Length of its vectors.")
+    dimension: int = Field(384, ge=1, le=4000, description="Dimension of the embedding model's vectors.")
     precision: Literal["float32", "int8"] = Field(
         "float32",
-        description="Arithmetic of `huggingface`; `int8` is three times as fast with AVX-512 VNNI.",
+        description="Precision of `huggingface` models; `int8` is three times as fast with AVX-512 VNNI.",
     )
-    batch_size: int = Field(32, ge=1, le=100, description="Texts embedded in one call.")
-    cache_ttl: int = Field(
-        86_400, ge=0, description="Seconds that a passage's embedding is kept for the same text; 0: not kept."
-    )
+    batch_size: int = Field(32, ge=1, le=100, description="Texts embedded per call.")
+    cache_ttl: int = Field(86_400, ge=0, description="Seconds for which passage embeddings are cached; 0: no cache.")
     query_cache_size: int = Field(
-        512, alias="query_cache_size", ge=0, description="Question embeddings kept in memory."
+        512, alias="query_cache_size", ge=0, description="Number of question embeddings cached in memory."
     )
 
 
@@ -129,9 +132,9 @@ class JudgeSettings(SettingGroup, alias_generator="judge_{}".format):
     strategy: Annotated[str, short_name_or_class_path(JUDGES)] | None = Field(
         None,
         alias="judge",
-        description="Who judges reworded sentences: `none`, `llm` (the chat model, one call after the answer),"
-        " `cross_encoder` (a model for natural-language inference), or the class path of a judge. Unset: `llm` where a"
-        " chat model answers, `none` with the extractive answerer.",
+        description="What judges reworded sentences: `none`, `llm` (the chat model, one call after the answer),"
+        " `cross_encoder` (a model for natural-language inference), or the class path of a judge. Unset: `llm` with a"
+        " chat model, `none` with the extractive answerer.",
     )
     options: SecretStr | None = Field(
         None, description="Keyword arguments of the judge class, or of `CrossEncoder`, as a JSON object."
@@ -140,10 +143,10 @@ class JudgeSettings(SettingGroup, alias_generator="judge_{}".format):
         "MoritzLaurer/mDeBERTa-v3-base-mnli-xnli", description="Cross-encoder for `cross_encoder`: name or folder."
     )
     timeout: float = Field(
-        20.0, gt=0, description="Seconds for judging one answer; what is not judged by then is `unchecked`."
+        20.0, gt=0, description="Seconds allowed for judging an answer; sentences not judged by then are `unchecked`."
     )
     calibration: Path | None = Field(
         None,
-        description="Thresholds of cross-encoders, a file that `rag-service eval claims --calibrate` writes. Unset:"
-        " `judge.json` in RAG_DATA_DIR; without one, 0.5.",
+        description="Cross-encoder thresholds written by `rag-service eval claims --calibrate`. Unset: `judge.json` in"
+        " RAG_DATA_DIR, or 0.5 if there is none.",
     )

@@ -15,13 +15,16 @@ class DatabaseSettings(SettingGroup, alias_generator="database_{}".format):
 
     data_dir: Path = Field(Path(".rag"), alias="data_dir", description="Folder of the embedded database.")
     url: SecretStr | None = Field(
-        None, description="postgresql:// URL of an external database, as the unprivileged role. Unset: embedded."
+        None,
+        description="postgresql:// URL of an external database, with the unprivileged role. Unset: embedded database.",
     )
-    owner_url: SecretStr | None = Field(None, description="The same as the owning role; only `migrate` uses it.")
+    owner_url: SecretStr | None = Field(
+        None, description="The same with the owner role; used only by `migrate` and `reingest`."
+    )
     replica_url: SecretStr | None = Field(
-        None, description="postgresql:// URL of a read replica, as the unprivileged role; searches go there."
+        None, description="postgresql:// URL of a read replica for searches, with the unprivileged role."
     )
-    pool_size: int = Field(10, ge=1, le=200, description="Maximum number of connections of one process.")
+    pool_size: int = Field(10, ge=1, le=200, description="Maximum number of database connections per process.")
     timeout: float = Field(5.0, gt=0, description="Seconds to wait for a connection.")
 
 
@@ -36,7 +39,7 @@ class UploadSettings(SettingGroup):
         None,
         alias="document_ttl_seconds",
         ge=1,
-        description="Lifetime of a document where upload and corpus set none; unset: for ever.",
+        description="Lifetime of a document if neither upload nor corpus sets one. Unset: unlimited.",
     )
 
 
@@ -45,9 +48,9 @@ class SyncSettings(SettingGroup, alias_generator="sync_{}".format):
 
     networks: str | None = Field(
         None,
-        description="Networks besides the public internet that pages may be fetched from: `10.1.0.0/16,127.0.0.1`.",
+        description="Networks besides the public internet from which pages can be fetched: `10.1.0.0/16,127.0.0.1`.",
     )
-    pages: int = Field(1000, ge=1, description="Maximum number of pages of one site.")
+    pages: int = Field(1000, ge=1, description="Maximum number of pages per site.")
 
     @field_validator("networks")
     @classmethod
@@ -63,15 +66,19 @@ class WorkerSettings(SettingGroup):
     embedded: bool = Field(
         True,
         alias="worker_embedded",
-        description="Process uploads and sync sources in `serve`; false: `rag-service worker` does.",
+        description="Process uploads and sync sources in `serve`; false: leave this to `rag-service worker`.",
     )
     concurrency: int = Field(
-        2, alias="worker_concurrency", ge=1, le=64, description="Documents that one process works on at a time."
+        2, alias="worker_concurrency", ge=1, le=64, description="Documents that a process works on at the same time."
     )
-    parse_concurrency: int = Field(2, ge=1, le=64, description="Parser subprocesses of one process at a time.")
-    job_attempts: int = Field(5, ge=1, le=50, description="Attempts after which a document has failed.")
-    job_backoff_seconds: float = Field(2.0, ge=0, description="Pause before the second attempt; doubles each time.")
-    job_backoff_max_seconds: float = Field(300.0, ge=0, description="Longest pause between two attempts.")
+    parse_concurrency: int = Field(
+        2, ge=1, le=64, description="Maximum number of concurrent parser subprocesses per process."
+    )
+    job_attempts: int = Field(5, ge=1, le=50, description="Attempts after which a document counts as failed.")
+    job_backoff_seconds: float = Field(2.0, ge=0, description="Seconds before the second attempt; doubles each time.")
+    job_backoff_max_seconds: float = Field(300.0, ge=0, description="Maximum seconds between two attempts.")
     job_stalled_seconds: float = Field(
-        30.0, gt=0, description="Silence after which a worker counts as dead and another one takes over its documents."
+        30.0,
+        gt=0,
+        description="Seconds without a sign of life after which another worker takes over a worker's documents.",
     )

@@ -35,11 +35,12 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 class PageError(UnreadableFileError):
     """A page cannot be fetched."""
 
-    def __init__(self, reason: str, *, gone: bool = False, passing: bool = False):
-        """`gone`: the site says that there is no such page; `passing`: it may work later."""
+    def __init__(self, reason: str, *, gone: bool = False, passing: bool = False, status: int | None = None):
+        """`gone`: the page does not exist any more; `passing`: it may work later; `status`: of the site's reply."""
         super().__init__(reason)
         self.gone = gone
         self.passing = passing
+        self.status = status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,7 @@ class _GuardedTransport(httpx.AsyncBaseTransport):
             try:
                 found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:
-                raise PageError(f"the name {host} is not known", passing=True) from error
+                raise PageError(f"the host name {host} cannot be resolved", passing=True) from error
             addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         if not all(is_allowed(address, self._networks) for address in addresses):
             raise PageError(f"{host} is not on the public internet; RAG_SYNC_NETWORKS can allow its network")
@@ -147,18 +148,18 @@ class Fetcher:
                     if host is not None and found.netloc.decode() != host:
                         raise PageError(f"leads to another host: {found.host}")
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise PageError("takes too long", passing=True) from error
+            raise PageError("took too long", passing=True) from error
         except httpx.HTTPError as error:
             raise PageError("cannot be reached", passing=True) from error
         except httpx.InvalidURL as error:
-            raise PageError("is no valid address") from error
+            raise PageError("is not a valid address") from error
         raise PageError(f"redirects more than {_REDIRECTS} times")
 
     async def _get(self, url: str, etag: str) -> Page | httpx.URL:
         """The page, or where it is redirected to."""
         address = httpx.URL(url)
         if address.scheme not in ("http", "https") or not address.host:
-            raise PageError("is no address of the web")
+            raise PageError("is not a web address")
         if address.userinfo:
             raise PageError("has a password in its address")
         conditions = {}
@@ -175,7 +176,8 @@ class Fetcher:
             if response.status_code != 200:
                 passing = response.status_code == 429 or response.status_code >= 500
                 gone = response.status_code in _GONE
-                raise PageError(f"the site answers {response.status_code}", gone=gone, passing=passing)
+                status = response.status_code
+                raise PageError(f"the site returned status {status}", gone=gone, passing=passing, status=status)
             body = await self._read(response)
             modified = response.headers.get("last-modified", "")
             return Page(
@@ -187,7 +189,7 @@ class Fetcher:
 
     async def _read(self, response: httpx.Response) -> bytes:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise PageError("comes compressed, though that was not asked for")
+            raise PageError("is compressed, which is not supported")
         body = bytearray()
         async for part in response.aiter_raw():
             body += part

@@ -19,7 +19,7 @@ class FoundFiles:
 
     files: list[tuple[str, Path]] = field(default_factory=list)  # (name in the corpus, file)
     named: set[str] = field(default_factory=set)  # names of files that were given one by one
-    left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it is not taken)
+    left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it is skipped)
     litter: list[str] = field(default_factory=list)  # hidden files, lock files and the like, skipped by name
     unseen: list[str] = field(default_factory=list)  # folders that cannot be listed; "": the whole one
 
@@ -48,7 +48,7 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
             look_into(path, found, more)
     if not found.files:
         raise InputError(
-            f"No document found in {', '.join(map(str, named))}. These are read: {FORMATS}.",
+            f"No documents found in {', '.join(map(str, named))}. Supported formats: {FORMATS}.",
             field="paths",
         )
     return found
@@ -73,12 +73,12 @@ def look_into(folder: Path, found: FoundFiles, more: Collection[str] = ()) -> No
             if is_litter(name):
                 found.litter += [name] * (not file.is_dir() or file.name.startswith("."))
             elif file.is_symlink() and not file.resolve().is_relative_to(root):
-                found.left.append((name, "a link that leads out of the folder"))
+                found.left.append((name, "it is a link that leads out of the folder"))
             elif not file.is_file():
                 if not file.is_dir():
-                    found.left.append((name, "no regular file"))
+                    found.left.append((name, "it is not a regular file"))
                 elif file.is_symlink():
-                    found.left.append((name, "a link to a folder, whose files are taken where they are"))
+                    found.left.append((name, "it is a link to a folder, which is not followed"))
             elif reason := why_not(name, more):
                 found.left.append((name, reason))
             else:
@@ -91,7 +91,7 @@ def why_not(name: str, more: Collection[str] = ()) -> str | None:
     """Why a file of a folder is no document, by its name; None: it may be one."""
     suffix = PurePosixPath(name).suffix
     taken = suffix.lower() in SUFFIXES or suffix.lower() in REFUSED_SUFFIXES or suffix.lower() in more or not suffix
-    return None if taken else f"{suffix} is no format of a document that is read"
+    return None if taken else f"{suffix} files are not supported"
 
 
 def readable(name: str) -> str:

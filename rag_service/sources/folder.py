@@ -29,7 +29,7 @@ class FolderSource:
     def __init__(self, folder: Path, more: Collection[str] = ()):
         """`more`: further extensions of documents. Raises InputError if there is no such folder."""
         if not folder.is_dir():
-            raise InputError(f"{folder} is no folder.", field="target")
+            raise InputError(f"{folder} is not a folder.", field="target")
         self._folder = folder.resolve()
         self._more = more
         self.target = readable(str(self._folder))
@@ -45,7 +45,7 @@ class FolderSource:
 
     def _list(self) -> Listing:
         if not self._folder.is_dir():
-            raise SourceError(f"{self.target} is gone, or cannot be reached. Nothing was deleted.")
+            raise SourceError(f"{self.target} is missing or cannot be reached. Nothing was deleted.")
         found = FoundFiles()
         look_into(self._folder, found, self._more)
         if "" in found.unseen:
@@ -65,7 +65,7 @@ class FolderSource:
             read = partial(asyncio.to_thread, _read, file)
             listing.items.append(Item(name=name, file_name=readable(file.name), version=version, read=read))
         if not self._folder.is_dir():  # it went while it was listed
-            raise SourceError(f"{self.target} is gone, or cannot be reached. Nothing was deleted.")
+            raise SourceError(f"{self.target} is missing or cannot be reached. Nothing was deleted.")
         return listing
 
 
@@ -84,7 +84,7 @@ def _read(file: Path) -> tuple[bytes, Version]:
             time.sleep(_PAUSE)
     except OSError as error:
         raise UnreadableFileError(f"it cannot be opened: {error.strerror}") from error
-    raise UnreadableFileError("it changes while it is read; sync again when it is complete")
+    raise UnreadableFileError("it changed while it was read; sync again when it is complete")
 
 
 def _version(stat: os.stat_result) -> Version:

@@ -47,7 +47,9 @@ def open_source(
         )
         return WebSource(target, limits)
     if role is not Role.ADMIN:
-        raise PermissionDeniedError("Only administrators sync folders and object stores; give the address of a page.")
+        raise PermissionDeniedError(
+            "Only administrators can sync folders and object stores. Give the address of a page."
+        )
     if target.startswith("file://"):
         return FolderSource(Path(url2pathname(urlsplit(target).path)), more)
     if "://" in target:

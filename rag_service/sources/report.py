@@ -1,4 +1,4 @@
-"""What a sync did, and how far it has come."""
+"""Report and progress of a sync."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class SyncReport:
     deleted: list[str] = field(default_factory=list)
     unchanged: int = 0  # files
     kept: list[str] = field(default_factory=list)  # gone from the source, but not deleted
-    left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it was not taken)
+    left: list[tuple[str, str]] = field(default_factory=list)  # (name, why it was skipped)
     litter: int = 0  # hidden, lock and temporary files, skipped by name
-    notes: list[tuple[str, str]] = field(default_factory=list)  # (name, what of the file is not in the text, …)
+    notes: list[tuple[str, str]] = field(default_factory=list)  # (name, what is missing from the text, …)
     seconds: float = 0.0
 
     @property
@@ -70,13 +70,13 @@ class SyncReport:
         for name in self.deleted:
             yield f"  deleted: {name}"
         for name in self.kept:
-            yield f"  kept: {name} is gone from the source, its document is not deleted"
+            yield f"  kept: {name} is gone from the source, but its document was kept"
         for name, reason in self.left:
-            yield f"  not taken: {name}: {reason.removesuffix('.')}"
+            yield f"  skipped: {name}: {reason.removesuffix('.')}"
         for name, note in self.notes:
             yield f"  note: {name}: {note}"
         if self.litter:
-            yield f"  skipped by name (hidden, lock and temporary files): {self.litter}"
+            yield f"  hidden, lock and temporary files skipped: {self.litter}"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 3.0  # between two looks for a source that is due
 _AT_ONCE = 2  # sources, so that a slow site does not hold up the others
-_FAILED = "The service failed on this source."
+_FAILED = "The service failed to sync this source."
 _REASONS = 50  # of files that were not taken, kept with the source
 
 
@@ -96,7 +96,7 @@ class SourceRunner:
         async with self._database.transaction(None) as connection:
             source = await claim_source(connection, lease=self._lease, wanted=source_id)
         if source is None:
-            raise ConflictError("This source is synced at this moment.")
+            raise ConflictError("This source is being synced right now.")
         return await self._run(source, on_progress)
 
     async def _run(self, source: ClaimedSource, on_progress: OnProgress | None) -> SyncReport:

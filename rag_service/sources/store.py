@@ -41,9 +41,9 @@ class StoreSource:
         if (
             "::" in url or url.count("://") > 1 or scheme in ("http", "https")
         ):  # a chain could fetch from anywhere, past the guard of pages
-            raise InputError(f"{url.partition('?')[0]} is no folder that can be synced.", field="target")
+            raise InputError(f"{url.partition('?')[0]} is not a folder that can be synced.", field="target")
         if urlsplit(url).password:
-            raise InputError("Leave the password out of the URL; set it in the environment.", field="target")
+            raise InputError("Remove the password from the URL and set it in the environment.", field="target")
         import fsspec  # type: ignore[import-untyped]  # has no stubs
 
         try:
@@ -52,7 +52,7 @@ class StoreSource:
             extra = "'rag-service[s3]'" if scheme in ("s3", "s3a") else "the package that fsspec names for it"
             raise InputError(f"{scheme}:// needs another package: pip install {extra}.", field="target") from error
         except ValueError as error:
-            raise InputError(f"{scheme}:// is no source that can be synced.", field="target") from error
+            raise InputError(f"{scheme}:// is not a source that can be synced.", field="target") from error
         self._root = root.rstrip("/")
         self._more = more
         self._max_bytes = max_bytes
@@ -74,9 +74,9 @@ class StoreSource:
                 raise FileNotFoundError(self._root)
             found = self._files.find(self._root, detail=True)
         except FileNotFoundError as error:
-            raise SourceError(f"{self.target} is gone, or empty. Nothing was deleted.") from error
+            raise SourceError(f"{self.target} is missing or empty. Nothing was deleted.") from error
         except PermissionError as error:
-            raise SourceError(f"{self.target} may not be read. Nothing was deleted.") from error
+            raise SourceError(f"Access to {self.target} was denied. Nothing was deleted.") from error
         except Exception as error:  # each file system has errors of its own
             raise SourceError(f"{self.target} cannot be reached. Nothing was deleted.") from error
         listing = Listing()
@@ -105,7 +105,7 @@ class StoreSource:
         try:
             data: bytes = self._files.cat_file(path)
         except PermissionError as error:
-            raise UnreadableFileError("it may not be read") from error
+            raise UnreadableFileError("access was denied") from error
         except Exception as error:  # each file system has errors of its own
             raise UnreadableFileError("it cannot be read") from error
         if len(data) != version.size_bytes:

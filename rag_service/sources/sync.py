@@ -284,7 +284,7 @@ class _Work:
             self.report.changed.append(name)
         self.report.notes += [(name, warning) for warning in outcome.warnings]
         if outcome.same_as:
-            self.report.notes.append((name, f"has the same content as {outcome.same_as} and is stored once"))
+            self.report.notes.append((name, f"has the same content as {outcome.same_as}, which is stored only once"))
 
     async def _forget_missing(self, listing: Listing, *, delete: bool | None) -> None:
         there = _Present(listing)
@@ -293,7 +293,7 @@ class _Work:
         if delete is False or emptied:
             self.report.kept += [file.path for file in gone]
             if gone and emptied:
-                self.report.notes.append((self.source.target, "is empty now; `--delete` deletes its documents"))
+                self.report.notes.append((self.source.target, "is empty now; use `--delete` to delete its documents"))
             return
         for file in gone:
             async with self.database.transaction(self.identity) as connection:

@@ -43,7 +43,7 @@ class WebSource:
         """Raises InputError if it is no address of the web."""
         target = normalise(url)
         if target is None:
-            raise InputError(f"{url} is no address of a page.", field="target")
+            raise InputError(f"{url} is not the address of a page.", field="target")
         self.target = target
         self._limits = limits
 
@@ -101,7 +101,7 @@ class _Crawl:
         try:
             page = await self._fetcher.fetch(f"{parts.scheme}://{parts.netloc}/robots.txt")
         except PageError as error:
-            if error.passing or not str(error).startswith("the site answers"):
+            if error.passing or error.status is None:
                 raise
             self._robots.parse([])
         else:

@@ -62,9 +62,9 @@ async def create_corpus(
     try:
         return await _CORPORA.insert(connection, values)
     except psycopg.errors.UniqueViolation as error:
-        raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
+        raise ConflictError(f"A corpus named {name!r} already exists.", field="name") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PermissionDeniedError("Only administrators create global corpora.") from error
+        raise PermissionDeniedError("Only administrators can create global corpora.") from error
 
 
 async def find_corpus(connection: Connection, *, name: str, kind: CorpusKind) -> Corpus | None:
@@ -139,9 +139,9 @@ async def update_corpus(
         values = [name, active, shared, groups, keep_for_ever, ttl_seconds, corpus_id]
         return await _CORPORA.update(connection, changes, values)
     except psycopg.errors.UniqueViolation as error:
-        raise ConflictError(f"A corpus named {name!r} exists already.", field="name") from error
+        raise ConflictError(f"A corpus named {name!r} already exists.", field="name") from error
     except NotFoundError as error:
-        raise PermissionDeniedError("Only administrators change global corpora.") from error
+        raise PermissionDeniedError("Only administrators can change global corpora.") from error
 
 
 async def delete_corpus(connection: Connection, corpus_id: UUID) -> None:
@@ -153,7 +153,7 @@ async def delete_corpus(connection: Connection, corpus_id: UUID) -> None:
     await lock_corpora(connection, {str(corpus_id)})
     cursor = await connection.execute("DELETE FROM corpora WHERE id = %s", [corpus_id])
     if cursor.rowcount == 0:
-        raise PermissionDeniedError("Only administrators delete global corpora.")
+        raise PermissionDeniedError("Only administrators can delete global corpora.")
 
 
 async def require_writable(connection: Connection, corpus_id: UUID) -> Corpus:
@@ -165,7 +165,7 @@ async def require_writable(connection: Connection, corpus_id: UUID) -> Corpus:
     await read_corpus(connection, corpus_id)
     writable = await _CORPORA.select(connection, "c WHERE id = %s AND rag.may_write(c) FOR SHARE", [corpus_id])
     if not writable:
-        raise PermissionDeniedError("This corpus is read-only for you.")
+        raise PermissionDeniedError("You can read this corpus but not change it.")
     corpus = writable[0]
     if not corpus.active:
         raise ConflictError(f"The corpus {corpus.name!r} is deactivated; activate it to change its documents.")

@@ -39,7 +39,7 @@ def _migrate(owner_conninfo: str, service_conninfo: str, dimension: int) -> bool
     service = conninfo_to_dict(service_conninfo)
     role = str(service.get("user") or "")
     if not role:
-        raise ConfigurationError("RAG_DATABASE_URL names no user.", field="RAG_DATABASE_URL")
+        raise ConfigurationError("RAG_DATABASE_URL does not contain a user name.", field="RAG_DATABASE_URL")
     with psycopg.connect(owner_conninfo, autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         current = _revision(connection)
@@ -72,7 +72,7 @@ def _create_role(connection: psycopg.Connection, role: str, password: str | None
         connection.execute(sql.SQL("CREATE ROLE {} ").format(sql.Identifier(role)) + options)
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
-            f"RAG_DATABASE_OWNER_URL may not create the role {role!r}; create it by hand: "
+            f"The role in RAG_DATABASE_OWNER_URL cannot create the role {role!r}. Create it by hand: "
             f"CREATE ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD '…';",
             field="RAG_DATABASE_OWNER_URL",
         ) from error
@@ -120,9 +120,9 @@ def _stored_dimension(connection: psycopg.Connection) -> int | None:
 def describe_dimension(stored: int, dimension: int) -> str:
     """What to do about a database with vectors of another length than the one set."""
     return (
-        f"The database holds vectors of {stored} dimensions, RAG_EMBEDDING_DIMENSION is {dimension}. Stop the services"
-        " and run `rag-service reingest`, which changes the database and queues every document; or go back to the"
-        " embedding model before."
+        f"The database stores vectors of {stored} dimensions, but RAG_EMBEDDING_DIMENSION is {dimension}. Stop the"
+        " services and run `rag-service reingest`, which converts the database and queues every document, or go back to"
+        " the previous embedding model."
     )
 
 

@@ -262,7 +262,7 @@ async def _check_role(connection: Connection) -> None:
     if is_superuser or bypasses or owns:
         why = "is a superuser" if is_superuser else "may bypass row-level security" if bypasses else ""
         raise UnsafeRoleError(
-            f"The database role {name!r} {why or 'owns the tables'}: isolation between users would not hold.",
+            f"The database role {name!r} {why or 'owns the tables'}: users would not be isolated from each other.",
             field="RAG_DATABASE_URL",
         )
 

@@ -35,17 +35,17 @@ class TextBody(Struct, kw_only=True, frozen=True, rename="camel"):
 @get(
     "/api/v1/documents/{document_id:uuid}/text",
     tags=["Documents"],
-    summary="A piece of a document's text",
+    summary="Read part of a document's text",
     dependencies={"texts": from_state("texts")},
-    description=f"Characters start (0) to end (start + {DEFAULT_CHARS}) of the stored text that citations point "
-    f"into; at most {MAX_CHARS}.",
+    description=f"Characters from `start` (default 0) to `end` (default start + {DEFAULT_CHARS}) of the text that "
+    f"citations refer to; at most {MAX_CHARS}.",
 )
 async def read_document_text(
     document_id: UUID,
     identity: IdentityDependency,
     texts: NamedDependency[SkipValidation[ReadText]],
     start: Annotated[str, Parameter(description="First character, from 0.")] = "0",
-    end: Annotated[str, Parameter(description="One past the last character.")] = "",
+    end: Annotated[str, Parameter(description="Position after the last character.")] = "",
 ) -> TextBody:
     first = _read_offset(start, "start")
     last = _read_offset(end, "end") if end else first + DEFAULT_CHARS
@@ -53,7 +53,7 @@ async def read_document_text(
         raise InputError(f"The parameter end must be from start to start + {MAX_CHARS}.", field="end")
     text = await texts(document_id, identity)
     if text is None:
-        raise NotFoundError("There is no such document, or it is not yours to read.")
+        raise NotFoundError("This document does not exist, or you do not have access to it.")
     piece = text[first:last]
     first = min(first, len(text))
     return TextBody(document_id=document_id, start=first, end=first + len(piece), length=len(text), text=piece)

@@ -39,18 +39,18 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     question = "¿Cuándo vence el plazo para presentar la solicitud?"
     for command in (("ask", question), ("reingest", "--dry-run")):
         code, said = run(new, *command)
-        assert "holds vectors of 384 dimensions, RAG_EMBEDDING_DIMENSION is 1024" in said
+        assert "stores vectors of 384 dimensions, but RAG_EMBEDDING_DIMENSION is 1024" in said
         assert "`rag-service reingest`" in said
     code, said = run(new, "reingest")
     assert code == 0, said
-    assert "vectors of 1024 dimensions now, no longer of 384" in said
-    assert "1 documents are queued" in said
+    assert "vectors of 1024 dimensions instead of 384" in said
+    assert "1 documents queued" in said
     code, said = run(new, "ask", question)  # by its words
     assert "30 de mayo" in said
     worker = subprocess.Popen([sys.executable, "-c", CALL.format(["worker"])], env=os.environ | new)
     try:
         for _ in range(60):
-            if "All documents match the present settings" in run(new, "reingest", "--dry-run")[1]:
+            if "All documents match the current settings" in run(new, "reingest", "--dry-run")[1]:
                 break
             time.sleep(0.5)
         else:
@@ -62,4 +62,4 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     assert any("30 de mayo" in text for body in embedded for text in body["input"])
     assert "30 de mayo" in run(new, "ask", question)[1]
     code, said = run(old, "ask", question)  # and back
-    assert "holds vectors of 1024 dimensions" in said
+    assert "stores vectors of 1024 dimensions" in said

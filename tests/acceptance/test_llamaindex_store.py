@@ -255,7 +255,7 @@ async def test_what_cannot_be_stored_is_refused_and_leaves_nothing(two: Two) -> 
     with pytest.raises(InputError, match="needs an embedding of 384"):
         await store.async_add([TextNode(text="x", embedding=[1.0])])
     await store.async_add([node("taken", "the contract", two.embedding)])
-    with pytest.raises(ConflictError, match="stored already"):
+    with pytest.raises(ConflictError, match="already stored"):
         await two.store(two.ben).async_add([node("taken", "the contract of ben", two.embedding)])
     async with two.database.transaction(two.anna) as connection:
         hers = await default_corpus(connection, two.anna, index_name="general")

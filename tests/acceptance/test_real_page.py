@@ -272,7 +272,7 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     field = one.page.locator(".dialog").get_by_label("Name", exact=True)
     assert (field.get_attribute("aria-invalid"), field.input_value()) == ("true", "notes")
     assert field.evaluate("field => field === document.activeElement")
-    assert "exists already" in one.page.locator(".dialog .fault:visible").inner_text()
+    assert "already exists" in one.page.locator(".dialog .fault:visible").inner_text()
     fill(one, Name="other notes")
     one.page.wait_for_selector("#manage-list .row >> text=other notes")
     press(one, "other notes", "Deactivate")

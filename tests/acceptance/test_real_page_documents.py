@@ -232,17 +232,17 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     one.page.reload()
     one.page.wait_for_selector("#documents-list .row >> nth=1")
     row(one, "sites/lyon/leave.md").get_by_role("checkbox").check()
-    one.page.click("text=Select all in sight")
+    one.page.click("text=Select all shown")
     one.page.click("#documents-selection >> text=Move")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("text=1 document has been moved", state="attached")
     refused = one.page.locator("#documents-messages").inner_text()
-    assert "Nothing was changed for: leave.md" in refused and "'sites/lille/leave.md' already" in refused
+    assert "Not changed: leave.md" in refused and "already has a document named 'sites/lille/leave.md'" in refused
     assert one.page.locator("#documents-list .row").count() == 1
     one.page.select_option("#corpus", label="archive · personal")
     one.page.wait_for_selector("#documents-list .row >> nth=1")
     one.page.locator("#documents-list").get_by_role("checkbox").nth(2).check()
-    one.page.click("text=Select all in sight")
+    one.page.click("text=Select all shown")
     one.page.click("#documents-selection >> text=Delete")
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("text=2 documents have been deleted", state="attached")

@@ -118,7 +118,7 @@ def test_uncertain_answer_says_why_and_shows_no_number(visit: Open) -> None:
     one.ask("kinds")
     one.page.click(".why summary")
     shown = one.page.locator(".why .facts").inner_text()
-    assert "A source does not say what the answer says." in shown
+    assert "At least one source does not support the answer." in shown
     assert "Confidence" not in shown, "a high number would contradict it"
 
 

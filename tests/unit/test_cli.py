@@ -31,7 +31,7 @@ def test_check_says_when_the_relevance_was_calibrated_for_another_embedding_mode
         "check", RAG_EMBEDDING_PROVIDER="ollama", RAG_EMBEDDING_MODEL="bge-m3", RAG_EMBEDDING_DIMENSION="1024"
     )
     assert code == 0
-    assert "index general: ok, its relevance for bge-m3 is fitted in the background at the first start" in said
+    assert "index general: ok; its relevance for bge-m3 is fitted in the background at the first start" in said
     _, said = invoke(
         "check",
         RAG_EMBEDDING_PROVIDER="ollama",
@@ -39,7 +39,7 @@ def test_check_says_when_the_relevance_was_calibrated_for_another_embedding_mode
         RAG_EMBEDDING_DIMENSION="1024",
         RAG_FIT_RELEVANCE="false",
     )
-    assert "its relevance is calibrated for multilingual-e5-small and not for bge-m3" in said
+    assert "its relevance is calibrated for multilingual-e5-small, not for bge-m3" in said
     assert "rag-service eval calibrate" in said
 
 
@@ -113,7 +113,7 @@ def test_windows_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_service.cli.sys.platform", "win32")
     code, said = invoke("check")
     assert (code, said) == (
-        1, "Error: Windows is not supported: run rag-service in WSL 2 or in its container image.\n"
+        1, "Error: Windows is not supported. Run rag-service in WSL 2 or use its container image.\n"
     )  # fmt: skip
 
 

@@ -38,10 +38,10 @@ def test_a_definition_loads_with_defaults(tmp_path: Path) -> None:
         ("name: small\nquery:\n  alpha: 1.4\n", r"query\.alpha: .*less than or equal to 1"),
         ("name: small\ningest:\n  language: de\n", r"ingest\.language"),
         ("name: small\ningest:\n  chunk_overlap: 800\n", "chunk_overlap must be smaller"),
-        ("name: [small\n", r"index\.yaml:\d+: is no valid YAML"),
-        ("- a list", "must hold keys and values"),
-        ("name: other\n", "make them equal"),
-        ("name: small\nquery:\n  synonyms: words.yaml\n", r"words\.yaml: is named by the definition but does not"),
+        ("name: [small\n", r"index\.yaml:\d+: is not valid YAML"),
+        ("- a list", "must contain keys and values"),
+        ("name: other\n", "they must be equal"),
+        ("name: small\nquery:\n  synonyms: words.yaml\n", r"words\.yaml: is named in the definition but does not"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -51,7 +51,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["missing", "../small", "Small", ""])
 def test_an_index_that_is_not_there_is_named_with_those_that_are(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DefinitionError, match="there are: small"):
+    with pytest.raises(DefinitionError, match="Available: small"):
         load_index(name, indices_path=write(tmp_path, VALID))
 
 
@@ -61,7 +61,7 @@ SYNONYMS = "name: small\nquery:\n  synonyms: synonyms.yaml\n"
 @pytest.mark.parametrize(
     ("synonyms", "said"),
     [
-        ("groups:\n  - [IMV, renta]\n  - [paro, imv]\n", r"synonyms\.yaml:3: 'imv' stands in groups 1 and 2"),
+        ("groups:\n  - [IMV, renta]\n  - [paro, imv]\n", r"synonyms\.yaml:3: 'imv' is in groups 1 and 2"),
         ("groups:\n  - [IMV]\n", r"groups\[1\]: needs at least two"),
         ("groups:\n  - [IMV, '']\n", "empty expression"),
     ],

@@ -70,14 +70,14 @@ class AdvisorController(Controller):
     @post(
         "/required-data",
         status_code=200,
-        summary="Which data a case needs",
+        summary="List the data that a case needs",
         operation_class=accepts(RequiredDataRequest),
         responses=problems(400, 401, 404, 413, 415, 500, 503),
     )
     async def required_data(
         self, request: AnyRequest, advisor: AdvisorDependency, identity: IdentityDependency
     ) -> RequiredDataBody:
-        """The fields that the governing article asks for, from its required data, eligibility and business rules."""
+        """The fields that the governing article requires in its required data, eligibility and business rules."""
         body = await read_json(request, RequiredDataRequest)
         inquiry = _read_inquiry(body, advisor.settings)
         work = _timed(advisor.required_data(inquiry, identity), body)
@@ -87,14 +87,14 @@ class AdvisorController(Controller):
     @post(
         "/generate-response",
         status_code=200,
-        summary="A structured response to a case",
+        summary="Answer a case",
         operation_class=accepts(GenerateResponseRequest),
         responses=problems(400, 401, 404, 413, 415, 500, 503),
     )
     async def generate_response(
         self, request: AnyRequest, advisor: AdvisorDependency, identity: IdentityDependency
     ) -> GenerateResponseBody:
-        """Decision, sections with verified citations, and the outcome of the guardrails."""
+        """Returns the decision, sections with verified citations, and the results of the guardrails."""
         body = await read_json(request, GenerateResponseRequest)
         asked = ResponseRequest(
             inquiry=_read_inquiry(body, advisor.settings), collected=body.collected_data, max_tokens=body.max_tokens

@@ -14,12 +14,14 @@ MAX_COLLECTED = 200  # top-level entries of the collected data
 class RequiredDataRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A case, and which articles may govern it."""
 
-    inquiry: Annotated[str, Meta(description="The case in the asker's words; at most RAG_QUERY_MAX_CHARS characters.")]
+    inquiry: Annotated[
+        str, Meta(description="Description of the case in the user's words; at most RAG_QUERY_MAX_CHARS characters.")
+    ]
     record_keeper: Annotated[Text | None, Meta(description="Filter field record_keeper.")] = None
     plan_type: Annotated[Text | None, Meta(description="Filter field plan_type.")] = None
     topic: Annotated[Text | None, Meta(description="Filter field topic.")] = None
-    fields: Annotated[Fields, Meta(description="Other filter fields that the index declares, by their names.")] = {}
-    index: Annotated[Text | None, Meta(description="Index definition; needed when several can advise.")] = None
+    fields: Annotated[Fields, Meta(description="Other filter fields declared by the index, by name.")] = {}
+    index: Annotated[Text | None, Meta(description="Index definition; required if several support the advisor.")] = None
     corpus_ids: Annotated[Ids, Meta(description="Only these corpora; all must exist.")] = []
 
 
@@ -30,7 +32,9 @@ class GenerateResponseRequest(
 
     collected_data: Annotated[
         dict[str, Any],
-        Meta(description="Values by field name; groups such as participantData may nest.", max_length=MAX_COLLECTED),
+        Meta(
+            description="Values by field name; groups such as participantData can be nested.", max_length=MAX_COLLECTED
+        ),
     ] = {}
     max_tokens: Annotated[
         int | None, Meta(description="Budget in tokens: 70 % for the context, 30 % for the answer.")
@@ -40,12 +44,12 @@ class GenerateResponseRequest(
 class ArticleBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """The article that governs the case."""
 
-    article_id: Annotated[str | None, Meta(description="Null when none fits.")]
+    article_id: Annotated[str | None, Meta(description="Null if no article fits.")]
     confidence: float
 
 
 class RequiredFieldBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """A datum that the procedure needs."""
+    """A data field that the procedure needs."""
 
     field: str
     description: str
@@ -60,7 +64,7 @@ class RequiredFieldsBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class AdvisorMetadataBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """What the reply was made from."""
+    """How the reply was made."""
 
     token_count: Annotated[int, Meta(description="Tokens of context and answer.")]
     context_tokens: int
@@ -70,13 +74,13 @@ class AdvisorMetadataBody(Struct, kw_only=True, frozen=True, rename="camel"):
     language: str
     model: str
     model_error: Annotated[
-        str | None, Meta(description="Code of the chat model's error, where it failed: the reply quotes the article.")
+        str | None, Meta(description="Error code if the chat model failed and the reply quotes the article instead.")
     ]
     latency_ms: float
 
 
 class RequiredDataBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """The data that the governing article asks for."""
+    """The data that the governing article requires."""
 
     article_reference: ArticleBody
     required_fields: RequiredFieldsBody

@@ -34,14 +34,14 @@ from rag_service.store.session import Connection
 
 
 class AgentsController(Controller):
-    """Ways of answering, each over its own corpora."""
+    """Agents answer questions, each from its own corpora."""
 
     path = "/api/v1/agents"
     tags = ["Agents"]  # noqa: RUF012 - Litestar's way
 
     @get(summary="List agents", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> AgentList:
-        """Active ones, for administrators all, by name. Query: `offset`, `limit`."""
+        """Active agents by name; for administrators, all of them. Query: `offset`, `limit`."""
         page = await caller.run(list_agents, read_slice(request))
         return AgentList(items=[_present(agent) for agent in page.items], total=page.total)
 
@@ -67,18 +67,18 @@ class AgentsController(Controller):
         responses=problems(400, 401, 403, 404, 500),
     )
     async def update(self, agent_id: UUID, request: AnyRequest, caller: CallerDependency) -> AgentBody:
-        """As a whole: fields that are missing get their defaults."""
+        """Replaces the agent: fields that are omitted get their defaults."""
         spec = _read_spec(await read_json(request, AgentRequest), caller.tenancy.settings)
         return _present(await caller.run(update_agent, agent_id, spec))
 
     @delete("/{agent_id:uuid}", summary="Delete an agent", opt=ADMINISTRATORS, responses=problems(401, 403, 404, 500))
     async def remove(self, agent_id: UUID, caller: CallerDependency) -> None:
-        """Its corpora and conversations stay."""
+        """Its corpora and conversations are kept."""
         await caller.run(delete_agent, agent_id)
 
     @get("/{agent_id:uuid}/corpora", summary="List an agent's corpora", responses=problems(401, 403, 404, 500))
     async def corpora(self, agent_id: UUID, caller: CallerDependency) -> CorpusList:
-        """Those assigned, as far as the caller may see them."""
+        """Assigned corpora that the caller can see."""
         found = await caller.run(list_assigned, agent_id)
         return CorpusList(items=[present_corpus(corpus) for corpus in found], total=len(found))
 
@@ -89,12 +89,12 @@ class AgentsController(Controller):
         responses=problems(401, 403, 404, 500),
     )
     async def assign(self, agent_id: UUID, corpus_id: UUID, caller: CallerDependency) -> None:
-        """Global ones: administrators. Personal ones: their owner, where the agent allows it; else a conflict."""
+        """Administrators assign global corpora. Owners assign personal corpora; 409 if the agent does not allow it."""
         await caller.run(_change_corpora, assign_corpus, caller, agent_id, corpus_id)
 
     @delete(
         "/{agent_id:uuid}/corpora/{corpus_id:uuid}",
-        summary="Take a corpus from an agent",
+        summary="Unassign a corpus",
         responses=problems(401, 403, 404, 500),
     )
     async def unassign(self, agent_id: UUID, corpus_id: UUID, caller: CallerDependency) -> None:

@@ -47,9 +47,9 @@ class ChatController(Controller):
         status_code=200,
         media_type=MediaType.JSON,
         summary="Chat with an agent",
-        description="Answers the last message from the agent's corpora and, where it allows them, the caller's own. "
-        "Without relevant passages, or with the store down, it says so and `ragUsed` is false. `stream: true` gives "
-        "the events of an answer; `final` carries the fields of a chat.",
+        description="Answers the last message from the agent's corpora and, if the agent allows it, the caller's own. "
+        "Without relevant passages, or if the database is down, the answer says so and `ragUsed` is false. With "
+        "`stream: true`, the reply is a stream of answer events whose `final` has the fields of a chat.",
         operation_class=accepts(ChatRequest),
         opt=READING,
         responses=problems(400, 401, 403, 404, 500, 503),
@@ -66,10 +66,12 @@ def _check(body: ChatRequest, settings: Settings) -> None:
     errors: list[FieldError] = []
     last = body.messages[-1] if body.messages else None
     if last is None or last.role != "user" or is_blank(last.content):
-        errors.append(FieldError("messages", "must end with a question of the user"))
+        errors.append(FieldError("messages", "must end with a user message"))
     elif len(last.content) > settings.limits.query_max_chars:
         errors.append(
-            FieldError("messages", f"must end with a question of at most {settings.limits.query_max_chars} characters")
+            FieldError(
+                "messages", f"must end with a user message of at most {settings.limits.query_max_chars} characters"
+            )
         )
     errors += find_range_errors(body.top_k, body.similarity_threshold, settings)
     errors += find_nul({"messages": [message.content for message in body.messages]})
@@ -105,7 +107,7 @@ async def _read_context(connection: Connection, agent_id: UUID, body: ChatReques
     """The agent, and the last messages of the conversation that is named."""
     agent = await read_agent(connection, agent_id)
     if not agent.spec.active:
-        raise NotFoundError("There is no such agent.")
+        raise NotFoundError("This agent does not exist.")
     if body.project_id is not None:
         await require_project(connection, body.project_id)
     if body.conversation_id is None:

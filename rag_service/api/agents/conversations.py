@@ -35,7 +35,7 @@ from rag_service.store.accounts.conversations import (
 
 
 class ConversationsController(Controller):
-    """What was asked and answered."""
+    """Stored questions and answers."""
 
     path = "/api/v1"
     tags = ["Conversations"]  # noqa: RUF012 - Litestar's way
@@ -58,12 +58,12 @@ class ConversationsController(Controller):
 
     @delete("/projects/{project_id:uuid}", summary="Delete a project", responses=problems(401, 403, 404, 500))
     async def remove_project(self, project_id: UUID, caller: CallerDependency) -> None:
-        """Its conversations stay."""
+        """Its conversations are kept."""
         await caller.run(delete_project, project_id)
 
     @get("/conversations", summary="List conversations", responses=problems(400, 401, 403, 500))
     async def conversations(self, request: AnyRequest, caller: CallerDependency) -> ConversationList:
-        """Pinned ones first, the latest first. Query: `offset`, `limit`, `projectId`, `q` (words)."""
+        """Pinned ones first, then newest first. Query: `offset`, `limit`, `projectId`, `q` (words)."""
         part = read_slice(request, "projectId", "q")
         project_id = read_choice(request, "projectId", UUID, "a UUID")
         words = request.query_params.get("q")
@@ -96,7 +96,7 @@ class ConversationsController(Controller):
         responses=problems(401, 403, 404, 500),
     )
     async def export(self, conversation_id: UUID, caller: CallerDependency) -> Response[str]:
-        """Questions and answers with their citations. As JSON: the messages of the conversation."""
+        """Questions and answers with their citations. For JSON, list the conversation's messages."""
         async with caller.transaction() as connection:
             conversation = await read_conversation(connection, conversation_id)
             messages = await last_messages(connection, conversation_id, count=EXPORT_MESSAGES)
@@ -105,11 +105,11 @@ class ConversationsController(Controller):
 
     @get(
         "/conversations/{conversation_id:uuid}/messages",
-        summary="Messages of a conversation",
+        summary="List the messages of a conversation",
         responses=problems(400, 401, 403, 404, 500),
     )
     async def messages(self, conversation_id: UUID, request: AnyRequest, caller: CallerDependency) -> MessageList:
-        """In order. Query: `offset`, `limit`."""
+        """Oldest first. Query: `offset`, `limit`."""
         part = read_slice(request)
         async with caller.transaction() as connection:
             await read_conversation(connection, conversation_id)

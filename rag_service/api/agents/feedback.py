@@ -40,8 +40,8 @@ class ExportFormat(StrEnum):
 @get(
     "/api/v1/answers/{answer_id:uuid}",
     tags=["Query"],
-    summary="Where an answer comes from",
-    description="Its provenance record: model, prompt, definition, settings, ranked chunks and verification.",
+    summary="Read the record of an answer",
+    description="Model, prompt, index definition, settings, ranked chunks and the result of the citation check.",
     responses=problems(401, 404, 500),
 )
 async def read_answer_record(answer_id: UUID, caller: CallerDependency) -> dict[str, Any]:
@@ -52,9 +52,9 @@ async def read_answer_record(answer_id: UUID, caller: CallerDependency) -> dict[
     "/api/v1/answers/{answer_id:uuid}/replay",
     status_code=200,
     tags=["Query"],
-    summary="Ask a recorded question again",
-    description="With the recorded request, keeping no record. Lists what differs, causes first; nothing "
-    "where the answer is the same.",
+    summary="Replay an answer",
+    description="Repeats the recorded request without recording the new answer. Lists the differences, causes "
+    "first; the list is empty if the answer is the same.",
     opt=READING,
     responses=problems(401, 404, 500, 503),
 )
@@ -76,7 +76,8 @@ class FeedbackController(Controller):
         responses=problems(400, 401, 403, 404, 500),
     )
     async def give(self, answer_id: UUID, request: AnyRequest, caller: CallerDependency) -> FeedbackBody:
-        """On one's own answer or a citation of it; again replaces it. Administrators see question and answer."""
+        """For the caller's own answers and their citations. Replaces earlier feedback. Administrators can see it with
+        the question and answer."""
         body = await read_json(request, FeedbackRequest)
         check_texts(required={}, optional={"comment": body.comment})
         thumbs, comment = Thumbs(body.thumbs), body.comment.strip()
@@ -88,24 +89,24 @@ class FeedbackController(Controller):
         return present(FeedbackBody, given)
 
     @delete(
-        "/answers/{answer_id:uuid}/feedback", summary="Take feedback back", responses=problems(400, 401, 403, 404, 500)
+        "/answers/{answer_id:uuid}/feedback", summary="Withdraw feedback", responses=problems(400, 401, 403, 404, 500)
     )
     async def withdraw(self, answer_id: UUID, request: AnyRequest, caller: CallerDependency) -> None:
-        """Query: `citation`, where it is on one."""
+        """Query: `citation`, for feedback on a citation."""
         citation = read_choice(request, "citation", _read_place, "a whole number from 0")
         await caller.run(withdraw_feedback, caller.identity, answer_id, citation=citation)
 
     @get("/feedback", summary="List feedback", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> FeedbackList:
-        """One's own, for administrators all, latest first. Query: `offset`, `limit`, `thumbs`."""
+        """The caller's own feedback, newest first; administrators see all. Query: `offset`, `limit`, `thumbs`."""
         part = read_slice(request, "thumbs")
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
         return present(FeedbackList, await caller.run(list_feedback, part, thumbs=thumbs))
 
     @get("/feedback/export", summary="Export feedback", opt=ADMINISTRATORS, responses=problems(400, 401, 403, 500))
     async def export(self, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:
-        """As NDJSON, latest first. Query: `thumbs`; `format` is `feedback`, or `eval` for the questions as an eval
-        set: whoever reviews it fills in `documents` and `answers`, or sets `answerable` to false."""
+        """NDJSON, newest first. Query: `thumbs`; `format` is `feedback`, or `eval` for the questions as an eval set in
+        which a reviewer fills in `documents` and `answers`, or sets `answerable` to false."""
         thumbs = read_choice(request, "thumbs", Thumbs, "up or down")
         shape = read_choice(request, "format", ExportFormat, "feedback or eval")
         page = await caller.run(list_feedback, Slice(limit=_EXPORTED), thumbs=thumbs)

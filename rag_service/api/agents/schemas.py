@@ -13,7 +13,7 @@ from rag_service.api.http.schemas import AnswerBody, LongText, MessageRequest, N
 
 
 class AgentRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """An agent as a whole; null fields follow the settings."""
+    """A complete agent; null fields follow the settings."""
 
     name: Name
     description: Annotated[str, Meta(max_length=2000)] = ""
@@ -50,9 +50,9 @@ class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unkn
     """A conversation whose last message is the question."""
 
     messages: Annotated[list[MessageRequest], Meta(max_length=200)]
-    project_id: Annotated[UUID | None, Meta(description="Groups conversations.")] = None
+    project_id: Annotated[UUID | None, Meta(description="Project that the conversation belongs to.")] = None
     conversation_id: Annotated[
-        UUID | None, Meta(description="Goes on with a stored conversation; with one message, from its history.")
+        UUID | None, Meta(description="Conversation to continue; with a single message, its history is used.")
     ] = None
     stream: bool = False
     top_k: int | None = None
@@ -62,16 +62,16 @@ class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unkn
 class ChatBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
     """An answer within a conversation."""
 
-    rag_used: Annotated[bool, Meta(description="Whether it comes from documents.")]
+    rag_used: Annotated[bool, Meta(description="Whether documents were used.")]
     context_use: Annotated[str, Meta(description="used, no_context or store_unavailable.")]
-    standalone_question: Annotated[str, Meta(description="What was searched for.")]
-    conversation_id: Annotated[UUID | None, Meta(description="null when it could not be stored.")]
+    standalone_question: Annotated[str, Meta(description="The question used for the search.")]
+    conversation_id: Annotated[UUID | None, Meta(description="null if the conversation could not be stored.")]
 
 
 class KeptAnswerBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
-    """An answer that was to be kept."""
+    """An answer to be stored in a conversation."""
 
-    conversation_id: Annotated[UUID | None, Meta(description="null when it could not be stored.")]
+    conversation_id: Annotated[UUID | None, Meta(description="null if the conversation could not be stored.")]
 
 
 class ProjectCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -94,13 +94,13 @@ class ConversationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     project_id: UUID | None
     agent_id: UUID | None
     title: str
-    pinned: Annotated[bool, Meta(description="Pinned ones stand first in the list.")]
+    pinned: Annotated[bool, Meta(description="Pinned conversations are listed first.")]
     created_at: datetime
     updated_at: datetime
 
 
 class ConversationUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is left out stays as it is."""
+    """Fields that are omitted stay unchanged."""
 
     title: Name | UnsetType = UNSET
     pinned: bool | UnsetType = UNSET
@@ -117,9 +117,9 @@ class MessageBody(Struct, kw_only=True, frozen=True, rename="camel"):
     content: str
     citations: Sequence[Any]
     answer_id: UUID | None
-    agent_id: Annotated[UUID | None, Meta(description="The agent that was asked; null: all documents.")]
+    agent_id: Annotated[UUID | None, Meta(description="The agent that was asked; null: no agent.")]
     details: Annotated[
-        Mapping[str, Any], Meta(description="Of an answer: its other fields, without the text of passages.")
+        Mapping[str, Any], Meta(description="For answers: the other fields, without the text of passages.")
     ]
     created_at: datetime
 
@@ -130,12 +130,12 @@ class MessageList(Struct, kw_only=True, frozen=True):
 
 
 Place = Annotated[
-    int, Meta(ge=0, le=100_000, description="Place in the answer's `citations`, from 0; null: the whole answer.")
+    int, Meta(ge=0, le=100_000, description="Index in the answer's `citations`, from 0; null: the whole answer.")
 ]
 
 
 class FeedbackRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Giving feedback shows question and answer to the administrators."""
+    """Feedback makes the question and answer visible to administrators."""
 
     thumbs: Literal["up", "down"]
     comment: Annotated[str, Meta(max_length=4000)] = ""
@@ -150,7 +150,7 @@ class FeedbackBody(Struct, kw_only=True, frozen=True, rename="camel"):
     comment: str
     question: str
     answer: str
-    quote: Annotated[str, Meta(description="Of the citation.")]
+    quote: Annotated[str, Meta(description="Quote of the citation.")]
     created_at: datetime
     updated_at: datetime
 
@@ -166,6 +166,6 @@ class DifferenceBody(Struct, kw_only=True, frozen=True):
 
 
 class ReplayBody(Struct, kw_only=True, frozen=True):
-    """What an answer to the same question differs in now."""
+    """How a new answer to the same question differs."""
 
     differences: Sequence[DifferenceBody]

@@ -20,12 +20,12 @@ from rag_service.store.rows import LIMIT_MAX
 class BatchRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     action: Literal["delete", "move"]
     document_ids: Annotated[Sequence[UUID], Meta(min_length=1, max_length=LIMIT_MAX)]
-    corpus_id: Annotated[UUID | None, Meta(description="Where `move` puts them.")] = None
+    corpus_id: Annotated[UUID | None, Meta(description="Target corpus of `move`.")] = None
 
 
 class BatchItem(Struct, kw_only=True, frozen=True, rename="camel"):
     document_id: UUID
-    problem: Annotated[Problem | None, Meta(description="Why nothing was done with it.")]
+    problem: Annotated[Problem | None, Meta(description="Why the document was not changed.")]
 
 
 class BatchBody(Struct, kw_only=True, frozen=True):
@@ -41,11 +41,11 @@ class BatchBody(Struct, kw_only=True, frozen=True):
     responses=problems(400, 401, 403, 404, 500),
 )
 async def change_documents(request: AnyRequest, caller: CallerDependency) -> BatchBody:
-    """Each by itself; the reply says of each whether it was done. A moved document gets another id, and is found again
-    when it is indexed in its new corpus, by the settings of that one."""
+    """Documents are processed independently, and the reply has the result for each. A moved document gets a new id and
+    is found again once it has been indexed with the settings of its new corpus."""
     body = await read_json(request, BatchRequest)
     if (body.action == "move") is (body.corpus_id is None):
-        raise InvalidRequestError([FieldError("corpusId", "is required to move, and for nothing else")])
+        raise InvalidRequestError([FieldError("corpusId", "is required for `move` and not allowed otherwise")])
     if body.corpus_id is not None:
         await caller.run(caller.check_writable, body.corpus_id)
     return BatchBody(items=[await _change(caller, one, body.corpus_id) for one in dict.fromkeys(body.document_ids)])

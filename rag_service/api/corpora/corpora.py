@@ -28,7 +28,7 @@ class CorporaController(Controller):
 
     @get(summary="List corpora", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> CorpusList:
-        """Those that the caller may read, by name. Query: `offset`, `limit`, `kind`."""
+        """Corpora that the caller can read, by name. Query: `offset`, `limit`, `kind`."""
         part = read_slice(request, "kind")
         kind = read_choice(request, "kind", CorpusKind, "global or personal")
         page = await caller.run(list_corpora, part, kind=kind)
@@ -38,7 +38,7 @@ class CorporaController(Controller):
 
     @post(summary="Create a corpus", operation_class=accepts(CorpusCreate), responses=problems(400, 401, 403, 500))
     async def create(self, request: AnyRequest, caller: CallerDependency) -> CorpusBody:
-        """A personal one of the caller's; global ones are for administrators."""
+        """Users create personal corpora; only administrators create global ones."""
         body = await read_json(request, CorpusCreate)
         check_texts(required={"name": body.name})
         known = caller.tenancy.fingerprints
@@ -70,7 +70,7 @@ class CorporaController(Controller):
         responses=problems(400, 401, 403, 404, 500),
     )
     async def update(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> CorpusBody:
-        """A deactivated corpus is neither searched nor written to. The lifetime is for documents to come."""
+        """A deactivated corpus is neither searched nor written to. The lifetime applies to documents added later."""
         body = await read_json(request, CorpusUpdate)
         if isinstance(body.name, str):
             check_texts(required={"name": body.name})
@@ -90,7 +90,7 @@ class CorporaController(Controller):
 
     @delete("/{corpus_id:uuid}", summary="Delete a corpus", responses=problems(401, 403, 404, 500))
     async def remove(self, corpus_id: UUID, caller: CallerDependency) -> None:
-        """With all its documents; from then on nothing of it is found."""
+        """Also deletes its documents, which are no longer found from then on."""
         async with caller.transaction() as connection:
             await caller.check_writable(connection, corpus_id)
             await delete_corpus(connection, corpus_id)

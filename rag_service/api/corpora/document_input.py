@@ -128,15 +128,15 @@ def _find_metadata_errors(metadata: Mapping[str, Any]) -> Iterator[FieldError]:
     while unseen:
         value, depth = unseen.pop()
         if depth > _METADATA_DEPTH:
-            yield FieldError("metadata", f"must be nested at most {_METADATA_DEPTH} deep")
+            yield FieldError("metadata", f"must be nested at most {_METADATA_DEPTH} levels deep")
             return
         if isinstance(value, dict):
             unseen.extend((item, depth + 1) for pair in value.items() for item in pair)
         elif isinstance(value, list):
             unseen.extend((item, depth + 1) for item in value)
         elif isinstance(value, str) and "\0" in value:
-            yield FieldError("metadata", "must not hold the character NUL")
+            yield FieldError("metadata", "must not contain the character NUL")
         elif isinstance(value, int) and abs(value) >= _INTEGER_LIMIT:
-            yield FieldError("metadata", "must not hold integers of more than 64 bits")
+            yield FieldError("metadata", "must not contain integers of more than 64 bits")
     if len(msgspec.json.encode(metadata)) > _METADATA_BYTES:
         yield FieldError("metadata", f"must have at most {_METADATA_BYTES} bytes")

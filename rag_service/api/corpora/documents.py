@@ -49,8 +49,8 @@ class CorpusDocumentsController(Controller):
 
     @get(summary="List documents", responses=problems(400, 401, 403, 404, 500))
     async def list_all(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentList:
-        """With the state of their newest uploads. Query: `offset`, `limit`, `q` (words in name or title), `tag`,
-        `status` (`failed`), `sort` (`newest`, `name`, `largest`)."""
+        """Includes the state of each document's latest upload. Query: `offset`, `limit`, `q` (words in name or title),
+        `tag`, `status` (`failed`), `sort` (`newest`, `name`, `largest`)."""
         part = read_slice(request, "q", "tag", "status", "sort")
         words, tag = request.query_params.get("q"), request.query_params.get("tag")
         check_texts(required={}, optional={"q": words, "tag": tag})
@@ -69,9 +69,9 @@ class CorpusDocumentsController(Controller):
     @post(
         status_code=202,
         summary="Upload a document",
-        description="A file as multipart/form-data, or a text as JSON. The reply comes when it is safely stored; "
-        "`Location` is where its progress shows. The same content is not indexed twice; the same file name replaces "
-        "the document in one step, when the new version is indexed.",
+        description="Send a file as multipart/form-data, or a text as JSON. The reply is sent once it has been stored; "
+        "`Location` is the address of its progress. The same content is not indexed twice. A file with the same name "
+        "replaces the document in one step, when the new version is indexed.",
         operation_class=accepts(UploadRequest, form=UPLOAD_FORM_SCHEMA),
         responses=problems(400, 401, 403, 404, 408, 409, 413, 415, 500),
     )
@@ -91,13 +91,13 @@ class DocumentsController(Controller):
     path = "/api/v1/documents/{document_id:uuid}"
     tags = ["Documents"]  # noqa: RUF012 - Litestar's way
 
-    @get(summary="Read a document's description", responses=problems(401, 403, 404, 500))
+    @get(summary="Read a document's metadata", responses=problems(401, 403, 404, 500))
     async def read(self, document_id: UUID, caller: CallerDependency) -> DocumentBody:
         return await caller.run(_read, document_id, caller.tenancy)
 
     @get("/original", summary="Download the original", responses=problems(401, 403, 404, 500))
     async def download(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[bytes]:
-        """The file as it was uploaded, in the version that is searched; a part of it by `Range: bytes=first-last`."""
+        """The uploaded file, in the version that searches use. `Range: bytes=first-last` returns a part of it."""
         async with caller.transaction() as connection:
             document = await read_document(connection, document_id)
             etag = f'"{document.content_hash}"'
@@ -122,14 +122,14 @@ class DocumentsController(Controller):
 
     @get("/chunks", summary="List a document's chunks", responses=problems(400, 401, 403, 404, 500))
     async def chunks(self, document_id: UUID, request: AnyRequest, caller: CallerDependency) -> ChunkList:
-        """In order, each with its places. Query: `offset`, `limit`."""
+        """In document order, with their locations. Query: `offset`, `limit`."""
         part = read_slice(request)
         async with caller.transaction() as connection:
             await read_document(connection, document_id)
             return present(ChunkList, await list_chunks(connection, document_id, part))
 
     @patch(
-        summary="Set when a document expires",
+        summary="Set the expiry of a document",
         operation_class=accepts(DocumentUpdate),
         responses=problems(400, 401, 403, 404, 500),
     )
@@ -145,7 +145,7 @@ class DocumentsController(Controller):
 
     @delete(summary="Delete a document", responses=problems(401, 403, 404, 500))
     async def remove(self, document_id: UUID, caller: CallerDependency) -> None:
-        """From then on nothing of it is found; what waits to be indexed is void."""
+        """It is no longer found from then on, and pending uploads of it are discarded."""
         async with caller.transaction() as connection:
             document = await read_document(connection, document_id)
             await caller.check_writable(connection, document.corpus_id)

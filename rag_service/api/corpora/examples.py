@@ -16,24 +16,24 @@ from rag_service.api.http.documentation import problems
 
 class ExampleBody(Struct, kw_only=True, frozen=True, rename="camel"):
     question: str
-    document_id: Annotated[UUID, Meta(description="The document that answers it.")]
+    document_id: Annotated[UUID, Meta(description="The document that answers the question.")]
     file_name: str | None
 
 
 class ExampleList(Struct, kw_only=True, frozen=True, rename="camel"):
     items: Sequence[ExampleBody]
-    has_documents: Annotated[bool, Meta(description="Whether there is anything that the caller may ask about.")]
+    has_documents: Annotated[bool, Meta(description="Whether there are any documents that the caller can ask about.")]
 
 
 @get(
     "/api/v1/examples",
-    summary="Example questions over one's own documents",
+    summary="List example questions",
     tags=["Query"],
     responses=problems(401, 403, 500),
 )
 async def list_examples(caller: CallerDependency) -> ExampleList:
-    """At most four, from FAQ entries and headings of the newest documents that the caller may read. Documents that come
-    with the service are left out."""
+    """At most four questions, from FAQ entries and headings of the newest documents that the caller can read, without
+    the sample documents."""
     async with caller.transaction() as connection:
         found = await find_examples(connection, caller.tenancy.shipped)
         askable = bool(found) or await has_documents(connection)

@@ -13,7 +13,7 @@ from rag_service.api.http.schemas import IngestRequest, LocationBody, Name
 
 Groups = Annotated[
     Sequence[Annotated[str, Meta(min_length=1, max_length=200)]],
-    Meta(max_length=100, description="Groups of the OpenID provider whose members may read a global corpus."),
+    Meta(max_length=100, description="Groups of the OpenID provider whose members can read a global corpus."),
 ]
 Seconds = Annotated[int, Meta(description="Lifetime in seconds, 1 or more.")]
 
@@ -21,22 +21,24 @@ Seconds = Annotated[int, Meta(description="Lifetime in seconds, 1 or more.")]
 class CorpusCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     name: Name
     kind: Literal["global", "personal"] = "personal"
-    index: Annotated[str | None, Meta(description="Index definition that rules it; RAG_INDEX when missing.")] = None
+    index: Annotated[str | None, Meta(description="Index definition of the corpus; default: RAG_INDEX.")] = None
     ttl_seconds: Seconds | None = None
     shared: Annotated[
         bool | None,
-        Meta(description="Whether every user may read a global corpus; RAG_SHARE_GLOBAL_CORPORA when missing."),
+        Meta(description="Whether every user can read a global corpus; default: RAG_SHARE_GLOBAL_CORPORA."),
     ] = None
 
 
 class CorpusUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is missing stays as it is."""
+    """Fields that are omitted stay unchanged."""
 
     name: Name | UnsetType = UNSET
     active: bool | UnsetType = UNSET
-    shared: Annotated[bool | UnsetType, Meta(description="Whether every user may read a global corpus.")] = UNSET
+    shared: Annotated[bool | UnsetType, Meta(description="Whether every user can read a global corpus.")] = UNSET
     groups: Groups | UnsetType = UNSET
-    ttl_seconds: Annotated[Seconds | UnsetType | None, Meta(description="null: documents are kept for ever.")] = UNSET
+    ttl_seconds: Annotated[
+        Seconds | UnsetType | None, Meta(description="Lifetime of new documents; null: unlimited.")
+    ] = UNSET
 
 
 class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -45,7 +47,7 @@ class CorpusBody(Struct, kw_only=True, frozen=True, rename="camel"):
     kind: str
     index: str
     active: bool
-    shared: Annotated[bool, Meta(description="Every user may read it, if it is global.")] = False
+    shared: Annotated[bool, Meta(description="Whether every user can read it, if it is global.")] = False
     groups: Groups = ()
     ttl_seconds: int | None
     created_at: datetime
@@ -56,7 +58,7 @@ class CorpusList(Struct, kw_only=True, frozen=True):
     items: Sequence[CorpusBody]
     total: int
     indices: Annotated[
-        Sequence[str], Meta(description="Index definitions that a new corpus may have, the default first.")
+        Sequence[str], Meta(description="Index definitions available for a new corpus, the default first.")
     ] = ()
 
 
@@ -66,31 +68,31 @@ class UploadRequest(IngestRequest, kw_only=True, frozen=True, rename="camel", fo
     ttl_seconds: Seconds | None = None
     path: Annotated[
         Annotated[str, Meta(max_length=1000)] | None,
-        Meta(description="Folders and file name: files of one name in different folders stay apart."),
+        Meta(description="Folders and file name; keeps files with the same name in different folders separate."),
     ] = None
 
 
 class DocumentUpdate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
-    ttl_seconds: Annotated[Seconds | None, Meta(description="From now on; null: kept for ever.")]
+    ttl_seconds: Annotated[Seconds | None, Meta(description="Lifetime from now on; null: unlimited.")]
 
 
 class ProgressBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """In chunks; total is null until they are cut."""
+    """In chunks; total is null until the document has been split."""
 
     done: int
     total: int | None
 
 
 class UploadBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """How an upload fares."""
+    """State of an upload."""
 
     upload_id: UUID
     document_id: UUID
     corpus_id: UUID
     file_name: str
     status: Annotated[str, Meta(description="pending, parsing, chunking, embedding, storing, indexed or failed.")]
-    code: Annotated[str | None, Meta(description="Of the error that failed or delays it.")]
-    reason: Annotated[str | None, Meta(description="The same for people.")]
+    code: Annotated[str | None, Meta(description="Code of the error that delays the upload or made it fail.")]
+    reason: Annotated[str | None, Meta(description="Human-readable description of that error.")]
     progress: ProgressBody
     attempts: int
     size_bytes: int
@@ -100,7 +102,7 @@ class UploadBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """A document with the state of its newest upload."""
+    """A document with the state of its latest upload."""
 
     id: UUID
     corpus_id: UUID
@@ -118,14 +120,17 @@ class DocumentBody(Struct, kw_only=True, frozen=True, rename="camel"):
     created_at: datetime
     updated_at: datetime
     fields: dict[str, str]
-    warnings: Annotated[Sequence[str], Meta(description="What of the file is not in the text, such as scanned pages.")]
+    warnings: Annotated[
+        Sequence[str], Meta(description="Content of the file that is missing from the text, such as scanned pages.")
+    ]
     upload_id: UUID | None
     status: str
     code: str | None
     reason: str | None
     progress: ProgressBody
     stale: Annotated[
-        bool, Meta(description="Made by other settings than those in force; found as it is until ingested again.")
+        bool,
+        Meta(description="Ingested with outdated settings; searches use this version until it is ingested again."),
     ]
 
 

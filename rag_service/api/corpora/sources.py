@@ -33,7 +33,7 @@ from rag_service.store.documents.sources import (
 
 
 class Documents(StrEnum):
-    """What becomes of the documents of a source that is removed."""
+    """What happens to the documents of a removed source."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -44,27 +44,29 @@ class SourceCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
         str,
         Meta(
             max_length=MAX_TARGET,
-            description="Address of a page or a sitemap; for administrators also a folder of the server, or a URL such"
+            description="Address of a page or a sitemap; for administrators also a folder on the server, or a URL such"
             " as s3://bucket/folder.",
         ),
     ]
-    depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH, description="Links to follow from a page, on its host.")] = 0
+    depth: Annotated[
+        int, Meta(ge=0, le=MAX_DEPTH, description="How many links deep to follow from a page, on its host.")
+    ] = 0
     every_seconds: Annotated[
-        int, Meta(ge=EVERY_SECONDS[0], le=EVERY_SECONDS[1], description="Time between two runs.")
+        int, Meta(ge=EVERY_SECONDS[0], le=EVERY_SECONDS[1], description="Seconds between two runs.")
     ] = 86_400
 
 
 class RunBody(Struct, kw_only=True, frozen=True, rename="camel"):
-    """What a run did, in files or pages."""
+    """Result of a run, in files or pages."""
 
     added: int
     changed: int
     renamed: int
     deleted: int
     unchanged: int
-    kept: Annotated[int, Meta(description="Gone from the source, but not deleted.")]
+    kept: Annotated[int, Meta(description="Documents kept although they are gone from the source.")]
     not_taken: int
-    reasons: Annotated[Sequence[str], Meta(description="The first 50 of those not taken, each with the reason.")]
+    reasons: Annotated[Sequence[str], Meta(description="The first 50 skipped files or pages, each with the reason.")]
 
 
 class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -77,9 +79,9 @@ class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     every_seconds: int
     status: Annotated[str, Meta(description="waiting, running or failed.")]
     next_run_at: datetime
-    last_run_at: Annotated[datetime | None, Meta(description="When the last run ended.")]
-    report: Annotated[RunBody | None, Meta(description="Of the last run that succeeded.")]
-    error: Annotated[str | None, Meta(description="Why the last run failed; it is tried again after 15 minutes.")]
+    last_run_at: Annotated[datetime | None, Meta(description="End of the last run.")]
+    report: Annotated[RunBody | None, Meta(description="Report of the last successful run.")]
+    error: Annotated[str | None, Meta(description="Why the last run failed; it is retried after 15 minutes.")]
     created_at: datetime
 
 
@@ -96,8 +98,8 @@ class SourceList(Struct, kw_only=True, frozen=True):
     responses=problems(400, 401, 403, 404, 409, 500),
 )
 async def add_corpus_source(corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> SourceBody:
-    """A worker syncs it at once and then regularly, as the caller. Addresses outside the public internet, folders and
-    object stores are for administrators."""
+    """A worker syncs it right away and then regularly, with the caller's permissions. Only administrators can add
+    folders, object stores and addresses outside the public internet."""
     from rag_service.sources.opening import is_page, open_source  # loads what fetches, which other routes do not need
 
     body = await read_json(request, SourceCreate)
@@ -122,14 +124,14 @@ async def add_corpus_source(corpus_id: UUID, request: AnyRequest, caller: Caller
 
 
 class SourcesController(Controller):
-    """Sources of the corpora that the caller may write to."""
+    """Sources of the corpora that the caller can write to."""
 
     path = "/api/v1/sources"
     tags = ["Sources"]  # noqa: RUF012 - Litestar's way
 
     @get(summary="List sources", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> SourceList:
-        """With state, next run and the outcome of the last one. Query: `offset`, `limit`."""
+        """Includes the state, the next run and the result of the last one. Query: `offset`, `limit`."""
         page = await caller.run(list_sources, read_slice(request))
         return SourceList(items=[_present(source) for source in page.items], total=page.total)
 
@@ -139,13 +141,13 @@ class SourcesController(Controller):
 
     @post("/{source_id:uuid}/run", status_code=202, summary="Sync a source now", responses=problems(401, 403, 404, 500))
     async def run(self, source_id: UUID, caller: CallerDependency) -> SourceBody:
-        """A worker begins within seconds."""
+        """A worker starts within seconds."""
         await _check_writable(caller, source_id)
         return _present(await caller.run(run_source_soon, source_id))
 
     @delete("/{source_id:uuid}", summary="Remove a source", responses=problems(400, 401, 403, 404, 409, 500))
     async def remove(self, source_id: UUID, request: AnyRequest, caller: CallerDependency) -> None:
-        """Its documents stay, unless the query says `documents=delete`."""
+        """Its documents are kept, unless the query has `documents=delete`."""
         read_slice(request, "documents")  # refuses other parameters
         documents = read_choice(request, "documents", Documents, "keep or delete")
         await _check_writable(caller, source_id)

@@ -23,28 +23,28 @@ _LOOK_SECONDS = 0.3  # between two looks at an upload that is watched
 
 
 class UploadsController(Controller):
-    """One upload. Visible to those who may write to its corpus."""
+    """One upload. Visible to users with write access to its corpus."""
 
     path = "/api/v1/uploads/{upload_id:uuid}"
     tags = ["Documents"]  # noqa: RUF012 - Litestar's way
 
-    @get(summary="Progress of an upload", responses=problems(401, 403, 404, 500))
+    @get(summary="Read the progress of an upload", responses=problems(401, 403, 404, 500))
     async def read(self, upload_id: UUID, caller: CallerDependency) -> UploadBody:
         return present_upload(await caller.run(read_upload, upload_id))
 
     @get(
         "/events",
         media_type=MediaType.JSON,
-        summary="Progress of an upload as events",
-        description="`status` at each change, the last one `indexed` or `failed`. Server-sent events, or NDJSON by "
-        "`Accept`. `error` with a problem when the upload is deleted meanwhile.",
+        summary="Stream the progress of an upload",
+        description="A `status` event for each change; the last one is `indexed` or `failed`. Server-sent "
+        "events, or NDJSON depending on `Accept`. If the upload is deleted meanwhile, `error` with a problem is sent.",
         responses=problems(401, 403, 404, 500),
     )
     async def watch(self, upload_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[None]:
         first = await caller.run(read_upload, upload_id)
         return stream_events(_watch(caller, first), request, caller.tenancy.settings)
 
-    @post("/retry", status_code=202, summary="Try a failed upload again", responses=problems(401, 403, 404, 409, 500))
+    @post("/retry", status_code=202, summary="Retry a failed upload", responses=problems(401, 403, 404, 409, 500))
     async def retry(self, upload_id: UUID, caller: CallerDependency) -> UploadBody:
         upload = await caller.run(read_upload, upload_id)
         await caller.run(caller.check_writable, upload.corpus_id)

@@ -114,6 +114,6 @@ async def identify(request: Request[Any, Any, Any], services: ServicesDependency
 def require_scope(identity: Identity, scope: Scope) -> None:
     """Raise PermissionDeniedError without this scope, or for `admin` unless the user is an administrator."""
     if scope is Scope.ADMIN and identity.role is not Role.ADMIN:
-        raise PermissionDeniedError("Only administrators may do this.")
+        raise PermissionDeniedError("Only administrators can do this.")
     if scope not in scopes_of(identity):
         raise PermissionDeniedError(f"The key or token lacks the scope {scope.value!r}.")

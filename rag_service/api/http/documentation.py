@@ -28,7 +28,7 @@ _MEANING = {
     403: "Not permitted.",
     404: "The object does not exist or belongs to another user.",
     408: "The request was not completed in time.",
-    409: "It conflicts with the current state.",
+    409: "The request conflicts with the current state.",
     413: "Too large.",
     415: "Wrong content type, or an unsupported file type.",
     500: "A model or the database failed; `code` says which.",
@@ -77,8 +77,8 @@ def openapi_config() -> OpenAPIConfig:
     return OpenAPIConfig(
         title="rag_service",
         version=__version__,
-        description="Answers questions from a team's own documents and proves every answer. Where rate limits are "
-        "set, replies carry `RateLimit` and `RateLimit-Policy`, and any route may answer 429 `rate_limited` with "
+        description="Answers questions from a team's own documents and proves every answer. If rate limits are set, "
+        "replies have the headers `RateLimit` and `RateLimit-Policy`, and any route can return 429 `rate_limited` with "
         "`Retry-After`.",
         use_handler_docstrings=True,
         render_plugins=[DocumentationPage(path="/"), JsonRenderPlugin()],

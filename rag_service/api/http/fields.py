@@ -19,7 +19,7 @@ def read_slice(request: AnyRequest, *others: str) -> Slice:
     """`offset` and `limit` of a list; any parameter besides these and `others` is an error."""
     known = {"offset", "limit", *others}
     errors = [
-        FieldError(name[:80], f"is not a parameter of this list; it has {', '.join(sorted(known))}")
+        FieldError(name[:80], f"is not a parameter of this list; the parameters are {', '.join(sorted(known))}")
         for name in request.query_params
         if name not in known
     ]

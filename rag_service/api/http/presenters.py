@@ -100,7 +100,7 @@ def read_filter(raw: Mapping[str, Any]) -> tuple[FilterTree | None, list[FieldEr
 
 def _read_tree(raw: Any, path: str, *, depth: int) -> FilterTree:
     if depth > MAX_DEPTH + 1:
-        raise InputError(f"may be nested at most {MAX_DEPTH} deep.", field=path)
+        raise InputError(f"must be nested at most {MAX_DEPTH} levels deep.", field=path)
     if not isinstance(raw, dict):
         raise InputError("must be an object with a condition or with one of and, or, not.", field=path)
     if len(raw) == 1 and (combine := next(iter(raw))) in ("and", "or", "not"):
@@ -126,7 +126,7 @@ def _read_condition(raw: Mapping[str, Any], path: str) -> Condition:
     value: Any = raw.get("value")
     items: list[Any] = value if isinstance(value, list) else [value]
     if any(not isinstance(item, str | int | float | None) for item in items):
-        raise InputError("must be a text, a number, a truth value or a list of these.", field=f"{path}.value")
+        raise InputError("must be a string, a number, a boolean or a list of these.", field=f"{path}.value")
     return Condition(
         field=raw["field"], operator=Operator(operator), value=tuple(items) if isinstance(value, list) else value
     )
@@ -137,7 +137,7 @@ def find_question_errors(name: str, text: str, settings: Settings) -> Iterable[F
     if is_blank(text):
         yield FieldError(name, "must not be empty")
     elif len(text) > settings.limits.query_max_chars:
-        yield FieldError(name, f"must have at most {settings.limits.query_max_chars} characters, has {len(text)}")
+        yield FieldError(name, f"must have at most {settings.limits.query_max_chars} characters, but has {len(text)}")
 
 
 def find_range_errors(top_k: int | None, threshold: float | None, settings: Settings) -> Iterable[FieldError]:

@@ -76,29 +76,29 @@ class InvalidRequestError(InputError):
 
 class StreamingDisabledError(InputError):
     code = "streaming_disabled"
-    help = "Send the request to /api/v1/query/answer without `stream`, or ask to have RAG_STREAM_ENABLED set."
+    help = "Send the request to /api/v1/query/answer without `stream`, or ask for RAG_STREAM_ENABLED to be turned on."
 
 
 class ContentTypeError(InputError):
     code = "unsupported_media_type"
-    help = "Send the body in the content type that the message names, and name it in the Content-Type header."
+    help = "Send the body in the content type named in the message, and set the Content-Type header to it."
 
 
 class RequestTooLargeError(InputError):
     code = "too_large"
-    help = "Send less at once; for uploads, RAG_UPLOAD_MAX_MB sets the limit."
+    help = "Send a smaller request. For uploads, RAG_UPLOAD_MAX_MB sets the limit."
 
 
 class RequestTimeoutError(InputError):
     code = "request_timeout"
-    help = "Send the request again; if the network is slow, send less at once."
+    help = "Send the request again. If the network is slow, send a smaller request."
 
 
 class ForeignOriginError(PermissionDeniedError):
     """A page of another site sent the request through the user's browser."""
 
     code = "foreign_origin"
-    help = "Call the service from its own page or from a program, under its own host name."
+    help = "Call the service from its own page or from a program, using its own host name."
 
 
 class ClientGoneError(Exception):
@@ -125,7 +125,7 @@ _TABLE: Mapping[type[RagError], _Row] = {
     UnsupportedMediaError: _Row(415, "Unsupported media type"),
     ContentTypeError: _Row(415, "Unsupported media type"),
     RateLimitedError: _Row(429, "Too many requests"),
-    ModelBusyError: _Row(503, "Language model busy", "The language model is at its limit of requests."),
+    ModelBusyError: _Row(503, "Language model busy", "The language model is at its request limit."),
     EmbeddingError: _Row(500, "Embedding model unavailable", "The embedding model could not be used."),
     RerankError: _Row(500, "Reranker unavailable", "The reranker could not be used."),
     ModelOutputError: _Row(500, "Unusable model output", "The language model's output could not be used."),
@@ -141,9 +141,9 @@ _HTTP: Mapping[int, tuple[str, str, str, str]] = {
         "not_found",
         "Not found",
         "There is nothing at this address.",
-        "The addresses are listed at /schema; ids in them are UUIDs.",
+        "/schema lists all addresses; ids in them are UUIDs.",
     ),
-    405: ("method_not_allowed", "Method not allowed", "This address does not take this method.", "See /schema."),
+    405: ("method_not_allowed", "Method not allowed", "This address does not support this method.", "See /schema."),
     413: (RequestTooLargeError.code, "Too large", "The request body is too large.", RequestTooLargeError.help),
 }
 
@@ -154,7 +154,7 @@ def describe(error: Exception) -> Problem:
     retry_after = None
     if isinstance(error, HTTPException) and error.status_code < 500:
         status = error.status_code
-        fallback = (InputError.code, "Invalid request", "The request cannot be understood.", InputError.help)
+        fallback = (InputError.code, "Invalid request", "The request is malformed.", InputError.help)
         code, title, detail, help_text = _HTTP.get(status, fallback)
     else:
         known = error if isinstance(error, RagError) else RagError("")

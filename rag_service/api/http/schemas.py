@@ -68,15 +68,15 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
         list[MessageRequest],
         Meta(
             max_length=200,
-            description="What was said before, oldest first: a question that goes on from it is made standalone.",
+            description="Earlier messages, oldest first. A follow-up question is rewritten as a standalone one.",
         ),
     ] = []
-    stream: Annotated[bool, Meta(description="Answer with a stream of events.")] = False
+    stream: Annotated[bool, Meta(description="Reply with an event stream.")] = False
     keep: Annotated[
-        bool, Meta(description="Keep question and answer in a new conversation; the answer has its `conversationId`.")
+        bool, Meta(description="Store question and answer in a new conversation; the answer has its `conversationId`.")
     ] = False
     conversation_id: Annotated[
-        UUID | None, Meta(description="Goes on with a kept conversation; without `messages`, from its history.")
+        UUID | None, Meta(description="Stored conversation to continue; without `messages`, its history is used.")
     ] = None
 
 
@@ -85,11 +85,11 @@ class IngestRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_un
 
     text: Annotated[str, Meta(description="The document's text.")]
     title: Text | None = None
-    source: Annotated[Text | None, Meta(description="Where the text comes from.")] = None
+    source: Annotated[Text | None, Meta(description="Source of the text.")] = None
     tags: Tags = []
     metadata: dict[str, Any] = {}
     file_name: Annotated[
-        Text | None, Meta(description="Its ending tells the format; the same name replaces the document.")
+        Text | None, Meta(description="The extension determines the format; a document with the same name is replaced.")
     ] = None
 
 
@@ -107,23 +107,26 @@ class LocationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     paragraph: int | None
     slide: int | None
     part: Annotated[str | None, Meta(description="Notes, a footnote, an attachment, or a file of an archive.")]
-    path: Annotated[str | None, Meta(description="In a JSON file.")]
-    time: Annotated[str | None, Meta(description="Of subtitles: hours:minutes:seconds.")]
+    path: Annotated[str | None, Meta(description="Path in a JSON file.")]
+    time: Annotated[str | None, Meta(description="Time in subtitles, hours:minutes:seconds.")]
     boxes: Annotated[
         list[tuple[int, int, int, int]],
-        Meta(description="Lines of a scanned page or image: left, top, right, bottom in thousandths of the page."),
+        Meta(description="Lines of a scanned page or image: left, top, right and bottom, in thousandths of the page."),
     ]
 
 
 class ScoresBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """The parts of a score; null where the keyword or the vector search did not run."""
 
-    relevance: Annotated[float, Meta(description="Calibrated, 0 to 1: what similarityThreshold applies to.")]
+    relevance: Annotated[float, Meta(description="Calibrated relevance, 0 to 1, to which similarityThreshold applies.")]
     dense: Annotated[float | None, Meta(description="Cosine similarity.")]
-    bm25: Annotated[float | None, Meta(description="Okapi BM25, 0 and up.")]
-    coverage: Annotated[float | None, Meta(description="Share of the question that it holds: BM25 without length.")]
-    fused: Annotated[float | None, Meta(description="Weighted sum that ranked the candidates.")]
-    rerank: Annotated[float | None, Meta(description="From the reranker, 0 to 1.")]
+    bm25: Annotated[float | None, Meta(description="Okapi BM25, 0 or more.")]
+    coverage: Annotated[
+        float | None,
+        Meta(description="Share of the question covered by the passage: BM25 without length normalisation."),
+    ]
+    fused: Annotated[float | None, Meta(description="Weighted sum that ranks the candidates.")]
+    rerank: Annotated[float | None, Meta(description="Score from the reranker, 0 to 1.")]
 
 
 class SourceBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -162,14 +165,14 @@ class SearchBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """Passages above the threshold, best first."""
 
     passages: list[PassageBody]
-    language: Annotated[str, Meta(description="Of the question, ISO 639-1.")]
+    language: Annotated[str, Meta(description="Language of the question, ISO 639-1.")]
     latency_ms: float
 
 
 class ContextBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A passage that was put before the model."""
 
-    mark: Annotated[int, Meta(description="The number n of its mark [Cn].")]
+    mark: Annotated[int, Meta(description="The number n of the mark [Cn].")]
     document_id: UUID
     chunk_index: int
     snippet: str
@@ -180,10 +183,14 @@ class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
     mark: int
     status: Annotated[str, Meta(description="verified, unchecked, contradicted, misattributed or not_found.")]
-    method: Annotated[str | None, Meta(description="How it was verified: quote, judge or computed; else null.")]
-    reason: Annotated[str | None, Meta(description="What differs, as `number: 12 month / 6 month`: said / found.")]
-    formula: Annotated[str | None, Meta(description="How a computed figure comes about, as `24 + 60 = 84`.")]
-    judge: Annotated[str | None, Meta(description="Name of the judge, where the method is judge; else null.")]
+    method: Annotated[
+        str | None, Meta(description="How it was verified: quote, judge or computed; null if it was not.")
+    ]
+    reason: Annotated[
+        str | None, Meta(description="Difference between answer and passage, such as `number: 12 month / 6 month`.")
+    ]
+    formula: Annotated[str | None, Meta(description="Formula of a computed figure, such as `24 + 60 = 84`.")]
+    judge: Annotated[str | None, Meta(description="Name of the judge if the method is judge, otherwise null.")]
     quote: str | None
     document_id: UUID | None
     title: str | None
@@ -194,7 +201,7 @@ class CitationBody(Struct, kw_only=True, frozen=True, rename="camel"):
     location: LocationBody | None
     place: str | None
     support: float
-    sentence_start: Annotated[int, Meta(description="The marked sentence in the answer, in characters.")]
+    sentence_start: Annotated[int, Meta(description="Start of the marked sentence in the answer, in characters.")]
     sentence_end: int
 
 
@@ -209,7 +216,7 @@ class ConfidenceBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class FlaggedBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A sentence of the answer that no verified citation proves."""
 
-    start: Annotated[int, Meta(description="Its first character in the answer.")]
+    start: Annotated[int, Meta(description="First character in the answer.")]
     end: int
 
 
@@ -219,14 +226,14 @@ class GuardrailCheckBody(Struct, kw_only=True, frozen=True, rename="camel"):
     kind: Annotated[str, Meta(description="never_say or always_mention.")]
     phrase: str
     passed: bool
-    rule: Annotated[str, Meta(description="As the document words it.")]
+    rule: Annotated[str, Meta(description="The rule as worded in the document.")]
     document_id: UUID
     chunk_id: str
     start: Annotated[int, Meta(description="The rule's first character in the document's stored text.")]
     end: int
     location: LocationBody | None
-    found_in: Annotated[str | None, Meta(description="Part of the generated text that says it; null: none.")]
-    found_start: Annotated[int | None, Meta(description="There, in characters.")]
+    found_in: Annotated[str | None, Meta(description="Part of the generated text that contains it, or null.")]
+    found_start: Annotated[int | None, Meta(description="Position in that part, in characters.")]
     found_end: int | None
 
 
@@ -235,7 +242,7 @@ class GuardrailsBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
     passed: bool = True
     checks: list[GuardrailCheckBody] = []
-    violations: Annotated[list[GuardrailCheckBody], Meta(description="Those of the checks that did not pass.")] = []
+    violations: Annotated[list[GuardrailCheckBody], Meta(description="The checks that failed.")] = []
 
 
 class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
@@ -259,11 +266,11 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     prompt_tokens: int
     completion_tokens: int
     model_error: Annotated[
-        str | None, Meta(description="Code of the chat model's error, where it failed: the answer quotes passages.")
+        str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
     ] = None
     related: Annotated[
         list[RelatedBody],
-        Meta(description="Where nothing was found: the nearest passages, at most three. They prove nothing."),
+        Meta(description="If nothing was found, at most three of the nearest passages. They are not proof."),
     ] = []
 
 
@@ -273,7 +280,7 @@ class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):
     document_id: UUID
     outcome: Annotated[str, Meta(description="added, replaced or unchanged.")]
     chunk_count: int
-    warnings: Annotated[list[str], Meta(description="What of the file is not in the text.")] = []
+    warnings: Annotated[list[str], Meta(description="Content of the file that is missing from the text.")] = []
     same_as: Annotated[str | None, Meta(description="Name of the stored document with the same content.")] = None
 
 

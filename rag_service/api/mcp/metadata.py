@@ -32,7 +32,7 @@ class ResourceMetadata(Struct, kw_only=True, frozen=True, omit_defaults=True):
 def metadata_route(path: str) -> HTTPRouteHandler:
     """The metadata of the resource at a path of this service."""
 
-    @get([WELL_KNOWN, f"{WELL_KNOWN}{path}"], tags=["MCP"], summary="Where to get a credential for MCP (RFC 9728)")
+    @get([WELL_KNOWN, f"{WELL_KNOWN}{path}"], tags=["MCP"], summary="Read the MCP resource metadata (RFC 9728)")
     async def resource_metadata(request: AnyRequest, services: ServicesDependency) -> ResourceMetadata:
         auth = services.settings.auth
         return ResourceMetadata(

@@ -24,13 +24,13 @@ class EmbeddingRequest(Struct, kw_only=True, frozen=True):
     """Texts to embed. Other fields have no effect."""
 
     model: Annotated[str, Meta(description="The embedding model that GET /v1/models lists.")]
-    input: Annotated[str | list[Any], Meta(description="A text, or at most 256 of them.")]
+    input: Annotated[str | list[Any], Meta(description="A text, or a list of at most 256 texts.")]
     encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: Annotated[int | None, Meta(description="Only the model's own.")] = None
+    dimensions: Annotated[int | None, Meta(description="Must be the model's own dimension.")] = None
 
 
 class EmbeddingBody(Struct, kw_only=True, frozen=True):
-    embedding: Annotated[list[float] | str, Meta(description="Numbers, or base64 of little-endian 32-bit floats.")]
+    embedding: Annotated[list[float] | str, Meta(description="Numbers, or base64-encoded little-endian 32-bit floats.")]
     index: int
     object: str = "embedding"
 
@@ -61,7 +61,7 @@ def read_texts(request: EmbeddingRequest, settings: EmbeddingSettings) -> list[s
     if not 0 < len(texts) <= MAX_TEXTS:
         errors.append(FieldError("input", f"must have 1 to {MAX_TEXTS} texts"))
     elif not all(isinstance(text, str) and text.strip() for text in texts):
-        errors.append(FieldError("input", "must be texts that are not empty; token numbers are not supported"))
+        errors.append(FieldError("input", "must contain non-empty texts; token ids are not supported"))
     if request.dimensions not in (None, settings.dimension):
         errors.append(FieldError("dimensions", f"must be {settings.dimension}, or left out"))
     if errors:

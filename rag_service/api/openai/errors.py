@@ -18,13 +18,13 @@ from rag_service.errors import NotFoundError
 _TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES: Mapping[str, str] = {"not_authenticated": "invalid_api_key"}  # ours → the name that clients look for
 _MEANING = {
-    400: "The request is wrong, or asks for what is not supported; `param` names the field.",
+    400: "The request is invalid or asks for something unsupported; `param` names the field.",
     401: "No valid key or token.",
-    404: "There is no such model.",
+    404: "The model does not exist.",
     413: "Too large.",
     415: "Wrong content type.",
-    500: "A model or the database failed; `code` tells which.",
-    503: "Busy; `Retry-After` tells when to try again.",
+    500: "A model or the database failed; `code` says which.",
+    503: "Busy; `Retry-After` says when to try again.",
 }
 
 
@@ -35,19 +35,19 @@ class UnknownModelError(NotFoundError):
     help = "GET /v1/models lists the ids."
 
     def __init__(self, model_id: str):
-        super().__init__(f"The model {model_id[:100]!r} does not exist, or you may not use it.", field="model")
+        super().__init__(
+            f"The model {model_id[:100]!r} does not exist, or you do not have access to it.", field="model"
+        )
 
 
 class UnknownAddressError(NotFoundError):
     """A part of that API which this service does not have."""
 
     code = "unknown_url"
-    help = (
-        "There are POST /v1/chat/completions, /v1/responses and /v1/embeddings, and GET /v1/models and /v1/models/{id}."
-    )
+    help = "Supported: POST /v1/chat/completions, /v1/responses and /v1/embeddings, GET /v1/models and /v1/models/{id}."
 
     def __init__(self, method: str, path: str):
-        super().__init__(f"{method} {path[:100]} is not served here.")
+        super().__init__(f"{method} {path[:100]} is not supported.")
 
 
 def errors(*statuses: int) -> dict[int, ResponseSpec]:

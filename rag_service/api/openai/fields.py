@@ -102,20 +102,20 @@ def read_conversation(
 def _find_unsupported(request: ChatCompletionRequest) -> Iterator[FieldError]:
     """An error for each field that asks for a reply of another shape."""
     if request.n not in (None, 1):
-        yield FieldError("n", "must be 1: there is one answer to a question")
+        yield FieldError("n", "must be 1")
     if request.response_format is not None and request.response_format.type != "text":
         yield FieldError("response_format", "must be of type 'text': answers are text with citations")
     if request.modalities not in (None, ["text"]):
         yield FieldError("modalities", "must be ['text']")
     if request.tool_choice not in (None, "auto", "none"):
-        yield FieldError("tool_choice", "must be 'auto' or 'none': no tool is ever called")
+        yield FieldError("tool_choice", "must be 'auto' or 'none', because tools are never called")
 
 
 def _find_message_errors(messages: Sequence[ChatMessage]) -> Iterator[FieldError]:
     if not messages:
         yield FieldError("messages", "must not be empty")
     elif messages[-1].role != "user":
-        yield FieldError("messages", "must end with a message of the role user")
+        yield FieldError("messages", "must end with a message with the role user")
     for number, message in enumerate(messages):
         for position, part in enumerate(message.content if isinstance(message.content, list) else ()):
             if part.type not in _TEXTS:

@@ -25,10 +25,14 @@ class ResponseRequest(Sampling, kw_only=True, frozen=True):
     """A question, or a conversation that ends with one. Other fields are treated as in chat completions."""
 
     model: Annotated[str, Meta(description="`rag-service`, or an agent's id from GET /v1/models.")]
-    input: Annotated[str | list[ChatMessage], Meta(description="A question, or messages that end with one.")]
-    instructions: Annotated[str | None, Meta(description="As a `system` message.")] = None
+    input: Annotated[
+        str | list[ChatMessage], Meta(description="A question, or messages of which the last is the question.")
+    ]
+    instructions: Annotated[str | None, Meta(description="Same as a `system` message.")] = None
     stream: bool | None = False
-    previous_response_id: Annotated[str | None, Meta(description="Not kept: send the messages.")] = None
+    previous_response_id: Annotated[
+        str | None, Meta(description="Not supported, because responses are not stored: send the messages.")
+    ] = None
     background: Annotated[bool | None, Meta(description="Not supported.")] = None
 
     def as_chat(self) -> ChatCompletionRequest:
@@ -94,7 +98,7 @@ class ResponseBody(Struct, kw_only=True, frozen=True):
     status: str
     output: list[OutputMessage]
     usage: ResponseUsage | None = None
-    citations: Annotated[list[CitationBody], Meta(description="Extension: every mark, resolved and checked.")] = []
+    citations: Annotated[list[CitationBody], Meta(description="Extension: the citation of every mark, checked.")] = []
     rag: RagBody | None = None
     object: str = "response"
     error: None = None

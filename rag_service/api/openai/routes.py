@@ -84,7 +84,7 @@ def openai_routes() -> list[ControllerRouterHandler]:
     media_type=MediaType.JSON,
     summary="Answer a conversation (OpenAI-compatible)",
     description="The last message is the question. With `stream: true`, `chat.completion.chunk` events end with "
-    "`[DONE]`. Citations stand in `choices[0].message.citations`; in a stream, in the last chunk.",
+    "`[DONE]`. Citations are in `choices[0].message.citations`; in a stream, in the last chunk.",
     operation_class=accepts(ChatCompletionRequest),
     opt={"scope": "read"},  # it stores nothing of the caller's, though it is a POST
     responses=errors(400, 401, 404, 413, 415, 500, 503),
@@ -105,7 +105,7 @@ async def chat_completions(
     status_code=200,
     media_type=MediaType.JSON,
     summary="Answer a question (OpenAI-compatible)",
-    description="The responses API: `input` is a question or a conversation. With `stream: true`, events from "
+    description="The Responses API: `input` is a question or a conversation. With `stream: true`, sends events from "
     "`response.created` to `response.completed`. Citations are `file_citation` annotations, and `citations`.",
     operation_class=accepts(ResponseRequest),
     opt={"scope": "read"},
@@ -138,13 +138,13 @@ async def embeddings(request: AnyRequest, services: ServicesDependency, identity
     return present_embeddings(body, texts, await embed(texts))
 
 
-@get("/models", summary="Models that can be asked (OpenAI-compatible)", responses=errors(401, 500))
+@get("/models", summary="List models (OpenAI-compatible)", responses=errors(401, 500))
 async def models(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> ModelList:
     embedder = ModelBody(id=services.settings.embedding.model, created=_CREATED, owned_by="rag-service")
     return ModelList(data=[*map(_present_model, (await _all_models(request, identity)).values()), embedder])
 
 
-@get("/models/{model_id:path}", summary="One model (OpenAI-compatible)", responses=errors(401, 404, 500))
+@get("/models/{model_id:path}", summary="Read a model (OpenAI-compatible)", responses=errors(401, 404, 500))
 async def model(request: AnyRequest, model_id: str, identity: IdentityDependency) -> ModelBody:
     return _present_model(await _find_model(request, model_id.removeprefix("/"), identity))
 

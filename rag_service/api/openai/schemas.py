@@ -30,7 +30,9 @@ class ChatMessage(Struct, kw_only=True, frozen=True):
     does not depend on them.
     """
 
-    role: Annotated[str, Meta(description="`user`, `assistant`, `system` or `developer`; others are left out.")]
+    role: Annotated[
+        str, Meta(description="`user`, `assistant`, `system` or `developer`; messages with other roles are ignored.")
+    ]
     content: str | list[ContentPart] | None = None
 
 
@@ -71,10 +73,10 @@ class ChatCompletionRequest(Sampling, kw_only=True, frozen=True):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     # What would change the shape of the reply is refused.
-    n: Annotated[int | None, Meta(description="1: there is one answer.")] = None
+    n: Annotated[int | None, Meta(description="Must be 1.")] = None
     response_format: Annotated[ResponseFormat | None, Meta(description="Only `text`.")] = None
     modalities: Annotated[list[str] | None, Meta(description='Only `["text"]`.')] = None
-    tool_choice: Annotated[Any, Meta(description="`auto` or `none`: no tool is ever called.")] = None
+    tool_choice: Annotated[Any, Meta(description="`auto` or `none`; tools are never called.")] = None
 
 
 # -- replies
@@ -83,13 +85,13 @@ class ChatCompletionRequest(Sampling, kw_only=True, frozen=True):
 class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """What this API has no field for."""
 
-    answer_id: Annotated[UUID, Meta(description="For GET /api/v1/answers/{id}.")]
+    answer_id: Annotated[UUID, Meta(description="Id for GET /api/v1/answers/{id}.")]
     decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
     confidence: Annotated[float, Meta(description="0 to 1.")]
-    language: Annotated[str, Meta(description="Of the answer, ISO 639-1.")]
+    language: Annotated[str, Meta(description="Language of the answer, ISO 639-1.")]
     ignored: Annotated[list[str], Meta(description="Fields of the request that had no effect.")]
     model_error: Annotated[
-        str | None, Meta(description="Code of the chat model's error, where it failed: the answer quotes passages.")
+        str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
     ]
 
 
@@ -104,8 +106,8 @@ class Usage(Struct, kw_only=True, frozen=True):
 class CompletionMessage(Struct, kw_only=True, frozen=True):
     """The answer."""
 
-    content: Annotated[str, Meta(description="Markdown with marks such as [C1], each resolved in `citations`.")]
-    citations: Annotated[list[CitationBody], Meta(description="Extension: every mark, resolved and checked.")]
+    content: Annotated[str, Meta(description="Markdown with marks such as [C1], which `citations` resolves.")]
+    citations: Annotated[list[CitationBody], Meta(description="Extension: the citation of every mark, checked.")]
     role: str = "assistant"
     refusal: None = None
 
@@ -178,8 +180,8 @@ class ErrorDetail(Struct, kw_only=True, frozen=True):
 
     message: str
     type: Annotated[str, Meta(description="invalid_request_error, authentication_error, …, server_error.")]
-    param: Annotated[str | None, Meta(description="The field at fault.")]
-    code: Annotated[str | None, Meta(description="Stable; the code of our own problems, or that API's.")]
+    param: Annotated[str | None, Meta(description="The invalid field.")]
+    code: Annotated[str | None, Meta(description="Stable code, from this service's problems or from the OpenAI API.")]
 
 
 class ErrorBody(Struct, kw_only=True, frozen=True):

@@ -79,7 +79,7 @@ class RayCluster:
                 for row in table.to_pylist():
                     yield ray_deserialize_node(row)
         except ray.exceptions.RayError as error:
-            raise ClusterError("The Ray cluster failed while documents were on it.") from error
+            raise ClusterError("The Ray cluster failed while it processed documents.") from error
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def connected(address: str, *, cpus: int | None = None) -> Iterator[RayCluster]:
             )
         except (ConnectionError, RuntimeError, ValueError, SystemExit) as error:  # any of them, depending on the cause
             raise ClusterError(
-                f"There is no Ray cluster at {address} that this machine belongs to. Start one with "
+                f"This machine does not belong to a Ray cluster at {address}. Start one with "
                 "`ray start --head`, or join one with `ray start --address=HOST:PORT` on this machine."
             ) from error
         context = ray.data.DataContext.get_current()
@@ -145,7 +145,7 @@ def _inspect(ray: Any, address: str) -> RayCluster:
     machines = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not machines:
         raise ClusterError(
-            f"The Ray cluster at {address} has no workers. Start some: `ray start --address=…` on other machines."
+            f"The Ray cluster at {address} has no workers. Start some with `ray start --address=…` on other machines."
         )
     _check_versions(ray, machines)
     free = int(ray.available_resources().get("CPU", 0))
@@ -170,8 +170,8 @@ def _check_versions(ray: Any, machines: Sequence[dict[str, Any]]) -> None:
             version = ray.get(answer, timeout=_PROBE_SECONDS)
         except (ray.exceptions.RayError, RuntimeError, ImportError) as error:
             raise ClusterError(
-                f"The machine {machine} of the Ray cluster cannot run rag-service; install it there in version "
-                f"{__version__}, with the extra of the embedding model."
+                f"The machine {machine} of the Ray cluster cannot run rag-service; install version "
+                f"{__version__} there, with the extra for the embedding model."
             ) from error
         if version != __version__:
             raise ClusterError(f"The machine {machine} has rag-service {version}, this one {__version__}.")

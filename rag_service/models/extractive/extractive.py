@@ -136,15 +136,17 @@ class ExtractiveLLM(CustomLLM):
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
 
     def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+        raise ModelOutputError("The extractive answerer only supports answers from passages; configure a chat model.")
 
     def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
-        raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+        raise ModelOutputError("The extractive answerer only supports answers from passages; configure a chat model.")
 
     async def _answer(self, messages: Sequence[ChatMessage]) -> list[str]:
         last = messages[-1] if messages else None
         if not isinstance(last, GroundedMessage) or last.evidence is None:
-            raise ModelOutputError("The extractive answerer answers grounded chats only; configure a chat model.")
+            raise ModelOutputError(
+                "The extractive answerer only supports answers from passages; configure a chat model."
+            )
         scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:

@@ -69,6 +69,6 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _unreadable(file: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{file} does not hold thresholds of judges: delete or correct it.",
+        f"{file} does not contain thresholds for judges: delete or correct it.",
         field="RAG_JUDGE_CALIBRATION",
     )

@@ -136,7 +136,7 @@ def _choose(settings: Settings, chat: ChatModel, write_prompt: WritePrompt) -> J
         case "llm":
             if not chat.structured_output:
                 raise ConfigurationError(
-                    f"RAG_JUDGE=llm needs a language model; the chat provider `{chat.provider}` is none."
+                    f"RAG_JUDGE=llm needs a language model; the chat provider `{chat.provider}` is not one."
                     " Choose `cross_encoder` or `none`, or RAG_CHAT_PROVIDER=ollama.",
                     field="RAG_JUDGE",
                 )

@@ -80,7 +80,7 @@ def parse_verdicts(reply: str, count: int) -> list[Verdict | None]:
     try:
         entries = json.loads(reply)["verdicts"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelOutputError("The reply is not JSON of the form asked for.") from error
+        raise ModelOutputError("The reply is not JSON in the requested form.") from error
     if not isinstance(entries, list):
         raise ModelOutputError("The verdicts are not a list.")
     found: dict[int, list[Verdict | None]] = {}

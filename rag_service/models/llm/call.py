@@ -208,7 +208,7 @@ class ChatCall:
             raise _model_error(response, begun=begun) from ProviderError(response, sent)
         if response is None:
             if self._done is False or not begun:
-                raise ModelError("The language model broke off its answer.")
+                raise ModelError("The language model stopped before the end of its answer.")
             return None
         if not begun:
             self.first_token_ms = round((time.monotonic() - self.began) * 1000, 1)
@@ -296,8 +296,8 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
         return ModelError("The language model did not answer in time.")
     if status == 404:
         return ModelError(
-            "The language model is not available on its server; with Ollama, `rag-service models pull` fetches it."
+            "The language model is not available on its server. With Ollama, run `rag-service models pull` to fetch it."
         )
     if status is not None:
         return ModelError("The language model refused the request.")
-    return ModelError("The language model broke off its answer.")
+    return ModelError("The language model stopped before the end of its answer.")

@@ -183,7 +183,7 @@ class ChatModel:
             async for delta in deltas:
                 parts.append(delta.text)
                 if delta.finish_reason == "length":
-                    raise ModelOutputError("The language model's answer is too long for its limit.")
+                    raise ModelOutputError("The language model's answer exceeds its length limit.")
         return _without_fence("".join(parts))
 
     async def aclose(self) -> None:

@@ -96,12 +96,12 @@ def parse_ratings(reply: str, count: int) -> list[float]:
         entries = json.loads(reply)["ratings"]
         pairs = [(entry["id"], entry["rating"]) for entry in entries]
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelOutputError("The reply is not JSON of the form asked for.") from error
+        raise ModelOutputError("The reply is not JSON in the requested form.") from error
     if not all(_is_number(identifier) and _is_number(rating) for identifier, rating in pairs):
         raise ModelOutputError("An id or a rating is not a number.")
     ratings: Mapping[int, float] = dict(pairs)
     if len(pairs) != count or set(ratings) != set(range(1, count + 1)):
-        raise ModelOutputError("The ratings are not one for each passage.")
+        raise ModelOutputError("The number of ratings does not match the number of passages.")
     if not all(0 <= rating <= HIGHEST for rating in ratings.values()):
         raise ModelOutputError("A rating is out of range.")
     return [ratings[i] for i in range(1, count + 1)]

@@ -179,7 +179,7 @@ def build_reranker(settings: Settings, *, chat: ChatModel, reranker: BaseNodePos
 
             if not chat.structured_output:
                 raise ConfigurationError(
-                    f"RAG_RERANK_STRATEGY=llm needs a language model; the chat provider `{chat.provider}` is none."
+                    f"RAG_RERANK_STRATEGY=llm needs a language model; the chat provider `{chat.provider}` is not one."
                     " Choose `heuristic`, or RAG_CHAT_PROVIDER=ollama.",
                     field="RAG_RERANK_STRATEGY",
                 )

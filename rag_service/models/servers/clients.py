@@ -70,7 +70,7 @@ class ServerProbe:
     async def check(self) -> None:
         """Return if the server answers. Raises CircuitOpenError while its breaker is open, else the given error."""
         if self._breaker.state == "open":
-            raise CircuitOpenError("The server failed several times in a row and is left alone for a while.")
+            raise CircuitOpenError("The server failed several times in a row and is not called for a while.")
         if time.monotonic() - self._asked_at >= KEPT_SECONDS:
             self._failure = await self._ask()
             self._asked_at = time.monotonic()
@@ -87,7 +87,7 @@ class ServerProbe:
             failure = self._error("The server cannot be reached.")
             failure.__cause__ = error
             return failure
-        return None if reply.is_success else self._error(f"The server answers with status {reply.status_code}.")
+        return None if reply.is_success else self._error(f"The server replied with status {reply.status_code}.")
 
 
 def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: CircuitBreaker) -> dict[str, ServerProbe]:

@@ -192,7 +192,7 @@ class CircuitBreaker:
             return
         left = 1.0 if self._opened_at is None else self._opened_at + self._seconds - self._clock()
         raise self._error(
-            f"The {self.name} failed several times in a row and is left alone for a while.",
+            f"The {self.name} failed several times in a row and is not called for a while.",
             retry_after=max(1, math.ceil(left)),
         )
 

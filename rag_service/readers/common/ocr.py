@@ -18,7 +18,7 @@ from typing import Any
 MAX_PAGES = 100  # recognised in one file
 LOW_SCORE = 0.8  # of a line; above it, lines of clean scans are right
 WORTHLESS_SCORE = 0.5  # of a line; below it, the text is left out
-HOW_TO_INSTALL = "Scanned pages and images are read with the extra `ocr`: pip install 'rag-service[ocr]'."
+HOW_TO_INSTALL = "To read scanned pages and images, install the extra `ocr`: pip install 'rag-service[ocr]'."
 
 
 class OcrMode(Enum):

@@ -33,7 +33,7 @@ class Parts:
             builder.warn(f"{path} was not read: files are nested too deeply.")
             return
         if self._counted[0] >= MAX_PARTS:
-            builder.warn(f"More than {MAX_PARTS} files are in this one; those after them were not read.")
+            builder.warn(f"More than {MAX_PARTS} embedded files were found; the rest were not read.")
             return
         self._counted[0] += 1
         inner = Parts(self._parse, depth=self._depth + 1, counted=self._counted)

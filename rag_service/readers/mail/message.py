@@ -77,7 +77,7 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
 def _write_plain(writer: BlockWriter, text: str, *, is_reply: bool) -> None:
     kept = without_history(text) if is_reply else text
     if kept.strip() != text.strip():
-        writer.builder.warn("Quoted history of earlier messages is left out.")
+        writer.builder.warn("Quoted earlier messages are left out.")
     for block in re.split(r"\n[ \t]*\n", kept):
         writer.write_paragraph("\n".join(line.rstrip() for line in block.split("\n")))
 
@@ -98,7 +98,7 @@ def _write_html(writer: BlockWriter, source: str, name: str, *, is_reply: bool) 
             for part in quoted:
                 if part.getparent() is not None:
                     part.drop_tree()
-            writer.builder.warn("Quoted history of earlier messages is left out.")
+            writer.builder.warn("Quoted earlier messages are left out.")
     write_page(writer, root)
 
 

@@ -42,7 +42,7 @@ def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
     warnings: list[str] = []
     plain = _text(file, folder, _BODY)
     if not plain and html is None and _bytes(file, folder, "10090102"):
-        warnings.append("The body is stored as compressed RTF only, which is not read. Save the message as .eml.")
+        warnings.append("The body is stored only as compressed RTF, which is not supported. Save the message as .eml.")
     return Message(
         subject=subject,
         headers=[

@@ -49,9 +49,9 @@ def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
     writer.write_blocks(document.element.body)
     builder = writer.blocks.builder
     if any(_is_hidden(run) for run in document.element.body.iter(_W + "r")):
-        builder.warn("Text that is marked as hidden was not read.")
+        builder.warn("Hidden text was not read.")
     if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
-        builder.warn("Files are embedded in the document; what is in them was not read.")
+        builder.warn("Files embedded in the document were not read.")
     properties = document.core_properties
     return builder.build(
         title=choose_title(name, properties.title, writer.blocks.title),

@@ -47,7 +47,7 @@ def parse_pptx(data: bytes, *, name: str) -> ParsedDocument:
         if len(writer.builder) == before:
             silent.append(str(number))
     if silent:
-        writer.builder.warn(f"Slides without text, only pictures: {', '.join(silent)}.")
+        writer.builder.warn(f"Slides with pictures but no text: {', '.join(silent)}.")
     properties = read_xml(archive, "docProps/core.xml", name)
     title, author, language = (_property(properties, key) for key in ("title", "creator", "language"))
     return writer.builder.build(

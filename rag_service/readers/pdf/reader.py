@@ -62,10 +62,10 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         if document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM:
             document.init_forms()
         elif document.get_formtype() != pdfium.FORMTYPE_NONE:
-            builder.warn("The document is a dynamic form (XFA), whose values are not read. Print it to a PDF.")
+            builder.warn("The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF.")
         pages, remarks = _read_pages(document, name, builder)
         if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
-            builder.warn("The document is a form whose fields hold no values.")
+            builder.warn("The document is a form whose fields are empty.")
         write_pages(builder, pages, remarks)
         if not len(builder):
             raise DocumentError(
@@ -73,7 +73,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
                 f"Run text recognition (OCR) on it and upload the result. {HOW_TO_INSTALL}"
             )
         if pdfium.FPDFDoc_GetAttachmentCount(document):
-            builder.warn("Files are attached to the document; they were not read.")
+            builder.warn("Files attached to the document were not read.")
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
             listed = ", ".join(map(str, empty[:50])) + (" …" if len(empty) > 50 else "")
@@ -108,7 +108,7 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
     """For each page its lines, and its form values and comments."""
     if len(document) > MAX_PAGES:
         raise TooLargeError(
-            f'"{name}" has {len(document):,} pages; {MAX_PAGES:,} are the limit. Split it into smaller files.'
+            f'"{name}" has {len(document):,} pages; the limit is {MAX_PAGES:,}. Split it into smaller files.'
         )
     pages: list[list[PageLine]] = []
     remarks: list[list[Remark]] = []
@@ -141,7 +141,7 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tu
 
         if text_page.count_chars() > MAX_PAGE_CHARACTERS:
             raise TooLargeError(
-                f'Page {number} of "{name}" unpacks to far more data than a page of text holds. '
+                f'Page {number} of "{name}" unpacks to far more data than a page of text contains. '
                 "Print the document to a new PDF and upload that."
             )
         lines = lay_out(read_words(page.raw, text_page.raw), with_tables=with_tables)

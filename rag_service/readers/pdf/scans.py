@@ -78,4 +78,4 @@ def _words(line: ReadLine, page_height: float) -> Iterator[Word]:
 def warn_of(unsure: int, page: int | None = None) -> str:
     """A warning that lines were hard to recognise."""
     where = "" if page is None else f"Page {page}: "
-    return f"{where}{unsure} lines were recognised with low confidence, or not at all; compare with the original."
+    return f"{where}{unsure} lines were recognised with low confidence or not at all; compare them with the original."

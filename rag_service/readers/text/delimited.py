@@ -32,7 +32,7 @@ def parse_delimited(text: str, *, name: str) -> ParsedDocument:
         write_table(builder, _rows(text, _sniff_delimiter(text)), place=lambda row, cell: Location(row=row, cell=cell))
     except csv.Error as error:
         raise DocumentError(
-            f'"{name}" has a table cell that never ends. A quotation mark (") is probably not closed; '
+            f'"{name}" has a table cell that never ends. A quotation mark (") is probably missing; '
             "correct it, or save the table again from your spreadsheet program."
         ) from error
     return builder.build(title=choose_title(name), media_type="text/csv")

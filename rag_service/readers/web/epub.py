@@ -52,7 +52,7 @@ def parse_epub(data: bytes, *, name: str) -> ParsedDocument:
             note.tag = "div"  # a remark of the book, often a footnote; on a page of the web it is furniture
         write_page(writer, page)
     if missing:
-        writer.builder.warn(f"{missing} chapters of the book are missing or no text.")
+        writer.builder.warn(f"{missing} chapters of the book are missing or are not text.")
     title, author, language = (next(_texts(book, tag), None) for tag in ("title", "creator", "language"))
     return writer.builder.build(
         title=choose_title(name, title, writer.title),

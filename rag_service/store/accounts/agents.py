@@ -47,7 +47,7 @@ _AGENTS = Table(
     "agents",
     Agent,
     columns=f"id, jsonb_build_object({_SPEC}) AS spec, created_at, updated_at",
-    missing="There is no such agent.",
+    missing="This agent does not exist.",
 )
 
 
@@ -68,9 +68,9 @@ async def create_agent(connection: Connection, spec: AgentSpec) -> Agent:
     try:
         return await _AGENTS.insert(connection, asdict(spec))
     except psycopg.errors.UniqueViolation as error:
-        raise ConflictError(f"An agent named {spec.name!r} exists already.", field="name") from error
+        raise ConflictError(f"An agent named {spec.name!r} already exists.", field="name") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PermissionDeniedError("Only administrators create agents.") from error
+        raise PermissionDeniedError("Only administrators can create agents.") from error
 
 
 async def list_agents(connection: Connection, part: Slice) -> Page[Agent]:
@@ -96,9 +96,9 @@ async def update_agent(connection: Connection, agent_id: UUID, spec: AgentSpec) 
     try:
         return await _AGENTS.update(connection, changes, {**asdict(spec), "id": agent_id})
     except psycopg.errors.UniqueViolation as error:
-        raise ConflictError(f"An agent named {spec.name!r} exists already.", field="name") from error
+        raise ConflictError(f"An agent named {spec.name!r} already exists.", field="name") from error
     except NotFoundError as error:
-        raise PermissionDeniedError("Only administrators change agents.") from error
+        raise PermissionDeniedError("Only administrators can change agents.") from error
 
 
 async def delete_agent(connection: Connection, agent_id: UUID) -> None:
@@ -109,7 +109,7 @@ async def delete_agent(connection: Connection, agent_id: UUID) -> None:
     await read_agent(connection, agent_id)
     cursor = await connection.execute("DELETE FROM agents WHERE id = %s", [agent_id])
     if cursor.rowcount == 0:
-        raise PermissionDeniedError("Only administrators delete agents.")
+        raise PermissionDeniedError("Only administrators can delete agents.")
 
 
 async def assign_corpus(connection: Connection, agent_id: UUID, corpus_id: UUID) -> None:
@@ -130,11 +130,11 @@ async def assign_corpus(connection: Connection, agent_id: UUID, corpus_id: UUID)
     except psycopg.errors.CheckViolation as error:
         raise _takes_no_personal(agent) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PermissionDeniedError("Only administrators assign global corpora.") from error
+        raise PermissionDeniedError("Only administrators can assign global corpora.") from error
 
 
 def _takes_no_personal(agent: Agent) -> ConflictError:
-    return ConflictError(f"The agent {agent.spec.name!r} takes no personal corpora.", field="corpusId")
+    return ConflictError(f"The agent {agent.spec.name!r} does not accept personal corpora.", field="corpusId")
 
 
 async def unassign_corpus(connection: Connection, agent_id: UUID, corpus_id: UUID) -> None:
@@ -147,7 +147,7 @@ async def unassign_corpus(connection: Connection, agent_id: UUID, corpus_id: UUI
         raise NotFoundError("This corpus is not assigned to the agent.")
     cursor = await connection.execute(f"DELETE FROM {where}", [agent_id, corpus_id])  # noqa: S608 - fixed text
     if cursor.rowcount == 0:
-        raise PermissionDeniedError("Only administrators take global corpora from agents.")
+        raise PermissionDeniedError("Only administrators can unassign global corpora.")
 
 
 async def list_assigned(connection: Connection, agent_id: UUID) -> tuple[Corpus, ...]:

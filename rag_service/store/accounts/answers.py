@@ -95,7 +95,7 @@ async def give_feedback(
             "answer": answer_id,
             "citation": citation,
         },
-        missing="There is no such answer or citation.",
+        missing="This answer or citation does not exist.",
     )
 
 

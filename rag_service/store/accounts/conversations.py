@@ -52,9 +52,9 @@ class Message:
     created_at: datetime
 
 
-_PROJECTS = Table("projects", Project, missing="There is no such project.")
-_CONVERSATIONS = Table("conversations", Conversation, missing="There is no such conversation.")
-_MESSAGES = Table("messages", Message, missing="There is no such message.")
+_PROJECTS = Table("projects", Project, missing="This project does not exist.")
+_CONVERSATIONS = Table("conversations", Conversation, missing="This conversation does not exist.")
+_MESSAGES = Table("messages", Message, missing="This message does not exist.")
 
 
 async def create_project(connection: Connection, identity: Identity, *, name: str) -> Project:
@@ -87,7 +87,7 @@ async def create_conversation(
         values = {"user_id": identity.user_id, "agent_id": agent_id, "project_id": project_id, "title": title}
         return await _CONVERSATIONS.insert(connection, values)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ForeignKeyViolation) as error:
-        raise NotFoundError("There is no such project or agent.") from error
+        raise NotFoundError("This project or agent does not exist.") from error
 
 
 async def list_conversations(

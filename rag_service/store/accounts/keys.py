@@ -59,7 +59,7 @@ class KeyHolder:
     expires_at: datetime | None
 
 
-_KEYS = Table("api_keys", ApiKey, missing="There is no such key.")
+_KEYS = Table("api_keys", ApiKey, missing="This key does not exist.")
 
 
 def is_key(text: str) -> bool:
@@ -84,9 +84,9 @@ async def create_key(
         values = {"user_id": user_id, "name": name, "scopes": sorted(scopes), "expires_at": expires_at}
         key = await _KEYS.insert(connection, values | {"key_hash": hash_secret(secret), "prefix": secret[:_SHOWN]})
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PermissionDeniedError("Only administrators create keys for others.") from error
+        raise PermissionDeniedError("Only administrators can create keys for other users.") from error
     except psycopg.errors.ForeignKeyViolation as error:
-        raise NotFoundError("There is no such user.") from error
+        raise NotFoundError("This user does not exist.") from error
     return key, secret
 
 

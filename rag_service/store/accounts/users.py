@@ -25,7 +25,7 @@ class User:
     created_at: datetime
 
 
-_USERS = Table("users", User, missing="There is no such user.")
+_USERS = Table("users", User, missing="This user does not exist.")
 
 
 async def create_user(connection: Connection, *, name: str, role: Role, subject: str | None = None) -> User:
@@ -37,9 +37,9 @@ async def create_user(connection: Connection, *, name: str, role: Role, subject:
         return await _USERS.insert(connection, {"name": name, "role": role.value, "subject": subject})
     except psycopg.errors.UniqueViolation as error:
         field = "subject" if error.diag.constraint_name == "users_subject_key" else "name"
-        raise ConflictError(f"There is a user with this {field} already.", field=field) from error
+        raise ConflictError(f"A user with this {field} already exists.", field=field) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PermissionDeniedError("Only administrators create users.") from error
+        raise PermissionDeniedError("Only administrators can create users.") from error
 
 
 async def list_users(connection: Connection, part: Slice) -> Page[User]:
@@ -65,7 +65,7 @@ async def update_user(
     Raises NotFoundError like `read_user`, ConflictError if administrators would lock themselves out.
     """
     if user_id == identity.user_id and (role is Role.USER or active is False):
-        raise ConflictError("Administrators cannot demote or deactivate themselves; let another one do it.")
+        raise ConflictError("Administrators cannot demote or deactivate themselves. Ask another administrator.")
     changes = "role = coalesce(%s, role), active = coalesce(%s, active) WHERE id = %s"
     return await _USERS.update(connection, changes, [None if role is None else role.value, active, user_id])
 
@@ -76,5 +76,5 @@ async def delete_user(connection: Connection, identity: Identity, user_id: UUID)
     Raises NotFoundError like `read_user`, ConflictError if administrators would delete themselves.
     """
     if user_id == identity.user_id:
-        raise ConflictError("Administrators cannot delete themselves; let another one do it.")
+        raise ConflictError("Administrators cannot delete themselves. Ask another administrator.")
     await _USERS.delete(connection, user_id)

@@ -58,7 +58,7 @@ class StoredDocument:
     total: int | None = None
 
 
-_DOCUMENTS = Table(_FROM, StoredDocument, columns=_COLUMNS, missing="There is no such document.")
+_DOCUMENTS = Table(_FROM, StoredDocument, columns=_COLUMNS, missing="This document does not exist.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +148,7 @@ async def remove_document(connection: Connection, document_id: UUID) -> None:
     """
     await read_document(connection, document_id)
     if not await delete_document(connection, document_id):
-        raise PermissionDeniedError("This corpus is read-only for you.")
+        raise PermissionDeniedError("You can read this corpus but not change it.")
 
 
 async def set_expiry(connection: Connection, document_id: UUID, expires_at: datetime | None) -> None:
@@ -159,7 +159,7 @@ async def set_expiry(connection: Connection, document_id: UUID, expires_at: date
     await read_document(connection, document_id)
     cursor = await connection.execute("UPDATE documents SET expires_at = %s WHERE id = %s", [expires_at, document_id])
     if cursor.rowcount == 0:
-        raise PermissionDeniedError("This corpus is read-only for you.")
+        raise PermissionDeniedError("You can read this corpus but not change it.")
     await connection.execute(
         "UPDATE uploads SET expires_at = %s WHERE document_id = %s AND status NOT IN ('indexed', 'failed')",
         [expires_at, document_id],

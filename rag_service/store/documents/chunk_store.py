@@ -142,9 +142,9 @@ class ChunkStore(PGVectorStore):
                         connection, self._identity, nodes, self._index, self._fingerprint, corpus_id=self._corpus_id
                     )
         except psycopg.errors.UniqueViolation as error:
-            raise ConflictError("A node of this id is stored already.") from error
+            raise ConflictError("A node with this id is already stored.") from error
         except psycopg.DataError as error:
-            raise InputError("A node holds values that cannot be stored.") from error
+            raise InputError("A node contains values that cannot be stored.") from error
         return [node.node_id for node in nodes]
 
     @_on_database_loop
@@ -191,7 +191,7 @@ class ChunkStore(PGVectorStore):
         Raises InputError if the query has no embedding, another mode, or an unsupported filter.
         """
         if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT or query.node_ids:
-            raise InputError("The store searches by vector alone; hybrid search is the retriever's.")
+            raise InputError("The store only supports vector search; use the retriever for hybrid search.")
         async with self._database.transaction(self._identity) as connection:
             if query.filters is None and query.doc_ids is None:
                 scope = Filters(corpus_ids=(self._corpus_id,) if self._corpus_id else ())

@@ -132,7 +132,7 @@ async def write_row(connection: Connection, document: NewDocument, *, chunk_coun
     try:
         is_new: bool = await fetch_value(connection, _WRITE, values)
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PermissionDeniedError("This corpus is read-only for you.") from error
+        raise PermissionDeniedError("You can read this corpus but not change it.") from error
     return is_new
 
 

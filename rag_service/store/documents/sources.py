@@ -85,7 +85,7 @@ class ClaimedSource:
 _SOURCES = Table(
     "sources s JOIN corpora c ON c.id = s.corpus_id",
     ScheduledSource,
-    missing="There is no such source.",
+    missing="This source does not exist.",
     columns="""s.id, s.corpus_id, c.name AS corpus_name, c.kind AS corpus_kind, s.target, s.depth, s.every_seconds,
         s.next_run_at, s.last_run_at, s.report, s.error, s.created_at,
         CASE WHEN s.leased_until >= now() THEN 'running' WHEN s.error IS NOT NULL THEN 'failed'

@@ -23,7 +23,7 @@ from rag_service.store.rows import Table, fetch_one, fetch_value, find_one
 from rag_service.store.session import Connection
 
 _SUPERSEDED = "A newer version of this file was uploaded."
-_MISSING = "There is no such upload."
+_MISSING = "This upload does not exist."
 
 
 class UploadStatus(StrEnum):

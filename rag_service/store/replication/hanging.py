@@ -26,7 +26,7 @@ async def await_server(work: Coroutine[Any, Any, T], *, limit: float, waited: Ca
     try:
         while not (await asyncio.wait({task}, timeout=limit / 4))[0]:
             if (time.monotonic() - started if waited is None else waited()) > limit:
-                raise StoreError("The database does not answer.", retry_after=5)
+                raise StoreError("The database does not respond.", retry_after=5)
         return task.result()
     finally:
         if not task.done():

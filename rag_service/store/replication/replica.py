@@ -70,7 +70,7 @@ def replica_conninfo(url: str) -> str:
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise ConfigurationError(f"{SETTING} is no connection string.", field=SETTING) from error
+        raise ConfigurationError(f"{SETTING} is not a connection string.", field=SETTING) from error
     return make_conninfo(url, **{key: value for key, value in _TCP.items() if key not in given})
 
 
@@ -102,7 +102,7 @@ class Replica:
         self._patience = patience
         self._turns = turns
         self._up = False
-        self._error: RagError = StoreError("The replica has not been looked at yet.")  # why it is not up
+        self._error: RagError = StoreError("The replica has not been checked yet.")  # why it is not up
         self._failed = asyncio.Event()
         self._watcher: asyncio.Task[None] | None = None
         self._impatient_until = float("-inf")
@@ -177,9 +177,13 @@ class Replica:
         except psycopg.Error as error:
             raise StoreError("The replica cannot be inspected.", field=SETTING) from error
         if (system, database) != (its_system, its_database):
-            raise ConfigurationError(f"{SETTING} names no copy of the database in RAG_DATABASE_URL.", field=SETTING)
+            raise ConfigurationError(
+                f"{SETTING} does not lead to a copy of the database in RAG_DATABASE_URL.", field=SETTING
+            )
         if not in_recovery:
-            raise ConfigurationError(f"{SETTING} names no standby: a primary, or one that was promoted.", field=SETTING)
+            raise ConfigurationError(
+                f"{SETTING} does not lead to a standby, but to a primary or a promoted standby.", field=SETTING
+            )
         if abs(its_clock - clock) > _CLOCKS_APART + elapsed:
             raise ConfigurationError(
                 f"The replica's clock is {its_clock - clock:+.0f} s off the primary's; expiry goes by it.",

@@ -57,7 +57,7 @@ def check_tree(tree: FilterTree, path: str = "filter", *, depth: int = 1) -> Non
         _check_condition(tree, path)
         return
     if depth > MAX_DEPTH:
-        raise InputError(f"A filter may be nested at most {MAX_DEPTH} deep.", field=path)
+        raise InputError(f"A filter must be nested at most {MAX_DEPTH} levels deep.", field=path)
     if not tree.parts:
         raise InputError("A group needs at least one condition.", field=f"{path}.{tree.combine}")
     for number, part in enumerate(tree.parts):

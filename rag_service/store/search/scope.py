@@ -143,7 +143,7 @@ def check_fields(filters: Filters, declared: Collection[str]) -> None:
     if unknown:
         name, at = unknown[0]
         known = ", ".join(sorted(declared)) or "none"
-        raise InputError(f"There is no filter field {name!r} here; there are: {known}.", field=at)
+        raise InputError(f"There is no filter field {name!r}. The filter fields are: {known}.", field=at)
 
 
 def not_searchable(what: Literal["corpus", "document"], ids: Collection[UUID]) -> NotFoundError:

@@ -162,7 +162,7 @@ def read_proposal(reply: str, tables: Sequence[StoredTable]) -> Plan | None:
     try:
         found = msgspec.json.decode(reply.encode(), type=_Proposal)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise ProposalError("The reply is not JSON of the form asked for.") from error
+        raise ProposalError("The reply is not JSON in the requested form.") from error
     if found.operation == "none":
         return None
     if found.operation not in _NAMES:

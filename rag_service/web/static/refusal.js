@@ -11,7 +11,7 @@ const USUAL = [
   [/^must be (?:a whole number )?from (?<least>[\d.]+) to (?<most>[\d.]+)$/, "fault_range"],
   [/^must be in the future$/, "fault_future"],
   [/^must be a whole number\b/, "fault_whole"],
-  [/^(?:An? \w+ named .* exists already|There is a user with this \w+ already)\.$/s, "fault_taken"],
+  [/^(?:An? \w+ named .*|A user with this \w+) already exists\.$/s, "fault_taken"],
 ];
 
 /** The sentence in the reader's language; null where only the API's own English can tell it. */

@@ -47,9 +47,7 @@ async def test_the_same_content_twice_does_nothing_twice(service: Components, in
 async def test_what_of_a_file_is_not_in_the_text_is_told(service: Components, ingest: Ingest) -> None:
     archive = zipped({"rules.txt": "Pallets are stacked four high.", "photo.bin": bytes(300)})
     done = await ingest(archive, "all.zip")
-    assert done.warnings == (
-        "photo.bin was not read: it is a binary file of an unknown kind, not a document with text.",
-    )
+    assert done.warnings == ("photo.bin was not read: it is a binary file of unknown type, not a document with text.",)
     async with service.database.transaction(LOCAL_ADMIN) as connection:
         assert tuple((await read_document(connection, done.document_id)).warnings) == done.warnings
     assert (await ingest("Nothing is missing.", "whole.txt")).warnings == ()
@@ -109,11 +107,11 @@ async def test_the_command_line_lists_every_file_that_was_not_taken(
         "s left, ",
         "Documents: 2 added, 1 unchanged.",
         "not ingested: broken.pdf: ",
-        "not taken: film.mp4: .mp4 is no format of a document that is read",
-        "not taken: old.doc: is an old Word document (.doc).",
+        "skipped: film.mp4: .mp4 files are not supported",
+        "skipped: old.doc: is an old Word document (.doc).",
         "note: all.zip: photo.bin was not read: ",
-        "note: copy.md: has the same content as a.md and is stored once.",
-        "skipped by name (hidden, lock and temporary files): 1",
+        "note: copy.md: has the same content as a.md, which is stored only once.",
+        "hidden, lock and temporary files skipped: 1",
     ):
         assert told in text
     assert await ingest_files(service, [tmp_path / "old.doc"], console) == 1  # it was named

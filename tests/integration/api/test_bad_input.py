@@ -24,7 +24,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "empty query": ({"query": ""}, "query", "must not be empty"),
     "blank query": ({"query": " \t\n\u00a0\u2003"}, "query", "must not be empty"),
     "invisible query": ({"query": "\u200b\ufeff\u0007"}, "query", "must not be empty"),
-    "query of 50,000 characters": ({"query": "a" * 50_000}, "query", "at most 4000 characters, has 50000"),
+    "query of 50,000 characters": ({"query": "a" * 50_000}, "query", "at most 4000 characters, but has 50000"),
     "query with NUL": ({"query": "a\0b"}, "query", "NUL"),
     "query is a number": ({"query": 1}, "query", "must be text, not a whole number"),
     "query is null": ({"query": None}, "query", "must be text, not null"),
@@ -70,11 +70,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "filter with NUL": ({"query": "a", "filter": {"field": "year", "value": "\0"}}, "filter.value", "be stored"),
     "filter with an object": (
-        {"query": "a", "filter": {"field": "year", "value": {}}}, "filter.value", "must be a text",
+        {"query": "a", "filter": {"field": "year", "value": {}}}, "filter.value", "must be a string",
     ),
     "filter too deep": (
         {"query": "a", "filter": {"and": [{"and": [{"and": [{"and": [{"and": [{"and": []}]}]}]}]}]}},
-        "filter.and[0].and[0].and[0].and[0].and[0]", "at most 5 deep",
+        "filter.and[0].and[0].and[0].and[0].and[0]", "at most 5 levels deep",
     ),
     "filter of too many conditions": (
         {"query": "a", "filter": {"or": [{"field": "year", "value": 1}] * 51}}, "filter", "at most 50 conditions",

@@ -201,7 +201,7 @@ def test_remote_errors_arrive_as_what_they_are(connect: Callable[..., Service]) 
     busy = connect(Script(events=[ModelBusyError("secret internals", retry_after=7)]))
     with pytest.raises(ModelBusyError) as caught:
         busy.ask(QUESTION)
-    assert (caught.value.retry_after, caught.value.message) == (7, "The language model is at its limit of requests.")
+    assert (caught.value.retry_after, caught.value.message) == (7, "The language model is at its request limit.")
     refused = connect(Script(error=AuthenticationError("The key is revoked."), failing="authenticate"))
     with pytest.raises(AuthenticationError, match="The key is revoked"):
         refused.search(QUESTION)
@@ -218,6 +218,6 @@ def test_the_key_is_shown_nowhere(connect: Callable[..., Service]) -> None:
 
 
 def test_a_service_that_is_not_there_is_told() -> None:
-    with pytest.raises(ServiceUnreachableError, match=r"http://127\.0\.0\.1:9 does not answer") as caught:
+    with pytest.raises(ServiceUnreachableError, match=r"http://127\.0\.0\.1:9 does not respond") as caught:
         open_service(url="http://user:secret@127.0.0.1:9", api_key=KEY)
     assert "secret" not in str(caught.value)

@@ -134,14 +134,14 @@ async def test_a_stream_that_breaks_after_the_first_token_is_never_tried_again(
     assert (await anext(deltas)).text == "It ends"
     with pytest.raises(ModelError) as caught:
         await anext(deltas)
-    assert caught.value.message == "The language model broke off its answer."
+    assert caught.value.message == "The language model stopped before the end of its answer."
     assert len(ollama.requests) == 1
     await until(lambda: ollama.open_streams == 0)
 
 
 async def test_a_stream_without_a_single_line_is_not_an_answer(make_chat: MakeChat, ollama: OllamaDouble) -> None:
     ollama.script(CHAT, chat(End()))
-    with pytest.raises(ModelError, match="broke off"):
+    with pytest.raises(ModelError, match="stopped before the end"):
         await collect(make_chat())
 
 
@@ -152,7 +152,7 @@ async def test_a_missing_model_is_an_error_at_once_that_shows_no_internals(
     with pytest.raises(ModelError) as caught:
         await collect(make_chat())
     assert caught.value.code == "llm_unavailable"
-    assert "with Ollama, `rag-service models pull`" in caught.value.message
+    assert "With Ollama, run `rag-service models pull`" in caught.value.message
     assert "llama3.2" in str(caught.value.__cause__)
     assert len(ollama.requests) == 1
 

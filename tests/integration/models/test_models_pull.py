@@ -69,7 +69,7 @@ def test_a_model_of_hugging_face_is_fetched_once_and_then_used_without_the_netwo
     assert not {"onnx/model.onnx", "pytorch_model.bin"} & set(hugging_face.fetched)
     assert hugging_face.fetched[-1] == "config.json"
     before = len(hugging_face.fetched)
-    assert pull(**settings) == (0, "All models are here.")
+    assert pull(**settings) == (0, "All models are available.")
     code, printed, said = run(EMBED_ONCE.format(text=TEXTS[0]), **settings, HF_HUB_OFFLINE="1")
     assert code == 0, said
     assert printed.count(",") == 15
@@ -134,9 +134,9 @@ def test_models_of_ollama_are_fetched_by_its_server(ollama: OllamaDouble) -> Non
     }  # fmt: skip
     code, said = pull(**wanted)
     assert code == 0, said
-    assert f"Fetching bge-m3 into the Ollama server at {ollama.url}" in said
+    assert f"Fetching bge-m3 with the Ollama server at {ollama.url}" in said
     assert [body["model"] for body in ollama.bodies(PULL)] == ["bge-m3"]  # the chat model is there
-    assert pull(**wanted) == (0, "All models are here.")
+    assert pull(**wanted) == (0, "All models are available.")
     assert len(ollama.bodies(PULL)) == 1
 
 
@@ -164,7 +164,7 @@ def test_an_ollama_that_does_not_run_is_named() -> None:
         RAG_OLLAMA_URL="http://127.0.0.1:1", RAG_EMBEDDING_PROVIDER="ollama", RAG_EMBEDDING_MODEL="bge-m3"
     )
     assert code == 1
-    assert "cannot be fetched from http://127.0.0.1:1: the connection failed" in said
+    assert "cannot be fetched by http://127.0.0.1:1: the connection failed" in said
 
 
 def test_quickstart_fetches_and_uses_a_multilingual_model_in_one_command(

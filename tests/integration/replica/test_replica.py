@@ -313,19 +313,19 @@ async def test_a_good_replica_passes(replicated: ReplicatedDatabase) -> None:
 
 
 async def test_the_primary_itself_is_no_replica(replicated: ReplicatedDatabase) -> None:
-    with pytest.raises(ConfigurationError, match="no standby") as caught:
+    with pytest.raises(ConfigurationError, match="does not lead to a standby") as caught:
         await check(replicated.primary, replicated.primary)
     assert caught.value.field == "RAG_DATABASE_REPLICA_URL"
 
 
 async def test_another_database_is_refused(replicated: ReplicatedDatabase) -> None:
     name = make_conninfo(replicated.replica, dbname="rag_template")
-    with pytest.raises(ConfigurationError, match="no copy"):
+    with pytest.raises(ConfigurationError, match="does not lead to a copy"):
         await check(replicated.primary, name)
 
 
 async def test_another_server_is_refused(replicated: ReplicatedDatabase, database_server: EmbeddedServer) -> None:
-    with pytest.raises(ConfigurationError, match="no copy"):
+    with pytest.raises(ConfigurationError, match="does not lead to a copy"):
         await check(replicated.primary, database_server.service_conninfo)
 
 
@@ -370,7 +370,7 @@ async def test_check_tells_whether_the_replica_can_be_used(
     wrong = given.replace({"database_replica_url": given.database.url})
     (line,) = [result for result in await check_live(wrong) if result.name == "replica"]
     assert not line.ok
-    assert "RAG_DATABASE_REPLICA_URL names no standby" in line.detail
+    assert "RAG_DATABASE_REPLICA_URL does not lead to a standby" in line.detail
 
 
 async def test_lag_is_told_in_bytes_and_seconds(world: World, replicated: ReplicatedDatabase) -> None:

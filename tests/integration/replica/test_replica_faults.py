@@ -218,4 +218,4 @@ def test_what_is_no_replica_is_said_and_not_used(start: Start, replicated: Repli
     assert served(client, "down") == 1
     assert replica_state(client)["code"] == "invalid_configuration"
     wait_until(lambda: "replica_not_used" in logged.getvalue())  # type: ignore[attr-defined]
-    assert "names no standby" in logged.getvalue()  # type: ignore[attr-defined]
+    assert "does not lead to a standby" in logged.getvalue()  # type: ignore[attr-defined]

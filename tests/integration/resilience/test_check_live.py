@@ -67,9 +67,9 @@ async def test_what_works_is_said_with_its_figures(server: Ollama, database_serv
         ({"embedding_model": "nomic"}, "embedding", ("RAG_EMBEDDING_MODEL", "rag-service models pull")),
         ({"embedding_dimension": 768}, "embedding", ("RAG_EMBEDDING_DIMENSION is 768", "set it to 384")),
         ({"embedding_dimension": 768}, "database", ("RAG_EMBEDDING_DIMENSION is 768", "vectors of 384")),
-        ({"ollama_url": "http://127.0.0.1:1"}, "chat", ("RAG_OLLAMA_URL", "nothing answers", "correct the URL")),
-        ({"ollama_url": "http://localhost:8000"}, "chat", ("RAG_OLLAMA_URL points back to this service", "RAG_PORT")),
-        ({"ollama_url": "http://127.0.0.1:8000"}, "embedding", ("RAG_OLLAMA_URL points back",)),
+        ({"ollama_url": "http://127.0.0.1:1"}, "chat", ("RAG_OLLAMA_URL", "no server responds", "correct the URL")),
+        ({"ollama_url": "http://localhost:8000"}, "chat", ("RAG_OLLAMA_URL points to this service itself", "RAG_PORT")),
+        ({"ollama_url": "http://127.0.0.1:8000"}, "embedding", ("RAG_OLLAMA_URL points to this service itself",)),
         ({"context_window": 1100, "max_tokens": 700}, "chat", ("RAG_CONTEXT_WINDOW is 1100", "RAG_MAX_TOKENS")),
         ({"context_window": 200_000}, "chat", ("RAG_CONTEXT_WINDOW is 200000", "Set it to 131072 or less")),
         ({"database_url": "postgresql://rag@127.0.0.1:1/rag"}, "database", ("database cannot be reached",)),
@@ -108,14 +108,14 @@ async def test_a_server_of_another_kind_is_told(server: Ollama, database_server:
 async def test_the_default_needs_no_server(tmp_path: Any) -> None:
     settings = Settings(data_dir=tmp_path)
     results = {result.name: result for result in await check_live(settings)}
-    assert results["chat"].detail == "extractive, needs no model server"
+    assert results["chat"].detail == "extractive, no model server needed"
     assert results["database"].detail.startswith("embedded in")
 
 
 async def test_a_judge_that_gives_no_verdict_is_told(server: Ollama, database_server: EmbeddedServer) -> None:
     result = (await check(server, database_server))["judge"]
     assert not result.ok
-    assert "llama3.2 failed, or gave no verdict" in result.detail
+    assert "llama3.2 failed or gave no verdict" in result.detail
 
 
 async def test_no_judge_is_no_failure(server: Ollama, database_server: EmbeddedServer) -> None:

@@ -233,7 +233,7 @@ async def test_a_field_that_no_index_in_reach_declares_is_refused(
     document = await store_texts(database, await make_corpus(database), [TEXT], fake_embedding, fields={"topic": "a"})
     assert [hit.chunk.document.id for hit in await ask(topic="a", plan="b")] == [document]
     assert await ask(topic="b") == []
-    with pytest.raises(InputError, match="no filter field 'colour' here; there are: plan, topic") as caught:
+    with pytest.raises(InputError, match="no filter field 'colour'") as caught:
         await ask(topic="a", colour="red")
     assert caught.value.field == "fields"
 

@@ -39,13 +39,13 @@ def test_the_command_syncs_and_reports(
     first = run(str(folder), "--corpus", "loans")
     assert "Syncing: 0 of 1, loans.md" in first
     assert "1 added, 0 unchanged" in first
-    assert "not taken: film.mp4: .mp4 is no format of a document that is read" in first
+    assert "skipped: film.mp4: .mp4 files are not supported" in first
     assert "1 unchanged" in run(str(folder), "--corpus", "loans")
     (folder / "loans.md").unlink()
     assert "kept: loans.md" in run(str(folder), "--corpus", "loans", "--keep")
     assert "deleted: loans.md" in run(str(folder), "--corpus", "loans", "--delete")
     outcome = CliRunner().invoke(main, ["sync", str(folder / "nowhere")], env=environment)
-    assert (outcome.exit_code, "is no folder" in outcome.output) == (1, True)
+    assert (outcome.exit_code, "is not a folder" in outcome.output) == (1, True)
 
 
 def test_python_syncs_with_progress(

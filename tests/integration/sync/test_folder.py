@@ -176,7 +176,7 @@ async def test_a_file_that_changes_while_it_is_read(desk: Desk, monkeypatch: pyt
     monkeypatch.setattr(os, "fstat", growing)
     monkeypatch.setattr(folder_source, "_PAUSE", 0.01)
     report = await desk.sync()
-    assert "changes while it is read" in dict(report.left)["log.txt"]
+    assert "changed while it was read" in dict(report.left)["log.txt"]
     monkeypatch.undo()
     await desk.sync()
     assert desk.stored() == desk.there()
@@ -242,7 +242,7 @@ async def test_progress_and_targets_that_are_of_no_use(desk: Desk) -> None:
     await desk.sync()
     assert [(step.done, step.total) for step in desk.told] == [(0, 2), (1, 2), (2, 2)]
     assert desk.told[1].seconds_left is not None
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         FolderSource(desk.folder / "a.txt")
     source = FolderSource(desk.folder)
     shutil.rmtree(desk.folder)

@@ -67,7 +67,7 @@ async def test_a_source_is_synced_when_due_and_says_how_it_went(
 
     done = await shown()
     assert (done["status"], done["report"]["added"], done["error"]) == ("waiting", 2, None)
-    assert done["report"]["reasons"] == ["film.mp4: .mp4 is no format of a document that is read"]
+    assert done["report"]["reasons"] == ["film.mp4: .mp4 files are not supported"]
     assert done["nextRunAt"] > done["lastRunAt"]
 
     (desk.folder / "a.txt").unlink()
@@ -80,7 +80,7 @@ async def test_a_source_is_synced_when_due_and_says_how_it_went(
     assert await runner.run_due()
     failed = await shown()
     assert (failed["status"], failed["report"]["deleted"], sorted(desk.stored())) == ("failed", 1, ["b.txt"])
-    assert "is no folder" in failed["error"]
+    assert "is not a folder" in failed["error"]
 
     reply = await client.delete(f"/api/v1/sources/{added['id']}", params={"documents": "delete"})
     assert (reply.status_code, desk.stored()) == (204, {})

@@ -91,8 +91,8 @@ async def test_what_is_not_taken_is_told(desk: Desk, bucket: str, monkeypatch: p
     report = await desk.sync(opened(bucket))
     assert (report.added, report.litter) == (["a.txt"], 1)
     assert dict(report.left) == {
-        "b.txt": "it may not be read",
-        "film.mp4": ".mp4 is no format of a document that is read",
+        "b.txt": "access was denied",
+        "film.mp4": ".mp4 files are not supported",
         "large.txt": "is larger than 0 MB (RAG_UPLOAD_MAX_MB)",
     }
 
@@ -113,7 +113,7 @@ async def test_a_store_that_fails_or_is_gone_deletes_nothing(
         with pytest.raises(SourceError, match="Nothing was deleted"):
             await desk.sync(source, delete=True)
     source._files.rm(source._root, recursive=True)
-    with pytest.raises(SourceError, match="gone, or empty"):
+    with pytest.raises(SourceError, match="missing or empty"):
         await desk.sync(source, delete=True)
     assert len(desk.stored()) == 1
 
@@ -124,9 +124,9 @@ def test_a_target_names_its_source(tmp_path: Path) -> None:
     assert isinstance(folder, FolderSource) and folder.target == str(tmp_path.resolve())
     assert isinstance(open_source("memory://papers", settings), StoreSource)
     for target, why in (
-        ("simplecache::http://169.254.169.254/", "no folder"),
-        ("memory://x::http://127.0.0.1/", "no folder"),
-        ("generic://http://127.0.0.1/", "no folder"),
+        ("simplecache::http://169.254.169.254/", "not a folder"),
+        ("memory://x::http://127.0.0.1/", "not a folder"),
+        ("generic://http://127.0.0.1/", "not a folder"),
         ("gopher://example.org/", "gopher://"),
         ("sftp://user:secret@example.org/papers", "password"),
     ):

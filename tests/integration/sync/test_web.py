@@ -47,7 +47,7 @@ async def test_a_sitemap_is_kept_in_step(desk: Desk, site: WebSite) -> None:
     assert sorted(first.added) == [f"{site.url}/{name}" for name in "abc"]
     left = dict(first.left)
     assert left == {
-        f"{site.url}/gone": "the site answers 404",
+        f"{site.url}/gone": "the site returned status 404",
         "http://example.org/x": f"is on another host than {site.url.removeprefix('http://')}",
     }
     assert ("/robots.txt", 404) in site.asked
@@ -63,7 +63,7 @@ async def test_a_sitemap_is_kept_in_step(desk: Desk, site: WebSite) -> None:
     site.pages["/c"] = Served(status=503)
     third = await desk.sync(source(f"{site.url}/map.xml"))
     assert (third.changed, third.deleted) == ([f"{site.url}/a"], [f"{site.url}/b"])
-    assert dict(third.left)[f"{site.url}/c"] == "the site answers 503"  # and its document stays
+    assert dict(third.left)[f"{site.url}/c"] == "the site returned status 503"  # and its document stays
     assert set(desk.stored()) == {f"{site.url}/a", f"{site.url}/c"}
     with desk.house.owner() as owner:
         assert owner.execute("SELECT source FROM rag.documents WHERE name = %s", [f"{site.url}/a"]).fetchall() == [
@@ -127,7 +127,7 @@ async def test_redirects_are_checked_like_targets(site: WebSite, to: str) -> Non
     site.pages = {"/": redirect(to), "/hop": redirect("/")}
     async with Fetcher(LOOPBACK, max_bytes=1000) as fetcher:
         for path in ("/", "/hop"):
-            with pytest.raises(PageError, match=r"not on the public internet|no address of the web"):
+            with pytest.raises(PageError, match=r"not on the public internet|not a web address"):
                 await fetcher.fetch(f"{site.url}{path}")
     assert {path for path, _ in site.asked} == {"/", "/hop"}
 

@@ -63,7 +63,7 @@ def test_a_key_is_created_listed_and_revoked(run, database_server: EmbeddedServe
 def test_quickstart_over_a_folder_without_documents_is_one_sentence(run, tmp_path: Path) -> None:
     outcome = run(main, "quickstart", "--once", "--documents", str(tmp_path))
     assert outcome.exit_code == 1
-    assert f"Error: No document found in {tmp_path}." in outcome.output
+    assert f"Error: No documents found in {tmp_path}." in outcome.output
     assert "Traceback" not in outcome.output and "request" not in outcome.output
 
 
@@ -87,9 +87,9 @@ def test_users_are_created_listed_and_deactivated(run) -> None:
 @pytest.mark.parametrize(
     ("group", "arguments", "said"),
     [
-        (keys, ("create", "--user", "nobody", "--name", "x"), "no such user"),
+        (keys, ("create", "--user", "nobody", "--name", "x"), "This user does not exist"),
         (keys, ("create", "--name", "x", "--scope", "everything"), "is not one of"),
-        (keys, ("revoke", "00000000-0000-4000-8000-00000000dead"), "no such key"),
+        (keys, ("revoke", "00000000-0000-4000-8000-00000000dead"), "This key does not exist"),
         (keys, ("revoke", "7"), "not a valid UUID"),
         (users, ("create", " "), "needs a name"),
         (users, ("create", "local"), "already"),

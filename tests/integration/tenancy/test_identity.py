@@ -212,7 +212,7 @@ async def test_unknown_key_ids_do_not_flood_the_issuer(house: House) -> None:
     [
         ({"jwt_secret": "short"}, "RAG_JWT_SECRET"),
         ({"jwt_jwks_url": "https://id.example/jwks"}, "RAG_JWT_ISSUER"),
-        ({"jwt_secret": SECRET, **ISSUER}, "exclude"),
+        ({"jwt_secret": SECRET, **ISSUER}, "cannot be combined"),
         ({"jwt_issuer": "https://id.example"}, "RAG_JWT_JWKS_URL"),
     ],
 )

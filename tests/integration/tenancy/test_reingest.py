@@ -188,10 +188,10 @@ async def test_a_check_counts_what_is_stale(house: House) -> None:
     )
     ana = await house.user("ana")
     await house.index(ana, await house.corpus(ana), text_file("a.txt", "Llamas hum."))
-    assert await check_documents(settings) == "made by the settings in force"
+    assert await check_documents(settings) == "up to date with the current settings"
     made_by_others(house)
     assert (await check_documents(settings)).startswith("index general: 1 documents (1 chunks) were made with other")
-    assert await check_documents(Settings()) == "looked at when the service starts"
+    assert await check_documents(Settings()) == "checked when the service starts"
 
 
 async def test_the_command_names_them_and_queues_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ async def test_the_command_names_them_and_queues_them(house: House, monkeypatch:
     assert "queued" not in said
     said = await asyncio.to_thread(run)
     assert named in said
-    assert "1 documents are queued" in said
+    assert "1 documents queued" in said
     said = await asyncio.to_thread(run)
-    assert "0 documents are queued" in said
-    assert "1 are not: they are in the queue already" in said
+    assert "0 documents queued" in said
+    assert "1 documents not queued: they are queued already" in said

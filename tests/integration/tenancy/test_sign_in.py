@@ -111,17 +111,17 @@ def unchanged(address: str) -> str:
 @pytest.mark.parametrize(
     ("change", "claims", "reason"),
     [
-        (with_parameter("state", "made-up.0000"), {}, "not begun by this browser"),
-        (with_parameter("code", "made-up"), {}, "provider refuses"),
-        (with_parameter("iss", "https://evil.example"), {}, "has not signed anybody in"),
-        (lambda address: address.replace("code=", "error=access_denied&x="), {}, "has not signed anybody in"),
-        (unchanged, {"nonce": "of another sign-in"}, "of another sign-in"),
-        (unchanged, {"aud": "another client"}, "not valid here"),
+        (with_parameter("state", "made-up.0000"), {}, "started in another browser"),
+        (with_parameter("code", "made-up"), {}, "provider refused"),
+        (with_parameter("iss", "https://evil.example"), {}, "did not sign in a user"),
+        (lambda address: address.replace("code=", "error=access_denied&x="), {}, "did not sign in a user"),
+        (unchanged, {"nonce": "of another sign-in"}, "belongs to another sign-in"),
+        (unchanged, {"aud": "another client"}, "not valid for this service"),
         (unchanged, {"aud": [CLIENT_ID, "another"], "azp": "another"}, "for another client"),
-        (unchanged, {"iss": "https://evil.example"}, "not valid here"),
+        (unchanged, {"iss": "https://evil.example"}, "not valid for this service"),
         (unchanged, {"exp": int(time.time()) - 60}, "has expired"),
-        (unchanged, {"sub": "bea", "groups": None}, "user information is somebody else"),
-        (unchanged, {"sub": "a\nb"}, "names nobody"),
+        (unchanged, {"sub": "bea", "groups": None}, "user information belongs to another user"),
+        (unchanged, {"sub": "a\nb"}, "does not identify a user"),
     ],
 )
 async def test_reply_that_is_not_the_providers_to_this_browser_signs_nobody_in(

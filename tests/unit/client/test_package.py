@@ -44,8 +44,8 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(statement: str, heavy: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"api_key": "k"}, "api_key goes with url"),
-        ({"url": "http://x", "topk_default": 3}, "leave out topk_default"),
+        ({"api_key": "k"}, "api_key can only be used with url"),
+        ({"url": "http://x", "topk_default": 3}, "remove topk_default"),
         ({"url": "ftp://x"}, "must begin with http"),
         ({"topk_defualt": 3}, "RAG_TOPK_DEFUALT"),
         ({"topk_default": 0}, "RAG_TOPK_DEFAULT"),
@@ -82,9 +82,9 @@ def test_files_of_folders_that_are_not_taken_have_a_reason(tmp_path: Path) -> No
     found = find_files(folder)
     assert sorted(name for name, _ in found.files) == ["README", "a.md", "año.txt", "inside.txt", "old.doc"]
     assert dict(found.left) == {
-        "film.mp4": ".mp4 is no format of a document that is read",
-        "link.txt": "a link that leads out of the folder",
-        "pipe.txt": "no regular file",
+        "film.mp4": ".mp4 files are not supported",
+        "link.txt": "it is a link that leads out of the folder",
+        "pipe.txt": "it is not a regular file",
     }
     assert sorted(found.litter) == [".DS_Store", "Thumbs.db", "~$a.docx"]
 

@@ -148,7 +148,7 @@ ingest:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ingest: {readers: {log: a.b:C}}", "'log' is not a file suffix"),
+        ("ingest: {readers: {log: a.b:C}}", "'log' is not a lower-case file extension"),
         ("query: {postprocessors: [{use: a.b:C, options: {}, wiht: {}}]}", "wiht: unknown key"),
         ("query: {postprocessors: [{with: {}}]}", "postprocessors.0.use: Field required"),
     ],

@@ -66,7 +66,7 @@ def test_file_name_is_reduced_to_a_safe_base_name(name: str, expected: str) -> N
         (archive(**{"a.txt": "x"}), "a.docx", UnsupportedMediaError, "ZIP archive"),
         (archive(mimetype="x", **{"content.xml": "<a/>"}), "a.odt", DocumentError, "damaged"),
         (archive(**{"Index/Document.iwa": "x"}), "a.pages", UnsupportedMediaError, "Pages"),
-        (archive(**{"a.bin": "\0" * 99}), "a.zip", DocumentError, "without a document"),
+        (archive(**{"a.bin": "\0" * 99}), "a.zip", DocumentError, "without any readable document"),
         (
             archive(**{samples.CONTENT_TYPES: "application/vnd.ms-excel.sheet.macroEnabled.main+xml"}),
             "a.xlsx",

@@ -128,7 +128,7 @@ async def test_ids_that_must_exist_are_looked_for(retriever: KeywordRetriever, f
 
 
 async def test_a_field_that_no_entry_has_is_refused(retriever: KeywordRetriever) -> None:
-    with pytest.raises(InputError, match="no filter field 'colour' here; there are: plan") as caught:
+    with pytest.raises(InputError, match="no filter field 'colour'") as caught:
         await search(retriever, "vacation days", must_exist=True, fields={"colour": "red"})
     assert caught.value.field == "fields"
     assert titles(await search(retriever, "vacation days", must_exist=True, fields={"plan": "gold"}))

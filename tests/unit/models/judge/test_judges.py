@@ -258,7 +258,7 @@ def test_thresholds_are_kept_by_model_and_language(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["nonsense", "[]", '{"m": {"en": {"run": "a"}}}', '{"m": 7}'])
 def test_a_file_that_holds_no_thresholds_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "judge.json").write_text(content, encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="does not hold thresholds"):
+    with pytest.raises(ConfigurationError, match="does not contain thresholds"):
         read_thresholds(tmp_path / "judge.json", "m")
 
 
