@@ -42,6 +42,7 @@ from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrie
 from rag_service.store.relevance_fits import (
     AS_IT_IS,
     BY_WORDS,
+    NO_VECTOR,
     PACKAGED_MODEL,
     CosineScale,
     ModelRelevance,
@@ -371,10 +372,15 @@ def fuse(
         alpha = 1.0
     largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
     lexical_share = (1 - alpha) / largest if largest else 0.0
-    fused = alpha * similarity(scale(cosines)) + lexical_share * found.bm25
+    scaled = scale(cosines)
+    blind = scaled < NO_VECTOR
+    fused = alpha * np.where(blind, 0.0, similarity(scaled)) + lexical_share * found.bm25
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
-    relevances = relevance(cosines, coverage, calibration, log_odds=ABSENT_NAME if absent else 0.0)
+    log_odds = ABSENT_NAME if absent else 0.0
+    relevances = relevance(cosines, coverage, calibration, log_odds=log_odds)
+    if blind.any():
+        relevances = np.where(blind, relevance(cosines, coverage, BY_WORDS, log_odds=log_odds), relevances)
     columns = zip(
         found.ids[ranked].tolist(),
         relevances[ranked].tolist(),

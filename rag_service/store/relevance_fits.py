@@ -51,6 +51,9 @@ AS_IT_IS = CosineScale()
 # 0.95. MRR on the shipped sets is the same from 0.75 and 0.25 to 0.8 and 0.15, at an alpha of its own.
 _UNRELATED, _SPAN = 0.8, 0.15
 
+# Below it, on the same scale, a vector says nothing: it waits for its document to be embedded by the present model.
+NO_VECTOR = 0.5
+
 
 def similarity(cosines: _Floats) -> _Floats:
     """Cosines on the packaged model's scale as numbers that compare with shares: about 0 for unrelated texts, 1 for the

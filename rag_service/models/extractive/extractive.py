@@ -64,6 +64,7 @@ WORD_FEATURES = (
     "relevance",  # of its passage
     "price",  # whether a price was asked for and it holds one
     "number",
+    "figures",  # of the question's numbers that it holds, also within a range
     "length",  # logarithm of its number of words
 )
 VECTOR_FEATURES = ("similarity",)  # to the question, by their cosine
@@ -256,6 +257,7 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     weight_of = {word: max(map(weights.__getitem__, forms)) for word, forms in asked.items()}
     total = sum(weight_of.values()) or 1.0
     wanted = answer_type(evidence.question)
+    figures = [int(number) for number in _NUMBER.findall(evidence.question)]
     standings = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in evidence.hits]
     best = max(standings, default=0.0) or 1.0
     sentences: list[Sentence] = []
@@ -268,6 +270,7 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
             about_it = [
                 float(fits is not None and fits.is_price),
                 float(fits is not None and not fits.is_price),
+                _share_of_figures(figures, sentence.folded),
                 math.log1p(len(sentence.text.split())),
             ]
             rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, hit.scores.relevance, *about_it])
@@ -325,15 +328,18 @@ def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
     """The shares of the question's n-grams: of each sentence, and of the one before it."""
     wanted = character_ngrams(question)
     held = find_ngrams(wanted, [sentence.ngrams for sentence in sentences])
-    for number in _NUMBER.findall(question):  # what a range holds, the sentence holds
-        without = character_ngrams(question.replace(number, ""))
-        in_range = np.array([_is_in_range(int(number), sentence.folded) for sentence in sentences], dtype=np.bool_)
-        held |= np.outer(in_range, ~np.isin(wanted, without))
     own = held @ weigh_by_rarity(held)
     marks = np.array([sentence.mark for sentence in sentences])
     before = np.zeros_like(own)
     before[1:] = np.where(marks[1:] == marks[:-1], own[:-1], 0.0)
     return np.column_stack([own, before])
+
+
+def _share_of_figures(figures: Sequence[int], folded: str) -> float:
+    if not figures:
+        return 0.0
+    said = set(map(int, _NUMBER.findall(folded)))
+    return sum(figure in said or _is_in_range(figure, folded) for figure in figures) / len(figures)
 
 
 def _is_in_range(number: int, folded: str) -> bool:

@@ -171,8 +171,8 @@ def test_quickstart_fetches_and_uses_a_multilingual_model_in_one_command(
     hugging_face: HuggingFaceDouble, tmp_path: Path
 ) -> None:
     """A tiny model under the name of the real one, with its dimension."""
-    folder = make_model(tmp_path / "e5", "xlm-roberta", hidden_size=384)
-    hugging_face.add("intfloat/multilingual-e5-small", folder)
+    folder = make_model(tmp_path / "e5", "xlm-roberta", hidden_size=768)
+    hugging_face.add("intfloat/multilingual-e5-base", folder)
     document = tmp_path / "plazos.md"
     document.write_text("# Plazos\n\nEl plazo para presentar la solicitud vence el 30 de mayo.\n", encoding="utf-8")
     arguments = ["quickstart", "--models", "huggingface", "--once", "--documents", str(document)]
@@ -182,6 +182,6 @@ def test_quickstart_fetches_and_uses_a_multilingual_model_in_one_command(
         HF_ENDPOINT=hugging_face.url, HF_HOME=str(tmp_path / "hf"), RAG_DATA_DIR=str(tmp_path / "data"),
     )  # fmt: skip
     assert code == 0, said
-    assert "RAG_EMBEDDING_MODEL=intfloat/multilingual-e5-small" in said
-    assert "Fetching intfloat/multilingual-e5-small" in said
+    assert "RAG_EMBEDDING_MODEL=intfloat/multilingual-e5-base" in said
+    assert "Fetching intfloat/multilingual-e5-base" in said
     assert "30 de mayo" in printed

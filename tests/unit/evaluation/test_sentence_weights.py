@@ -30,7 +30,9 @@ def test_the_features_that_tell_right_from_wrong_get_the_greatest_weights() -> N
     words, vectors = learn(examples())
     assert int(np.argmax(np.abs(words))) == WORD_FEATURES.index("share")
     named = dict(zip((*WORD_FEATURES, *VECTOR_FEATURES), vectors, strict=True))
-    assert min(named["share"], named["similarity"]) > 2 * max(abs(named[name]) for name in ("number", "length", "price"))
+    assert min(named["share"], named["similarity"]) > 2 * max(
+        abs(named[name]) for name in ("number", "length", "price")
+    )
 
 
 def test_each_half_is_measured_with_the_weights_of_the_other() -> None:

@@ -38,18 +38,25 @@ def ranked(dense: dict[int, float] | None, lexical: dict[int, float], alpha: flo
 
 
 def test_alpha_one_is_the_dense_order_and_alpha_zero_the_lexical_one() -> None:
-    dense, lexical = {1: 0.9, 2: 0.5, 3: 0.1}, {1: 1.0, 2: 5.0, 3: 9.0}
+    dense, lexical = {1: 0.9, 2: 0.85, 3: 0.8}, {1: 1.0, 2: 5.0, 3: 9.0}
     assert ranked(dense, lexical, alpha=1.0) == [1, 2, 3]
     assert ranked(dense, lexical, alpha=0.0) == [3, 2, 1]
 
 
 def test_a_missing_search_leaves_the_order_of_the_other() -> None:
-    assert ranked({1: 0.2, 2: 0.8}, {}) == [2, 1]
+    assert ranked({1: 0.8, 2: 0.9}, {}) == [2, 1]
     assert ranked(None, {1: 2.0, 2: 8.0}) == [2, 1]
 
 
+def test_chunks_that_wait_for_vectors_of_the_present_model_are_ranked_and_rated_by_words() -> None:
+    found = fuse_found({1: 0.02, 2: -0.03, 3: 0.8}, {1: 2.0, 2: 9.0}, {1: 0.2, 2: 0.6})
+    assert [chunk for chunk, _ in found] == [2, 1, 3]
+    assert found[0][1].relevance == relevance(0.0, 0.6, BY_WORDS)
+    assert found[2][1].relevance == relevance(0.8, 0.0, CALIBRATION)
+
+
 def test_a_vector_search_keeps_its_weight_where_words_say_little() -> None:
-    dense = {1: 0.80, 2: 0.30, 9: 0.10}
+    dense = {1: 0.90, 2: 0.83, 9: 0.80}
     assert ranked(dense, {9: 0.4}, alpha=0.7)[0] == 1
 
 
@@ -82,7 +89,7 @@ def test_without_vectors_the_words_alone_decide_the_relevance() -> None:
 
 
 def test_coverage_is_known_of_every_candidate_where_words_were_looked_for() -> None:
-    found = fuse_found({1: 0.5, 2: 0.4}, {1: 2.0}, {1: 0.2})
+    found = fuse_found({1: 0.85, 2: 0.84}, {1: 2.0}, {1: 0.2})
     assert [scores.coverage for _, scores in found] == [0.2, 0.0]
     ((_, alone),) = fuse_found({1: 0.5}, {}, ceiling=0.0)
     assert alone.coverage is None
