@@ -29,7 +29,7 @@ from rag_service.models.extractive.extractive import (
     rate_by_vectors,
     rate_by_words,
 )
-from rag_service.store.relevance_fits import similarity
+from rag_service.store.relevance_fits import AS_IT_IS
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
 _PENALTY = 0.03  # of large weights; ten times more or less moves no set by more than a question in a hundred
@@ -100,7 +100,7 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
                         language=evidence.language,
                         part=number if loaded.kind is SetKind.OWN else question.group,
                         features=features,
-                        similarities=similarity(vectors[:, 0]),
+                        similarities=AS_IT_IS.similarity(vectors[:, 0]),
                         right=right,
                     )
                 )

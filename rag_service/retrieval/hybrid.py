@@ -47,7 +47,6 @@ from rag_service.store.relevance_fits import (
     CosineScale,
     ModelRelevance,
     relevance,
-    similarity,
 )
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
@@ -360,7 +359,7 @@ def fuse(
         ceiling: maximum BM25 that the question's words could give; 0 without a keyword search.
         calibration: logistic from cosine and coverage to relevance; None: a rough default. Without a vector search,
             `BY_WORDS` takes its place.
-        scale: maps the cosines onto the packaged model's.
+        scale: of the cosines.
         limit: number of chunks returned; None: all.
         absent: whether the question names something that no chunk in scope contains.
     """
@@ -372,9 +371,9 @@ def fuse(
         alpha = 1.0
     largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
     lexical_share = (1 - alpha) / largest if largest else 0.0
-    scaled = scale(cosines)
-    blind = scaled < NO_VECTOR
-    fused = alpha * np.where(blind, 0.0, similarity(scaled)) + lexical_share * found.bm25
+    similarities = scale.similarity(cosines)
+    blind = similarities < NO_VECTOR
+    fused = alpha * np.where(blind, 0.0, similarities) + lexical_share * found.bm25
     ranked = np.lexsort((found.ids, -fused))[:limit]
     coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
     log_odds = ABSENT_NAME if absent else 0.0

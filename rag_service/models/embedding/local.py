@@ -143,7 +143,7 @@ def _join(cut: Sequence[Sequence[str]], rows: Sequence[FloatVector]) -> list[lis
     joined: list[list[float]] = []
     left = iter(rows)
     for windows in cut:
-        vector = np.sum([next(left) for _ in windows], axis=0)
+        vector = np.sum(list(itertools.islice(left, len(windows))), axis=0)
         joined.append((vector / np.linalg.norm(vector)).tolist())
     return joined
 

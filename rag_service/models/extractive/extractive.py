@@ -42,7 +42,7 @@ from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_
 from rag_service.language.words import fold, word_forms, words
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.local_runtime import somebody_waits
-from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance, similarity
+from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance
 
 log = structlog.get_logger(__name__)
 
@@ -205,7 +205,7 @@ async def select_sentences(
         scores = scores[kept]
         try:
             similar = await rate_by_vectors(evidence.question, candidates, embedding)
-            scores = np.hstack([features[kept], similarity(scale(similar))]) @ weights.vectors
+            scores = np.hstack([features[kept], scale.similarity(similar)]) @ weights.vectors
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
@@ -257,7 +257,7 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     weight_of = {word: max(map(weights.__getitem__, forms)) for word, forms in asked.items()}
     total = sum(weight_of.values()) or 1.0
     wanted = answer_type(evidence.question)
-    figures = [int(number) for number in _NUMBER.findall(evidence.question)]
+    figures = list(map(int, _NUMBER.findall(evidence.question)))
     standings = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in evidence.hits]
     best = max(standings, default=0.0) or 1.0
     sentences: list[Sentence] = []
@@ -270,7 +270,7 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
             about_it = [
                 float(fits is not None and fits.is_price),
                 float(fits is not None and not fits.is_price),
-                _share_of_figures(figures, sentence.folded),
+                _share_of_figures(figures, sentence.folded) if figures else 0.0,
                 math.log1p(len(sentence.text.split())),
             ]
             rows.append([held / total, 0.0, 0.0, max(0.0, standing) / best, hit.scores.relevance, *about_it])
@@ -336,8 +336,6 @@ def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
 
 
 def _share_of_figures(figures: Sequence[int], folded: str) -> float:
-    if not figures:
-        return 0.0
     said = set(map(int, _NUMBER.findall(folded)))
     return sum(figure in said or _is_in_range(figure, folded) for figure in figures) / len(figures)
 
