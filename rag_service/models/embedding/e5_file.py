@@ -20,9 +20,10 @@ import numpy.typing as npt
 from onnx import TensorProto, helper, numpy_helper
 
 from rag_service.models.embedding.bert_graph import BertGraph
-from rag_service.models.embedding.model_folder import ONNX_FILES, TOKENIZER
+from rag_service.models.embedding.encoder import UnigramTokenizer
+from rag_service.models.embedding.model_folder import ONNX_FILES, PIECES, SCORES
 
-FILES = ("config.json", TOKENIZER, ONNX_FILES[1])
+FILES = ("config.json", PIECES, SCORES, ONNX_FILES[1])
 
 _MAGIC = b"E5S1"
 _BLOCK = 32  # numbers with one scale
@@ -50,15 +51,16 @@ def write_model_folder(data: bytes, folder: Path) -> None:
     file = _E5File.parse(data)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILES[0]).write_text(json.dumps(file.config, indent=1) + "\n", encoding="utf-8")
-    _make_tokenizer(file.pieces).save(str(folder / TOKENIZER), pretty=False)
-    (folder / FILES[2]).write_bytes(_FourBitGraph(file).model().SerializeToString())
+    UnigramTokenizer.save(folder, file.pieces, file.scores)
+    (folder / FILES[3]).write_bytes(_FourBitGraph(file).model().SerializeToString())
 
 
 @dataclass(frozen=True, kw_only=True)
 class _E5File:
     data: bytes
     config: dict[str, Any]  # as in config.json
-    pieces: list[tuple[str, float]]  # of the tokenizer, with the logarithm of their probability
+    pieces: list[str]  # of the tokenizer
+    scores: list[float]  # logarithm of their probability
     tensors: dict[str, tuple[int, int]]  # name → where its bytes begin, and their number
 
     @classmethod
@@ -102,7 +104,7 @@ class _E5File:
             "type_vocab_size": types,
             "layer_norm_eps": epsilon,
         }
-        return cls(data=data, config=config, pieces=list(zip(texts, scores, strict=True)), tensors=tensors)
+        return cls(data=data, config=config, pieces=texts, scores=scores, tensors=tensors)
 
     def vector(self, name: str) -> npt.NDArray[np.float32]:
         """A tensor in float32, flat."""
@@ -116,21 +118,6 @@ class _E5File:
         rows = np.frombuffer(self.data, kind, size // kind.itemsize, begin)
         numbers: npt.NDArray[np.uint8] = np.concatenate([rows["bytes"] & 15, rows["bytes"] >> 4], axis=1)
         return numbers, rows["scale"].astype(np.float32)
-
-
-def _make_tokenizer(pieces: list[tuple[str, float]]) -> Any:
-    """XLM-RoBERTa's."""
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    return tokenizer
 
 
 class _FourBitGraph(BertGraph):

@@ -18,6 +18,7 @@ Pooling = Literal["mean", "cls", "lasttoken"]  # what of the last layer becomes 
 WEIGHTS = "model.safetensors"
 ONNX_FILES = ("onnx/model.onnx", "model.onnx")
 TOKENIZER = "tokenizer.json"
+PIECES, SCORES = "pieces.txt", "scores.npy"  # a tokenizer in a form of our own
 # Read here; a model without some of them gets the defaults of sentence-transformers.
 CONFIGURATION = (
     "config.json", "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
@@ -65,7 +66,7 @@ def read_model_folder(path: Path, *, name: str) -> ModelFolder:
     dimension = next((config[key] for key in ("hidden_size", "dim", "d_model") if key in config), None)
     if dimension is None:
         raise _unusable(name, f"{path} has no config.json of a text model: name a folder or repository that has one")
-    if not (path / TOKENIZER).is_file():
+    if not (path / TOKENIZER).is_file() and not (path / PIECES).is_file():
         raise _unusable(
             name,
             f"{path} has no {TOKENIZER}: choose a model that has one, or write it with"
