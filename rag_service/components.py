@@ -218,7 +218,7 @@ async def open_components(
         )
         stack.push_async_callback(close_embedding, embedding)
         questions = embedding.inner  # without the cache of passages
-        relevance = ModelRelevance(settings.embedding.model, watched=settings.retrieval.fit_relevance)
+        relevance = ModelRelevance(embedding.model_name, watched=settings.retrieval.fit_relevance)
         fitter = RelevanceFitter(
             relevance, database, guard_embedding(questions, settings), indices[settings.indices.default]
         )

@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import contextlib
 import fcntl
+import hashlib
 import ipaddress
 import os
 import socket
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -32,7 +34,6 @@ from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embed
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
 from tests.databases import ClonedDatabases
-from tests.doubles.vectors import embed_words
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
 # integration the examples are the same at every run; elsewhere each run tries others.
@@ -143,12 +144,20 @@ async def database(database_server: EmbeddedServer) -> AsyncIterator[Database]:
 
 
 class FakeEmbedding(BaseEmbedding):
-    """Bag of words (`embed_words`): texts that share words are near each other, equal texts have equal vectors."""
+    """Bag of words: each word has its own fixed random direction, a text is the sum, length 1.
+
+    Texts that share words are near each other, and the same text always has the same vector.
+    """
 
     dimension: int = DIMENSION
 
     def _embed(self, text: str) -> list[float]:
-        return embed_words(list(words(text)) or [text], dimension=self.dimension)
+        total = np.zeros(self.dimension)
+        for word in words(text) or [text]:
+            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+            total += np.random.default_rng(seed).standard_normal(self.dimension)
+        vector: list[float] = (total / np.linalg.norm(total)).tolist()
+        return vector
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._embed(text)

@@ -35,7 +35,7 @@ from rag_service.tables.asking.question import read_question
 from rag_service.tables.vocabulary import column_word, read_words
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-SIGNALS = ("relevance", "others", "lead", "score", "quotes", "figures")
+SIGNALS = ("relevance", "others", "lead", "score", "similarity", "quotes", "figures")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
@@ -88,13 +88,14 @@ def read_signals(
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `others`: how many more passages are relevant, up to four;
-    `lead`: log-odds that the first quote is the best of all sentences; `score`: of that quote; `quotes`: how many there
-    are; `figures`: 1 if they lack a figure of the question. Answers of a chat model have the first two only.
+    `lead`: log-odds that the first quote is the best of all sentences; `score`: of that quote; `similarity`: of that
+    quote to the question; `quotes`: how many there are; `figures`: 1 if they lack a figure of the question. Answers of a
+    chat model have the first two only.
 
     Args:
         retrieval: everything that was found.
         sources: the passages above the threshold, best first; at least one.
-        choice: the last four, `lead` as a probability, where the answer quotes.
+        choice: the others, `lead` as a probability, where the answer quotes.
     """
     relevant = sum(hit.scores.relevance >= _RELEVANT for hit in retrieval.hits)
     chosen = {**choice, "lead": _log_odds(choice["lead"])} if choice else {}

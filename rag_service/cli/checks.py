@@ -30,6 +30,7 @@ from rag_service.models.llm.model import build_chat
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
+from rag_service.settings.models import EMBEDDING_PROVIDERS
 from rag_service.store.migrate import LOCAL_ADMIN, describe_dimension
 from rag_service.store.opening import make_database, open_database
 from rag_service.store.relevance_fits import ModelRelevance, read_model_fit
@@ -166,7 +167,10 @@ async def check_relevance(settings: Settings) -> str:
     """State of the relevance fit. A background fit that is still running is not a failure."""
     if not settings.retrieval.enabled:
         return "not used (RAG_ENABLED is false)"
-    relevance = ModelRelevance(settings.embedding.model, watched=settings.retrieval.fit_relevance)
+    model = settings.embedding.model
+    if settings.embedding.provider not in EMBEDDING_PROVIDERS:  # a class says the name of its model itself
+        model = build_embedding(settings).model_name
+    relevance = ModelRelevance(model, watched=settings.retrieval.fit_relevance)
     if relevance.watched and settings.database.url is None:
         return "checked when the service starts"
     if relevance.watched:

@@ -58,6 +58,7 @@ class CosineScale:
 
 
 AS_IT_IS = CosineScale()
+GUESS = CosineScale(offset=0.78, factor=0.2)  # until a model's is known: as if unrelated texts had about 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ class ModelRelevance:
     """What is known of the embedding model at present. One object for a process: whoever compares cosines asks it."""
 
     def __init__(self, model: str, *, watched: bool = True):
-        """`watched`: whether anything is measured; False leaves cosines as they are."""
+        """`watched`: whether anything is measured; else the scale of another model than the packaged one is a guess."""
         self.model = model
         self.watched = watched and model.casefold() != PACKAGED_MODEL
         self.known: ModelFit | None = None  # replaced as a whole, so that readers need no lock
@@ -97,7 +98,9 @@ class ModelRelevance:
 
     def scale(self, language: str) -> CosineScale:
         """How the model's cosines compare with the packaged model's, for questions in a language (ISO 639-1)."""
-        return AS_IT_IS if self.known is None else _of(self.known.scales, language) or AS_IT_IS
+        if self.model.casefold() == PACKAGED_MODEL:
+            return AS_IT_IS
+        return GUESS if self.known is None else _of(self.known.scales, language) or GUESS
 
     def fit_for(self, rules: QueryDefinition, language: str) -> RelevanceFit | None:
         """The relevance of the model's own cosines, for questions in a language; None: nobody measured it.
@@ -107,9 +110,10 @@ class ModelRelevance:
         """
         fit = rules.fit_for(language)
         calibrated_for = rules.calibration.model if rules.calibration is not None else None
-        if self.known is None or (fit is not None and calibrated_for in (None, self.model)):
+        if fit is not None and calibrated_for in (None, self.model):
             return fit
-        return _of(self.known.fits, language) or (fit and self.scale(language).to_raw(fit))
+        measured = None if self.known is None else _of(self.known.fits, language)
+        return measured or (fit and self.scale(language).to_raw(fit))
 
 
 UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")

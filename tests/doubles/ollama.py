@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import re
 import socket
@@ -29,9 +30,8 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
+import numpy as np
 import pytest
-
-from tests.doubles.vectors import embed_words
 
 CHAT, EMBED, PULL = "/api/chat", "/api/embed", "/api/pull"
 
@@ -172,7 +172,12 @@ class _ClientLeftError(Exception):
 
 def vector(text: str, dimension: int) -> list[float]:
     """A unit vector that depends on the text alone; texts that share words are similar."""
-    return embed_words(re.findall(r"\w+", text.lower()) or [text], dimension=dimension)
+    total = np.zeros(dimension)
+    for word in re.findall(r"\w+", text.lower()) or [text]:
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+        total += np.random.default_rng(seed).standard_normal(dimension)
+    unit: list[float] = (total / np.linalg.norm(total)).tolist()
+    return unit
 
 
 class OllamaDouble:

@@ -59,7 +59,7 @@ _WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-serv
 WORD_FEATURES = (
     "share",  # of the question's idf weight that the sentence holds
     "spelling",  # of the question's character n-grams that it holds; those that few candidates hold weigh more
-    "spelling_before",  # of the sentence before it, which often names what "it" is
+    "spelling_before",  # of the sentence before it in its paragraph, which often names what "it" is
     "standing",  # score of its passage over that of the best one
     "relevance",  # of its passage
     "price",  # whether a price was asked for and it holds one
@@ -83,8 +83,9 @@ class Evidence:
     refusal: str = ""  # the reply when nothing fits
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
-    # one is the best of all candidates; `score`: its score of the linear model; `quotes`: how many there are;
-    # `figures`: 1 if one of the question's numbers, years or codes is in no quote and no heading of theirs, else 0.
+    # one is the best of all candidates; `score`: its score of the linear model; `similarity`: of it to the question;
+    # `quotes`: how many there are; `figures`: 1 if one of the question's numbers, years or codes is in no quote and no
+    # heading of theirs, else 0.
     signals: dict[str, float] = field(default_factory=dict)
 
 
@@ -204,8 +205,9 @@ async def select_sentences(
         candidates = [candidates[number] for number in kept]
         scores = scores[kept]
         try:
-            similar = await rate_by_vectors(evidence.question, candidates, embedding)
-            scores = np.hstack([features[kept], scale.similarity(similar)]) @ weights.vectors
+            similar = scale.similarity(await rate_by_vectors(evidence.question, candidates, embedding))
+            scores = np.hstack([features[kept], similar]) @ weights.vectors
+            evidence.signals["similarity"] = float(similar[scores.argmax(), 0])
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
@@ -331,7 +333,8 @@ def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
     own = held @ weigh_by_rarity(held)
     marks = np.array([sentence.mark for sentence in sentences])
     before = np.zeros_like(own)
-    before[1:] = np.where(marks[1:] == marks[:-1], own[:-1], 0.0)
+    continues = np.array([sentence.continues for sentence in sentences], dtype=np.bool_)
+    before[1:] = np.where((marks[1:] == marks[:-1]) & continues[1:], own[:-1], 0.0)
     return np.column_stack([own, before])
 
 

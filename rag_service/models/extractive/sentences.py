@@ -34,6 +34,7 @@ class Sentence:
     position: int  # among the sentences of its passage, headings included
     header: str  # of the Markdown table that it is a row of: column names and the rule below them
     is_row: bool
+    continues: bool  # the sentence before it, in the same paragraph
     mark: int = 0  # number of its passage, from 1
     holds: frozenset[int | str] = frozenset()  # words of the question; a number stands for a group of synonyms
 
@@ -55,7 +56,8 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
     header, previous = "", 0
     for position, (start, end) in enumerate(bounds):
         sentence = text[start:end].strip()
-        if not sentence.startswith("|") or "\n\n" in text[previous:start]:
+        is_apart = "\n\n" in text[previous:start]
+        if not sentence.startswith("|") or is_apart:
             header = ""
         previous = end
         if sentence.startswith("#") or sentence.endswith("?") or _plain(sentence) in not_quoted:
@@ -81,6 +83,7 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
                     position=position,
                     header=row_header,
                     is_row=bool(row_header) or " | " in quote,
+                    continues=position > 0 and not is_apart and _LIST_ITEM.match(sentence) is None,
                 )
             )
     return tuple(sentences)

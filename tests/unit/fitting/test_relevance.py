@@ -9,8 +9,8 @@ from rag_service.fitting.question_sets import LANGUAGES, load_shipped
 from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales, measure_pairs
 from rag_service.indices import Calibration, IndexDefinition, QueryDefinition, RelevanceFit, load_index
 from rag_service.models.embedding.packaged import MODEL_NAME
-from rag_service.retrieval.hybrid import Candidates, fuse
-from rag_service.store.relevance_fits import PACKAGED_MODEL, CosineScale, ModelFit, ModelRelevance, relevance
+from rag_service.retrieval.hybrid import Candidates, fuse, relevance
+from rag_service.store.relevance_fits import PACKAGED_MODEL, CosineScale, ModelFit, ModelRelevance
 from tests.fitting import VectorOf, load_part, plain, projected, shifted
 
 COVERAGES = np.array([0.0, 0.1, 0.3, 0.6])
@@ -61,7 +61,7 @@ def test_a_model_on_another_scale_gets_the_same_relevance_and_the_same_ranks(
             held = np.full(len(ours), coverage)
             expected = relevance(ours, held, fits[language])
             found = relevance(theirs, held, their_fits[language])
-            assert np.abs(expected - found).mean() < 0.04  # a random projection is noise, too
+            assert np.abs(expected - found).mean() < 0.03
         # Mapped onto one scale, cosines weigh the same against BM25.
         assert np.abs(scales[language](ours) - others[language](theirs)).mean() < 0.05
 
