@@ -89,8 +89,8 @@ def read_signals(
 
     `relevance`: log-odds of the best passage's relevance; `others`: how many more passages are relevant, up to four;
     `lead`: log-odds that the first quote is the best of all sentences; `score`: of that quote; `similarity`: of that
-    quote to the question; `quotes`: how many there are; `figures`: 1 if they lack a figure of the question. Answers of a
-    chat model have the first two only.
+    quote to the question; `quotes`: how many there are; `figures`: 1 if they lack a figure of the question. Answers of
+    a chat model have the first two only.
 
     Args:
         retrieval: everything that was found.

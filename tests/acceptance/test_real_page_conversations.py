@@ -124,7 +124,7 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.page.click("text=Ask about these")
     one.page.fill("#question", VACATION)
     one.page.press("#question", "Enter")
-    one.page.wait_for_selector(".notice-error >> text=limited to has been deleted")
+    one.page.wait_for_selector(".notice-error >> text=have been deleted")
     assert one.page.locator("#scope").inner_text() == "All documents"
     one.page.get_by_role("button", name="Ask again").click()
     one.page.wait_for_selector(".turn .why")

@@ -176,7 +176,7 @@ async def test_what_was_left_out_is_told() -> None:
     many = await parse_in_sandbox(mail_with_attachments(500), file_name="a.eml")
     assert "Word 199" in many.text
     assert "Word 200" not in many.text
-    assert any("More than 200 files" in warning for warning in many.warnings)
+    assert any("More than 200 embedded files" in warning for warning in many.warnings)
     deep = await parse_in_sandbox(nested_zip(20), file_name="a.zip")
     assert "Other words" in deep.text
     assert any("nested too deeply" in warning for warning in deep.warnings)
