@@ -1,4 +1,4 @@
-"""One answer through REST, stream and OpenAI endpoint: the same statuses, methods and decision."""
+"""One answer through REST, stream, OpenAI endpoint, agent and MCP: the same statuses, methods and decision."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rag_service.app import LOCAL_ADMIN, create_app
 from rag_service.ingest.ingestor import DocumentInput
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService, open_service
+from tests.integration.interfaces.test_mcp import over_http
 
 __all__ = ["ollama", "open_service"]  # fixtures
 
@@ -70,13 +71,22 @@ async def ask_everywhere(client: httpx.AsyncClient) -> dict[str, tuple[list[Any]
     messages = [{"role": "user", "content": QUESTION}]
     completion = (await client.post("/v1/chat/completions", json={"model": "rag-service", "messages": messages})).json()
     found["openai"] = (completion["choices"][0]["message"]["citations"], completion["rag"]["decision"])
+    agent = (await client.post("/api/v1/agents", json={"name": "Helper"})).json()["id"]
+    (corpus,) = (await client.get("/api/v1/corpora")).json()["items"]
+    (await client.put(f"/api/v1/agents/{agent}/corpora/{corpus['id']}")).raise_for_status()
+    chatted = {"messages": messages, "similarityThreshold": 0.1}
+    reply = (await client.post(f"/api/v1/agents/{agent}/chat", json=chatted)).json()
+    found["agent"] = (reply["citations"], reply["decision"])
+    async with over_http(str(client.base_url).rstrip("/"), "nobody") as tools:
+        told = (await tools.call_tool("answer_question", {"question": QUESTION})).structured_content
+    found["mcp"] = (told["citations"], told["decision"])
     return found
 
 
 @pytest.mark.parametrize("case", CASES)
 async def test_every_channel_tells_the_same(client: httpx.AsyncClient, ollama: OllamaDouble, case: str) -> None:
     text, statuses, decision = CASES[case]
-    ollama.script("/api/chat", *[chat(Say(text), Done()) for _ in range(3)])
+    ollama.script("/api/chat", *[chat(Say(text), Done()) for _ in range(5)])
     for channel, (citations, decided) in (await ask_everywhere(client)).items():
         told = [f"{citation['status']} {citation['method'] or ''}".strip() for citation in citations]
         assert (channel, told, decided) == (channel, statuses, decision)
