@@ -12,6 +12,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +37,7 @@ _WORD_START = "▁"
 _FIRST, _LAST, _UNKNOWN = 0, 2, 3
 _UNKNOWN_PENALTY = 10.0  # below the least probable piece
 _KEPT_WORDS = 65_536
+_LONG = 32  # characters; longer words are whole sentences of scripts without spaces, and are not kept
 _CONTROL: Mapping[int, str | None] = {
     **dict.fromkeys((*range(1, 9), 11, *range(14, 32), 0x7F, 0x8F, 0x9F)),
     **dict.fromkeys(
@@ -137,17 +139,23 @@ class UnigramTokenizer:
         """Numbers of the text's pieces, with those that mark its beginning and end."""
         numbers = [_FIRST]
         for word in text.split():
-            numbers += self._split(word)
+            numbers += (self._split if len(word) <= _LONG else self._most_probable)(word)
         return [*numbers, _LAST]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Where each piece of the text begins and ends: as the word that it belongs to."""
+        """Where each piece of the text begins and ends: as the word that it belongs to; in long words about there."""
         found: list[tuple[int, int]] = []
         end = 0
         for word in text.split():
             begin = text.index(word, end)
-            end = begin + len(word)
-            found += [(begin, end)] * len(self._split(word))
+            size = len(word)
+            end = begin + size
+            if size <= _LONG:
+                found += [(begin, end)] * len(self._split(word))
+                continue
+            count = len(self._most_probable(word))
+            starts = [begin + size * number // count for number in range(count)]
+            found += [(start, max(start + 1, following)) for start, following in pairwise([*starts, end])]
         return found
 
     def _most_probable(self, word: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ N-grams that few of the hits hold weigh more. The order rests on the fused score
 says whether a passage answers, orders worse. Scores stay in 0..1: the first hit has the best relevance found, the
 others fall off as a listwise logistic fit says.
 
-What the signals gain on XQuAD and the project's own sets: docs/decisions/045-character-ngrams.md.
+What the signals gain on XQuAD and the project's own sets: docs/decisions/046-character-ngrams.md.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from rag_service.models.embedding.e5_file import FILES, write_model_folder
 from rag_service.models.embedding.encoder import Encoder, UnigramTokenizer
+from rag_service.models.embedding.local import cut_windows
 from rag_service.models.embedding.model_folder import read_model_folder
 from tests.doubles.e5_file import PIECES, POSITIONS, make_e5_file
 
@@ -46,6 +47,16 @@ def numbers_and_oracle() -> tuple[UnigramTokenizer, Tokenizer]:
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     return UnigramTokenizer(PIECES, scores), oracle
+
+
+def test_a_long_text_without_spaces_is_cut_into_windows_of_its_parts() -> None:
+    text = "the日nation" * 200
+    tokenizer, _ = numbers_and_oracle()
+    windows = cut_windows(tokenizer.offsets, text, 100)
+    assert len(windows) > 3
+    assert text.startswith(windows[0]) and text.endswith(windows[-1])
+    assert max(map(len, windows)) < 2 * min(map(len, windows))
+    assert all(len(tokenizer.encode(window)) < 150 for window in windows)
 
 
 @given(st.text(st.sampled_from("the nationdelafé \u200b\t\u00a0\u2007ﬁ日本½①👋'.,"), max_size=60))
