@@ -72,6 +72,7 @@ class Proof:
     compound_numbers: Words  # beginnings
     numbers: Mapping[str, Words]  # digits → number words
     ambiguous_numbers: Words  # those that are other words in another language
+    one: Words
     fractions: Words
     units: Mapping[str, Words]  # canonical unit → its forms
     opposites: Mapping[str, Mapping[str, tuple[Words, Words]]]  # veto → pair → its two sides

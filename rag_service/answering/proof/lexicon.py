@@ -39,6 +39,7 @@ class Lexicon:
 
     language: str | None  # ISO 639-1; None: no word is read as in one language only
     number_words: Mapping[str, str]  # word → digits; of the language alone where it is known
+    one: frozenset[str]  # "1" in words, if a unit follows
     units: Mapping[str, str]  # form → canonical unit
     months: Mapping[str, int]  # 1 to 12
     weekdays: frozenset[str]
@@ -77,6 +78,7 @@ def load_lexicon(language: str | None) -> Lexicon:
     return Lexicon(
         language=code,
         number_words=_number_words(own),
+        one=_union(data.proof.one for data in own),
         units=_SYMBOLS | {form: unit for data in own for unit, forms in data.proof.units.items() for form in forms},
         months={word: i for data in own for i, words in enumerate(data.proof.months, start=1) for word in words},
         weekdays=_union(data.proof.weekdays for data in own),

@@ -133,8 +133,19 @@ def find_doubt(pair: Pair) -> Difference | None:
     for one, two in pairwise(pair.claim.content):
         if one.kind and two.kind and one.kind.calendar and two.kind.calendar and not _adjoin(one, two, pair.passage):
             return Difference(veto="figure", said=f"{write(one)} {write(two)}", found="not together in the passage")
+    for unit in _units_of_one(pair.claim) - _units_of_one(pair.evidence):  # "after one year" for "after two years"
+        numbers = {two.stem for two in pair.evidence.numbers if two.unit == unit}
+        if numbers and "1" not in numbers:
+            return Difference(veto="figure", said=f"1 {unit}", found="not in the evidence")
     misplaced = _find_misplaced(pair, swapped=False) or _find_other_row(pair)
     return None if misplaced is None else Difference(veto="figure", said=misplaced.said, found=misplaced.found)
+
+
+def _units_of_one(analysis: Analysis) -> set[str]:
+    """The units that stand after "one" in words: "one year", "un mes"."""
+    ones = load_lexicon(analysis.language).one
+    kinds = [(one.kind, two.kind) for one, two in pairwise(analysis.tokens) if one.kind and two.kind]
+    return {two.unit for one, two in kinds if two.unit and one.folded in ones}
 
 
 def _adjoin(one: Token, two: Token, passage: Passage) -> bool:

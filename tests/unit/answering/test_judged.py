@@ -81,6 +81,7 @@ async def test_too_few_or_too_many_verdicts_lose_nothing(verdicts: Sequence[Verd
         "The pass gives a discount of 12 percent to families [C1].",  # a figure of nowhere
         "Refunds for trains are made every December [C1].",
         "Refunds take 40 days from the request and the travel pass costs 14 euros [C1].",
+        "Refunds are made one day after the request [C1].",
     ],
 )
 async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(answer: str) -> None:
