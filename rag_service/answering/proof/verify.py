@@ -10,16 +10,18 @@ nothing. Every mark of every claim gets a citation (`proof.claims` says which wo
 - `not_found`: no evidence, or the mark names no passage that was shown.
 
 A sentence that no mark of its own ends, but that the next marked sentence of its paragraph covers, gets one
-citation: the best that those marks give. The order is that of the sentences, then of the marks.
+citation: the best that those marks give. Sentences under one mark that quote a run of the passage share one citation.
+The order is that of the sentences, then of the marks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rag_service.answering.proof.analysis import classify
+from rag_service.answering.proof.analysis import analyse, classify
 from rag_service.answering.proof.claims import Claim, ClaimReader, NamedEvidence
 from rag_service.answering.proof.computed import recompute
 from rag_service.answering.proof.pair import Pair
@@ -30,6 +32,7 @@ from rag_service.language.sentences import Sentence, SentenceStream
 from rag_service.language.words import words
 
 SentenceOffsets = tuple[int, int]
+_BETWEEN_SENTENCES = re.compile(r"[\W_]*(?:\d{1,2}[.)]\W*)?")  # white space, list marks, bars of a table
 _ORDER = tuple(CitationStatus)  # best first
 # Share of a claim's words that a passage which the mark does not name must hold to be its source.
 _ELSEWHERE_SHARE = 0.8
@@ -141,6 +144,7 @@ class CitationStream:
         for sentence in sentences:
             if self._skip is not None and self._skip(sentence.text):
                 continue
+            begin = len(self._citations)  # earlier ones have been given out
             for claim in self._reader.read(sentence):
                 first = len(self._citations)
                 cited = [self._cite(claim, mark) for mark in claim.marks]
@@ -148,10 +152,29 @@ class CitationStream:
                     cited = _outvote(cited)
                 if claim.covered and len(cited) > 1:
                     cited = [min(cited, key=_rank)]  # one of the marks is enough
-                self._citations += cited
+                if first > begin and (whole := self._join(cited)):
+                    self._citations[-1] = whole
+                    first -= 1
+                else:
+                    self._citations += cited
                 positions = tuple(range(first, len(self._citations)))
                 self._claims.append(CitedClaim(claim.sentence, claim.plain, positions))
         return self._citations[before:]
+
+    def _join(self, cited: Sequence[Citation]) -> Citation | None:
+        """The last citation and this one as one, if they quote sentences that follow each other under one mark."""
+        last, (new, *others) = self._citations[-1], cited
+        quoted = last.method is new.method is ProofMethod.QUOTE
+        if others or not quoted or (last.mark, last.status) != (new.mark, new.status) or last.chunk_id != new.chunk_id:
+            return None
+        if last.start is None or last.end is None or new.start is None or new.end is None:
+            return None
+        chunk = self._hits[new.mark - 1].chunk
+        if not _BETWEEN_SENTENCES.fullmatch(chunk.text, last.end - chunk.start, new.start - chunk.start):
+            return None
+        text = chunk.text[last.start - chunk.start : new.end - chunk.start]
+        place = locate(chunk, last.start, new.end, analyse(text, self._language), is_copy=True)
+        return replace(last, quote=text, end=new.end, sentence_end=new.sentence_end, location=place)
 
     def _passage(self, position: int) -> Passage:
         if position not in self._passages:

@@ -14,7 +14,7 @@ from rag_service.errors import ModelOutputError
 from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
 from rag_service.models.extractive.extractive import (
-    MAX_SENTENCES,
+    MAX_QUOTES,
     VECTOR_FEATURES,
     WORD_FEATURES,
     Evidence,
@@ -47,19 +47,19 @@ async def best(question: str, *texts: str, language: str = "en") -> str:
         (
             "How many pallets fit in hall 3?",
             "en",
-            "Hall 3 was built for pallets in spring. It fits 1,200 pallets in hall 3. Hall 3 is cold.",
+            "Hall 3 was built for pallets in spring.\n\nIt fits 1,200 pallets in hall 3.\n\nHall 3 is cold.",
             "It fits 1,200 pallets in hall 3.",
         ),
         (
             "¿Cuánto cuesta el duplicado?",
             "es",
-            "El duplicado se pide en la oficina central. El duplicado tiene un precio de 6 euros.",
+            "El duplicado se pide en la oficina central.\n\nEl duplicado tiene un precio de 6 euros.",
             "El duplicado tiene un precio de 6 euros.",
         ),
         (
             "Combien de places y a-t-il ?",
             "fr",
-            "Les places sont dans la cour. Les places sont au nombre de soixante.",
+            "Les places sont dans la cour.\n\nLes places sont au nombre de soixante.",
             "Les places sont au nombre de soixante.",
         ),
     ],
@@ -129,12 +129,12 @@ async def test_every_sentence_of_the_answer_verifies_against_its_passage() -> No
 async def test_an_answer_holds_few_sentences_and_none_twice() -> None:
     text = " ".join(f"The stock of part {number} is counted weekly." for number in range(20))
     sentences = await select_sentences(evidence("How is the stock counted?", make_hit(text), make_hit(text, 2)), None)
-    assert len(sentences) == MAX_SENTENCES
-    assert len({sentence.text for sentence in sentences}) == MAX_SENTENCES
+    assert len(sentences) == MAX_QUOTES
+    assert len({sentence.text for sentence in sentences}) == MAX_QUOTES
 
 
 async def test_a_synonym_stands_for_the_word_that_was_asked() -> None:
-    hit = make_hit("La renovación del DNI se pide con cita. La tasa del DNI es de 12 euros.", 1)
+    hit = make_hit("La renovación del DNI se pide con cita.\n\nLa tasa del DNI es de 12 euros.", 1)
     asked = Evidence(
         question="¿Cuánto cuesta renovar el DNI?",
         language="es",
@@ -145,6 +145,13 @@ async def test_a_synonym_stands_for_the_word_that_was_asked() -> None:
     )
     sentences = await select_sentences(asked, None)
     assert sentences[0].text == "La tasa del DNI es de 12 euros."
+
+
+async def test_neighbours_that_may_both_answer_are_one_quote() -> None:
+    hit = make_hit("The fee for a loan is due. The fee for a loan is 75 euros. Lunch is at noon.", 1)
+    first, *others = await select_sentences(evidence("What is the fee for a loan?", hit), None)
+    assert first.text == "The fee for a loan is due. The fee for a loan is 75 euros."
+    assert "Lunch is at noon." not in [other.text for other in others]
 
 
 async def test_a_clear_answer_is_quoted_alone() -> None:
@@ -234,7 +241,7 @@ async def test_a_question_in_the_document_is_never_quoted(question: str, text: s
 
 async def test_the_choice_tells_how_far_the_first_quote_leads() -> None:
     clear = evidence("What is the fee for a loan?", make_hit("The fee for a loan is 75 euros. Lunch is at noon here."))
-    unclear = evidence("What is the fee for a loan?", make_hit("A loan has a fee here. The loan and a fee are here."))
+    unclear = evidence("What is the fee for a loan?", make_hit("A loan has a fee here.\n\nThe loan and a fee are here."))
     for asked in (clear, unclear):
         await select_sentences(asked, None)
     assert clear.signals["lead"] > 0.9 > unclear.signals["lead"] > 0
