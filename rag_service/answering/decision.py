@@ -59,6 +59,7 @@ class ConfidenceFit:
     languages: Mapping[str, float]  # by ISO 639-1 code; others have none
     typical: Mapping[str, float] = field(default_factory=dict)  # means, for signals that an answer does not have
     least: float  # below it an answer is uncertain, 0..1
+    limits: Mapping[str, float] = field(default_factory=dict)  # the same for questions in one language
 
     def probability(self, signals: Mapping[str, float], language: str) -> float:
         """Probability that an answer is right, 0..1."""

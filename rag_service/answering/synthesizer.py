@@ -300,7 +300,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 minimum=definition.minimum_context_tokens,
                 proved=not (checked.flagged or refuted or lacks_proof(query.question, checked.citations, language)),
                 allowed=all(check.passed for check in guardrails),
-                least=self._fit.least,
+                least=self._fit.limits.get(language, self._fit.least),
             ),
             confidence=confidence,
             tokens=TokenCount(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -118,20 +118,28 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
     predicted: list[tuple[RatedAnswer, float]] = []
     reports: list[HalfReport] = []
     for measured, (seen, other) in (("even", halves), ("odd", halves[::-1])):
-        fit = _fit(seen, run=run, least=0.0)
+        fit = _fit(seen, run=run)
         pairs = [(answer, fit.probability(answer.signals, answer.language)) for answer in other]
         predicted += pairs
         reports += _measure(pairs, measured)
+    fit = _fit(rated, run=run)
+    limits = {
+        language: _limit([pair for pair in predicted if pair[0].language == language]) for language in fit.languages
+    }
+    fit = replace(fit, least=_limit(predicted), limits=limits)
+    return fit, sorted(reports, key=lambda report: report.set)
+
+
+def _limit(predicted: Sequence[tuple[RatedAnswer, float]]) -> float:
     strays: dict[str, list[float]] = {}
     for answer, probability in predicted:
         if not answer.answerable:
             strays.setdefault(answer.set, []).append(probability)
     right = [answer.right for answer, _ in predicted]
-    least = choose_least([probability for _, probability in predicted], right, strays=list(strays.values()))
-    return _fit(rated, run=run, least=least), sorted(reports, key=lambda report: report.set)
+    return choose_least([probability for _, probability in predicted], right, strays=list(strays.values()))
 
 
-def _fit(rated: Sequence[RatedAnswer], *, run: str, least: float) -> ConfidenceFit:
+def _fit(rated: Sequence[RatedAnswer], *, run: str) -> ConfidenceFit:
     if len({answer.right for answer in rated}) < 2:
         raise InputError("The confidence of answers needs right and wrong answers in both halves; add questions.")
     counts = Counter(answer.language for answer in rated)
@@ -155,7 +163,7 @@ def _fit(rated: Sequence[RatedAnswer], *, run: str, least: float) -> ConfidenceF
         weights=dict(zip(names, rounded, strict=False)),
         languages=dict(zip(languages, rounded[len(names) :], strict=True)),
         typical={name: round(float(np.mean([answer.signals[name] for answer in rated])), 3) for name in names},
-        least=least,
+        least=_LIMITS[-1],
     )
 
 
@@ -221,6 +229,7 @@ def print_report(console: Console, fit: ConfidenceFit, halves: Sequence[HalfRepo
     parts = [f"{value:+g}·{name}" for name, value in fit.weights.items()]
     console.print(f"log-odds = {fit.intercept:g} {' '.join(parts)}; by language {fit.languages}")
     console.print(f"{TARGET:.0%} of the answers with a confidence of {fit.least:.2f} or more are right.")
+    console.print(f"By language: {fit.limits}")
     table = Table(title="Fitted on one half of the articles, measured on the other", box=box.SIMPLE_HEAD)
     for column in ("set", "articles", "answers", "right", "calibration error", f"from {HIGH}", "of these right"):
         table.add_column(column, justify="left" if column in ("set", "articles") else "right")

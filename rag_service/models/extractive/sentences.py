@@ -40,17 +40,18 @@ class Sentence:
 
 
 @lru_cache(maxsize=256)  # popular passages come again
-def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tuple[Sentence, ...]:
+def read_sentences(text: str, language: str, spans: Sequence[Span] = (), title: str = "") -> tuple[Sentence, ...]:
     """What can be quoted of a passage, in order.
 
     Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
     nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before; so does one
-    that begins with "For example". `spans` hold the headings and sheets that the passage stands under; in some formats
-    their lines look like sentences.
+    that begins with "For example". `spans` hold the headings and sheets that the passage stands under, `title` is that
+    of its document; in some formats their lines look like sentences ("Subject: …" in mails).
     """
     bounds = split_sentences(text, language=language)
     not_quoted = {_plain(heading) for span in spans for heading in span.location.headings}
     not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
+    titles = {_plain(title)} - {""}
     examples = load_language(language).questions.examples
     sentences: list[Sentence] = []
     header, previous = "", 0
@@ -60,7 +61,9 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = ()) -> tupl
         if not sentence.startswith("|") or is_apart:
             header = ""
         previous = end
-        if sentence.startswith("#") or sentence.endswith("?") or _plain(sentence) in not_quoted:
+        plain = _plain(sentence)
+        is_title = plain in not_quoted or plain.rpartition(": ")[2] in titles
+        if sentence.startswith("#") or sentence.endswith("?") or is_title:
             continue
         if sentence.endswith(":"):
             last = _end_of_list(text, bounds, position)

@@ -24,6 +24,7 @@ from rag_service.models.extractive.extractive import (
     load_weights,
     select_sentences,
 )
+from rag_service.models.extractive.sentences import read_sentences
 from rag_service.models.local_runtime import is_awaited
 from tests.unit.answering.proof.answers import make_hit
 
@@ -148,10 +149,15 @@ async def test_a_synonym_stands_for_the_word_that_was_asked() -> None:
 
 
 async def test_neighbours_that_may_both_answer_are_one_quote() -> None:
-    hit = make_hit("The fee for a loan is due. The fee for a loan is 75 euros. Lunch is at noon.", 1)
-    first, *others = await select_sentences(evidence("What is the fee for a loan?", hit), None)
-    assert first.text == "The fee for a loan is due. The fee for a loan is 75 euros."
-    assert "Lunch is at noon." not in [other.text for other in others]
+    hit = make_hit("Bolts of the engine are blue. Bolts of the engine are cold. Lunch is at noon.", 1)
+    first, *_ = await select_sentences(evidence("What are bolts of the engine?", hit), None)
+    assert first.text == "Bolts of the engine are blue. Bolts of the engine are cold."
+
+
+def test_the_title_of_the_document_is_no_quote() -> None:
+    mail = "Subject: Opening hours in the summer\n\nOpening hours in the summer\n\nWe close at noon in August."
+    found = read_sentences(mail, "en", title="Opening hours in the summer")
+    assert [sentence.text for sentence in found] == ["We close at noon in August."]
 
 
 async def test_a_clear_answer_is_quoted_alone() -> None:
@@ -241,7 +247,9 @@ async def test_a_question_in_the_document_is_never_quoted(question: str, text: s
 
 async def test_the_choice_tells_how_far_the_first_quote_leads() -> None:
     clear = evidence("What is the fee for a loan?", make_hit("The fee for a loan is 75 euros. Lunch is at noon here."))
-    unclear = evidence("What is the fee for a loan?", make_hit("A loan has a fee here.\n\nThe loan and a fee are here."))
+    unclear = evidence(
+        "What is the fee for a loan?", make_hit("A loan has a fee here.\n\nThe loan and a fee are here.")
+    )
     for asked in (clear, unclear):
         await select_sentences(asked, None)
     assert clear.signals["lead"] > 0.9 > unclear.signals["lead"] > 0
