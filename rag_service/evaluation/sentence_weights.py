@@ -23,12 +23,11 @@ from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load
 from rag_service.evaluation.workspace import Workspace
 from rag_service.models.extractive.extractive import (
     COMPARED,
-    VECTOR_FEATURES,
-    WORD_FEATURES,
     Evidence,
     rate_by_vectors,
     rate_by_words,
 )
+from rag_service.models.extractive.weights import VECTOR_FEATURES, WORD_FEATURES
 from rag_service.store.relevance_fits import AS_IT_IS
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from rag_service.answering.proof.analysis import analyse, classify
@@ -147,7 +148,7 @@ class CitationStream:
             begin = len(self._citations)  # earlier ones have been given out
             for claim in self._reader.read(sentence):
                 first = len(self._citations)
-                cited = [self._cite(claim, mark) for mark in claim.marks]
+                cited = list(map(partial(self._cite, claim), claim.marks))
                 if len(cited) > 1:
                     cited = _outvote(cited)
                 if claim.covered and len(cited) > 1:

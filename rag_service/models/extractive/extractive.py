@@ -9,13 +9,12 @@ Which sentences answer best is learnt: a linear model over what words and vector
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -40,7 +39,8 @@ from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms, words
-from rag_service.models.extractive.sentences import Sentence, join_runs, read_sentences
+from rag_service.models.extractive.sentences import Sentence, read_sentences
+from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance
 
@@ -55,21 +55,6 @@ _ENOUGH = 0.5  # further quotes are added until the answer is among them with th
 _ENOUGH_FOR_ALL = 0.7  # the same for a quote with words of the question that no quote holds yet
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
 _RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
-_WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-service eval sentences`
-
-# All are shares (0..1) but the length.
-WORD_FEATURES = (
-    "share",  # of the question's idf weight that the sentence holds
-    "spelling",  # of the question's character n-grams that it holds; those that few candidates hold weigh more
-    "spelling_before",  # of the sentence before it in its paragraph, which often names what "it" is
-    "standing",  # score of its passage over that of the best one
-    "relevance",  # of its passage
-    "price",  # whether a price was asked for and it holds one
-    "number",
-    "figures",  # of the question's numbers that it holds, also within a range
-    "length",  # logarithm of its number of words
-)
-VECTOR_FEATURES = ("similarity",)  # to the question, by their cosine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +199,7 @@ async def select_sentences(
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
-    quotes = sorted(join_runs(candidates, shares.tolist(), _JOINED), key=_by_share)
+    quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
     chosen: list[Sentence] = []
     said, covered = "", 0.0
     answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
@@ -230,19 +215,39 @@ async def select_sentences(
         lead=quotes[0][1],
         score=float(scores.max()),
         quotes=float(len(chosen)),
-        figures=float(_misses_figure(evidence, chosen)),
+        figures=float(any(map(str.isdigit, evidence.question)) and _misses_figure(evidence, chosen)),
     )
     return chosen
 
 
-def _by_share(quote: tuple[Sentence, float]) -> float:
-    return -quote[1]
+def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tuple[Sentence, float]]:
+    """Quotes with their probabilities, 0..1: sentences of prose that follow each other in a paragraph become one.
+
+    Args:
+        sentences: in the order of the passages.
+        shares: probability of each that it answers; both neighbours need `_JOINED`.
+    """
+    quotes: list[tuple[Sentence, float]] = []
+    for number, (sentence, share) in enumerate(zip(sentences, shares, strict=True)):
+        last = sentences[number - 1]
+        is_next = sentence.continues and (last.mark, last.position + 1) == (sentence.mark, sentence.position)
+        is_prose = not (sentence.is_row or last.is_row or "\n" in sentence.text or "\n" in last.text)
+        if number and is_next and is_prose and min(share, shares[number - 1]) >= _JOINED:
+            run, before = quotes.pop()
+            sentence = replace(
+                sentence,
+                text=f"{run.text} {sentence.text}",
+                folded=f"{run.folded} {sentence.folded}",
+                forms=run.forms | sentence.forms,
+                holds=run.holds | sentence.holds,
+            )
+            share += before
+        quotes.append((sentence, share))
+    return quotes
 
 
 def _misses_figure(evidence: Evidence, chosen: Sequence[Sentence]) -> bool:
     """Whether a figure of the question stands in no quote and no heading of theirs."""
-    if not any(map(str.isdigit, evidence.question)):
-        return False
     asked = {word for word in words(evidence.question) if any(map(str.isdigit, word))}
     asked -= {word for word in asked if word.isdecimal() and any(_is_in_range(int(word), one.folded) for one in chosen)}
     said: set[str] = set()
@@ -362,21 +367,3 @@ async def rate_by_vectors(question: str, candidates: Sequence[Sentence], embeddi
     norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     cosines: np.ndarray = (vectors @ query) / np.where(norms > 0, norms, 1.0)
     return cosines[:, np.newaxis]
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The linear model that chooses sentences, for questions in one language."""
-
-    words: np.ndarray  # one weight for each of WORD_FEATURES
-    vectors: np.ndarray  # one for each of WORD_FEATURES, then of VECTOR_FEATURES
-
-
-@cache
-def load_weights(language: str) -> Weights:
-    """The weights for a language; for one that none were learnt for, those learnt from all languages together."""
-    learnt = json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8"))["languages"]
-    entry = learnt.get(language, learnt["*"])
-    words = [entry["words"][name] for name in WORD_FEATURES]
-    vectors = [entry["vectors"][name] for name in (*WORD_FEATURES, *VECTOR_FEATURES)]
-    return Weights(np.array(words), np.array(vectors))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
@@ -90,35 +90,6 @@ def read_sentences(text: str, language: str, spans: Sequence[Span] = (), title: 
                 )
             )
     return tuple(sentences)
-
-
-def join_runs(sentences: Sequence[Sentence], shares: Sequence[float], least: float) -> list[tuple[Sentence, float]]:
-    """Quotes with their probabilities: sentences of prose that follow each other in a paragraph become one.
-
-    Args:
-        sentences: in the order of the passages.
-        shares: probability of each that it answers, 0..1.
-        least: probability that both of two neighbours need.
-    """
-    quotes: list[tuple[Sentence, float]] = []
-    for number, (sentence, share) in enumerate(zip(sentences, shares, strict=True)):
-        if number and min(share, shares[number - 1]) >= least and _follows(sentence, sentences[number - 1]):
-            run, before = quotes.pop()
-            sentence = replace(
-                sentence,
-                text=f"{run.text} {sentence.text}",
-                folded=f"{run.folded} {sentence.folded}",
-                forms=run.forms | sentence.forms,
-                holds=run.holds | sentence.holds,
-            )
-            share += before
-        quotes.append((sentence, share))
-    return quotes
-
-
-def _follows(sentence: Sentence, last: Sentence) -> bool:
-    is_next = sentence.continues and (last.mark, last.position + 1) == (sentence.mark, sentence.position)
-    return is_next and not (sentence.is_row or last.is_row or "\n" in sentence.text or "\n" in last.text)
 
 
 def _start_with_previous(text: str, bounds: Sequence[tuple[int, int]], position: int) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from rag_service.evaluation.sentence_weights import Example, cross_validate, learn, write_weights
-from rag_service.models.extractive.extractive import VECTOR_FEATURES, WORD_FEATURES
+from rag_service.models.extractive.weights import VECTOR_FEATURES, WORD_FEATURES
 
 
 def examples(count: int = 40) -> list[Example]:

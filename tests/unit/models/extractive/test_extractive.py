@@ -15,16 +15,14 @@ from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
 from rag_service.models.extractive.extractive import (
     MAX_QUOTES,
-    VECTOR_FEATURES,
-    WORD_FEATURES,
     Evidence,
     ExtractiveLLM,
     GroundedMessage,
     compose,
-    load_weights,
     select_sentences,
 )
 from rag_service.models.extractive.sentences import read_sentences
+from rag_service.models.extractive.weights import VECTOR_FEATURES, WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import is_awaited
 from tests.unit.answering.proof.answers import make_hit
 
