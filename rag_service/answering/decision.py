@@ -29,18 +29,15 @@ from rag_service.indices import QueryDefinition
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, words
-from rag_service.retrieval.query import Retrieval
 from rag_service.tables.asking.answers import asks_otherwise
 from rag_service.tables.asking.question import read_question
 from rag_service.tables.vocabulary import column_word, read_words
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-SIGNALS = ("relevance", "others", "lead", "score", "similarity", "quotes", "figures")
+SIGNALS = ("relevance", "lead", "score", "similarity")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
-_RELEVANT = 0.6  # passages from here on compete with the best one
-_MAX_OTHERS = 4
 _TOP = 3
 _CRITICAL_BOOST = 1.1
 _CRITICAL_CHUNKS = 2
@@ -83,27 +80,19 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     return fit
 
 
-def read_signals(
-    retrieval: Retrieval, sources: Sequence[Hit], choice: Mapping[str, float] | None = None
-) -> dict[str, float]:
+def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = None) -> dict[str, float]:
     """What the fit looks at, by the names in `SIGNALS`.
 
-    `relevance`: log-odds of the best passage's relevance; `others`: how many more passages are relevant, up to four;
-    `lead`: log-odds that the first quote is the best of all sentences; `score`: of that quote; `similarity`: of that
-    quote to the question; `quotes`: how many there are; `figures`: 1 if they lack a figure of the question. Answers of
-    a chat model have the first two only.
+    `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
+    sentences; `score`: of that sentence in the linear model; `similarity`: of it to the question. Answers of a chat
+    model have the first only.
 
     Args:
-        retrieval: everything that was found.
         sources: the passages above the threshold, best first; at least one.
         choice: the others, `lead` as a probability, where the answer quotes.
     """
-    relevant = sum(hit.scores.relevance >= _RELEVANT for hit in retrieval.hits)
     chosen = {**choice, "lead": _log_odds(choice["lead"])} if choice else {}
-    return chosen | {
-        "relevance": _log_odds(max(hit.scores.relevance for hit in sources)),
-        "others": float(min(_MAX_OTHERS, max(0, relevant - 1))),
-    }
+    return chosen | {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
 
 
 def _log_odds(probability: float) -> float:

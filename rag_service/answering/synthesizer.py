@@ -275,7 +275,7 @@ class CitedSynthesizer(BaseSynthesizer):
         text, language = checked.text, query.found.plan.language
         definition = query.found.index.query
         refuted = checked.refuted
-        query.signals = read_signals(query.found, sources, prompted.choice) if sources else {}
+        query.signals = read_signals(sources, prompted.choice) if sources else {}
         confidence = estimate_confidence(self._fit, query.signals, sources, language, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
         said = text.removeprefix(prompted.preface)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -166,15 +167,20 @@ def calibrate(paths: tuple[Path, ...], as_json: bool, answers: bool, output: Pat
 async def _calibrate_answers(
     paths: Sequence[Path], settings: Settings, output: Path, chosen: Mapping[str, Any]
 ) -> None:
-    from rag_service.evaluation.answer_confidence import calibrate_answers, print_report, write_fit
+    from rag_service.answering.decision import read_fit
+    from rag_service.evaluation.answer_confidence import calibrate_answers, print_report, without_limit, write_fit
     from rag_service.evaluation.report import wide_console
     from rag_service.evaluation.workspace import open_workspace
 
-    async with open_workspace(settings) as workspace:
-        with progress() as steps:
-            fit, halves = await calibrate_answers(
-                workspace, paths, run=chosen["run"], documents=chosen["documents"], steps=steps
-            )
+    with tempfile.TemporaryDirectory() as folder:
+        unlimited = Path(folder, "confidence.json")
+        with failures():
+            write_fit(without_limit(read_fit(settings.answers.confidence_fit)), unlimited)
+        async with open_workspace(settings.replace({"confidence_fit": unlimited})) as workspace:
+            with progress() as steps:
+                fit, halves = await calibrate_answers(
+                    workspace, paths, run=chosen["run"], documents=chosen["documents"], steps=steps
+                )
     print_report(wide_console(), fit, halves)
     if not chosen["dry_run"]:
         with failures():

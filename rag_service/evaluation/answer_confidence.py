@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_service.answering.decision import SIGNALS, ConfidenceFit
+from rag_service.domain import Decision
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.evaluation.eval_set import EvalSet
 from rag_service.evaluation.metrics import holds_answer, is_refusal
@@ -30,11 +31,11 @@ from rag_service.indices import IndexDefinition
 
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
 HIGH = 0.9  # answers from here on are reported by themselves
-TARGET = 0.75  # share of right answers among those that may proceed
+TARGET = 0.85  # share of right answers among those that may proceed
 MAX_STRAYS = 0.05  # share of the answers to a set's unanswerable questions that may proceed
 MIN_SHARE = 0.05  # of the answers that a language needs for a number of its own
 RIDGE = 1.0
-_LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 96))
+_LIMITS = tuple(round(0.01 * step, 2) for step in range(60, 96))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class RatedAnswer:
     signals: Mapping[str, float]
     right: bool
     answerable: bool = True  # whether the question is
+    may_proceed: bool = True  # whether it would be `can_proceed` with any confidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,10 @@ async def calibrate_answers(
 async def rate_answers(
     workspace: Workspace, loaded: EvalSet, index: IndexDefinition, options: RunOptions, steps: Steps
 ) -> list[RatedAnswer]:
-    """The answers to a set's questions that have gold answers or none in the documents."""
+    """The answers to a set's questions that have gold answers or none in the documents.
+
+    The workspace has a fit `without_limit`.
+    """
     corpus = await load_corpus(workspace, loaded, index, steps)
     steps.begin(f"{loaded.name}: answering", len(loaded.questions))
     rated = []
@@ -103,6 +108,7 @@ async def rate_answers(
                 signals=query.signals,
                 right=question.answerable and holds_answer(answer.text, question.answers),
                 answerable=question.answerable,
+                may_proceed=answer.decision is Decision.CAN_PROCEED,
             )
         )
     return rated
@@ -130,13 +136,21 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
     return fit, sorted(reports, key=lambda report: report.set)
 
 
+def without_limit(fit: ConfidenceFit) -> ConfidenceFit:
+    """The fit under which no answer is uncertain for its confidence alone, as `rate_answers` needs it."""
+    return replace(fit, least=0.0, limits={})
+
+
 def _limit(predicted: Sequence[tuple[RatedAnswer, float]]) -> float:
+    """The limit for these answers and their probabilities; those that may not proceed anyway do not count."""
     strays: dict[str, list[float]] = {}
     for answer, probability in predicted:
         if not answer.answerable:
-            strays.setdefault(answer.set, []).append(probability)
-    right = [answer.right for answer, _ in predicted]
-    return choose_least([probability for _, probability in predicted], right, strays=list(strays.values()))
+            strays.setdefault(answer.set, []).append(probability if answer.may_proceed else 0.0)
+    counted = [(answer.right, probability) for answer, probability in predicted if answer.may_proceed]
+    return choose_least(
+        [probability for _, probability in counted], [right for right, _ in counted], strays=list(strays.values())
+    )
 
 
 def _fit(rated: Sequence[RatedAnswer], *, run: str) -> ConfidenceFit:

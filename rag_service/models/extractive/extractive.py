@@ -38,7 +38,7 @@ from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
-from rag_service.language.words import fold, word_forms, words
+from rag_service.language.words import fold, word_forms
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
@@ -70,9 +70,8 @@ class Evidence:
     refusal: str = ""  # the reply when nothing fits
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
-    # one holds the best of all sentences; `score`: its score of the linear model; `similarity`: of it to the question;
-    # `quotes`: how many there are; `figures`: 1 if one of the question's numbers, years or codes is in no quote and no
-    # heading of theirs, else 0.
+    # one holds the best of all sentences; `score`: of that sentence in the linear model; `similarity`: of it to the
+    # question.
     signals: dict[str, float] = field(default_factory=dict)
 
 
@@ -211,12 +210,7 @@ async def select_sentences(
             chosen.append(quote)
             said += quote.folded + "\0"
             answered |= quote.holds
-    evidence.signals.update(
-        lead=quotes[0][1],
-        score=float(scores.max()),
-        quotes=float(len(chosen)),
-        figures=float(any(map(str.isdigit, evidence.question)) and _misses_figure(evidence, chosen)),
-    )
+    evidence.signals.update(lead=quotes[0][1], score=float(scores.max()))
     return chosen
 
 
@@ -244,18 +238,6 @@ def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tu
             share += before
         quotes.append((sentence, share))
     return quotes
-
-
-def _misses_figure(evidence: Evidence, chosen: Sequence[Sentence]) -> bool:
-    """Whether a figure of the question stands in no quote and no heading of theirs."""
-    asked = {word for word in words(evidence.question) if any(map(str.isdigit, word))}
-    asked -= {word for word in asked if word.isdecimal() and any(_is_in_range(int(word), one.folded) for one in chosen)}
-    said: set[str] = set()
-    for quote in chosen:
-        chunk = evidence.hits[quote.mark - 1].chunk
-        headings = [heading for span in chunk.spans for heading in span.location.headings]
-        said.update(words(" ".join((quote.header, quote.text, chunk.document.title, *headings))))
-    return not asked <= said
 
 
 def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from rag_service.evaluation.answer_confidence import (
     calibration_error,
     choose_least,
     fit_answers,
+    without_limit,
     write_fit,
 )
 from rag_service.evaluation.claims import LabelledClaim, choose_thresholds
@@ -26,7 +28,7 @@ def test_the_limit_is_the_lowest_that_reaches_the_target() -> None:
     assert choose_least([0.55, 0.65, 0.75, 0.85], [False, False, True, True], target=0.9) == 0.66
     assert choose_least([0.55, 0.65], [False, False], target=0.9) == 0.95
     strays = [[0.1] * 19 + [0.7], [0.1, 0.8]]  # one of twenty may proceed, one of two may not
-    assert choose_least([0.55, 0.65, 0.75, 0.85], [True] * 4, strays=strays[:1], target=0.9) == 0.5
+    assert choose_least([0.55, 0.65, 0.75, 0.85], [True] * 4, strays=strays[:1], target=0.9) == 0.6
     assert choose_least([0.55, 0.65, 0.75, 0.85], [True] * 4, strays=strays, target=0.9) == 0.81
 
 
@@ -41,6 +43,25 @@ def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp
     assert all(half.error < 0.06 for half in halves)
     write_fit(fit, tmp_path / "fit.json")
     assert read_fit(tmp_path / "fit.json") == fit
+
+
+def test_each_language_has_a_limit_of_its_own_and_answers_that_may_not_proceed_do_not_count() -> None:
+    draw = random.Random(5)  # noqa: S311
+    rated = []
+    for number in range(4000):
+        signals = dict.fromkeys(SIGNALS, 0.0) | {"relevance": draw.uniform(-4, 2)}
+        language = ("en", "es")[number // 2 % 2]
+        right = draw.random() < 1 / (1 + math.exp(-signals["relevance"]))
+        hopeless = language == "es" and not right and signals["relevance"] > 0
+        rated.append(
+            RatedAnswer(
+                set="s", group=number, language=language, signals=signals, right=right, may_proceed=not hopeless
+            )
+        )
+    fit, _ = fit_answers(rated, run="test")
+    assert set(fit.limits) == {"en", "es"}
+    assert fit.limits["es"] < fit.limits["en"]
+    assert without_limit(fit).limits == {}
 
 
 def test_signals_that_an_answer_does_not_have_count_as_typical_ones() -> None:
