@@ -29,7 +29,12 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from rag_service.domain import ParsedDocument
 from rag_service.language.words import words
+from rag_service.readers import file_reader
+from rag_service.readers.common.ocr import OcrMode, ocr_mode
+from rag_service.readers.parse import ReaderClass, parse
+from rag_service.readers.sandbox import parse_in_sandbox
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
@@ -172,9 +177,43 @@ class FakeEmbedding(BaseEmbedding):
         return self._embed(text)
 
 
+def make_fake_embedding() -> FakeEmbedding:
+    return FakeEmbedding(model_name="fake-bag-of-words", embed_batch_size=32)
+
+
 @pytest.fixture
 def fake_embedding() -> FakeEmbedding:
-    return FakeEmbedding(model_name="fake-bag-of-words", embed_batch_size=32)
+    return make_fake_embedding()
+
+
+# -- a parser without its process
+
+
+async def _parse_here(
+    data: bytes, *, file_name: str, reader: ReaderClass | None = None, ocr: bool | None = None
+) -> ParsedDocument:
+    if reader is not None or ocr:
+        return await parse_in_sandbox(data, file_name=file_name, reader=reader, ocr=ocr)
+    with ocr_mode(OcrMode.ASK):
+        return parse(data, file_name=file_name)
+
+
+@contextlib.contextmanager
+def parsing_here() -> Iterator[None]:
+    """Files are parsed in this process: milliseconds instead of a quarter of a second each.
+
+    For tests of what becomes of a document. Own readers and text recognition keep their sandbox, which
+    tests/integration/test_sandbox.py tests, and through the whole service tests/acceptance/test_examples.py.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_reader, "parse_in_sandbox", _parse_here)
+        yield
+
+
+@pytest.fixture
+def parsed_here() -> Iterator[None]:
+    with parsing_here():
+        yield
 
 
 # -- no network
