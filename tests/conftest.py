@@ -25,6 +25,7 @@ import hypothesis
 import numpy as np
 import psycopg
 import pytest
+import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -49,6 +50,11 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much],
 )
 hypothesis.settings.load_profile("rag_service")
+
+# structlog, where nobody has set it up, draws the local variables of every frame of an exception, which takes seconds.
+for _processor in structlog.get_config()["processors"]:
+    if isinstance(_processor, structlog.dev.ConsoleRenderer):
+        _processor.exception_formatter = structlog.dev.plain_traceback
 
 DIMENSION = 384
 os.environ.setdefault("RAG_FIT_RELEVANCE", "false")  # 1,700 texts more for every double of a model server
