@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import contextlib
 import fcntl
-import hashlib
 import ipaddress
 import os
 import socket
@@ -40,6 +39,7 @@ from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embed
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
 from tests.databases import ClonedDatabases
+from tests.doubles.ollama import direction
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
 # integration the examples are the same at every run; elsewhere each run tries others.
@@ -165,8 +165,7 @@ class FakeEmbedding(BaseEmbedding):
     def _embed(self, text: str) -> list[float]:
         total = np.zeros(self.dimension)
         for word in words(text) or [text]:
-            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
-            total += np.random.default_rng(seed).standard_normal(self.dimension)
+            total += direction(word, self.dimension)
         vector: list[float] = (total / np.linalg.norm(total)).tolist()
         return vector
 
