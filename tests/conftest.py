@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import contextlib
 import fcntl
+import functools
 import ipaddress
 import os
 import socket
@@ -38,6 +39,7 @@ from rag_service.readers.sandbox import parse_in_sandbox
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
+from rag_service.web import assets, pages
 from tests.databases import ClonedDatabases
 from tests.doubles.ollama import direction
 
@@ -55,6 +57,10 @@ hypothesis.settings.load_profile("rag_service")
 for _processor in structlog.get_config()["processors"]:
     if isinstance(_processor, structlog.dev.ConsoleRenderer):
         _processor.exception_formatter = structlog.dev.plain_traceback
+
+# Hundreds of tests start an application, and to compress the files of the page takes half of that.
+_make_asset = functools.lru_cache(1_000)(assets.make_asset)
+assets.make_asset = pages.make_asset = _make_asset
 
 DIMENSION = 384
 os.environ.setdefault("RAG_FIT_RELEVANCE", "false")  # 1,700 texts more for every double of a model server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
@@ -63,4 +64,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path,
     os.chdir(folder)
     from rag_service.cli import main
 
-    main(list(arguments), prog_name="rag-service")
+    try:
+        main(list(arguments), prog_name="rag-service")
+    finally:
+        atexit._run_exitfuncs()  # multiprocessing ends without them; they stop the embedded database
