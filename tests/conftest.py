@@ -10,7 +10,7 @@ import asyncio
 import atexit
 import contextlib
 import fcntl
-import hashlib
+import functools
 import ipaddress
 import os
 import socket
@@ -25,15 +25,23 @@ import hypothesis
 import numpy as np
 import psycopg
 import pytest
+import structlog
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from rag_service.domain import ParsedDocument
 from rag_service.language.words import words
+from rag_service.readers import file_reader
+from rag_service.readers.common.ocr import OcrMode, ocr_mode
+from rag_service.readers.parse import ReaderClass, parse
+from rag_service.readers.sandbox import parse_in_sandbox
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
+from rag_service.web import assets, pages
 from tests.databases import ClonedDatabases
+from tests.doubles.ollama import direction
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
 # integration the examples are the same at every run; elsewhere each run tries others.
@@ -44,6 +52,15 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much],
 )
 hypothesis.settings.load_profile("rag_service")
+
+# structlog, where nobody has set it up, draws the local variables of every frame of an exception, which takes seconds.
+for _processor in structlog.get_config()["processors"]:
+    if isinstance(_processor, structlog.dev.ConsoleRenderer):
+        _processor.exception_formatter = structlog.dev.plain_traceback
+
+# Hundreds of tests start an application, and to compress the files of the page takes half of that.
+_make_asset = functools.lru_cache(1_000)(assets.make_asset)
+assets.make_asset = pages.make_asset = _make_asset
 
 DIMENSION = 384
 os.environ.setdefault("RAG_FIT_RELEVANCE", "false")  # 1,700 texts more for every double of a model server
@@ -154,8 +171,7 @@ class FakeEmbedding(BaseEmbedding):
     def _embed(self, text: str) -> list[float]:
         total = np.zeros(self.dimension)
         for word in words(text) or [text]:
-            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
-            total += np.random.default_rng(seed).standard_normal(self.dimension)
+            total += direction(word, self.dimension)
         vector: list[float] = (total / np.linalg.norm(total)).tolist()
         return vector
 
@@ -172,9 +188,43 @@ class FakeEmbedding(BaseEmbedding):
         return self._embed(text)
 
 
+def make_fake_embedding() -> FakeEmbedding:
+    return FakeEmbedding(model_name="fake-bag-of-words", embed_batch_size=32)
+
+
 @pytest.fixture
 def fake_embedding() -> FakeEmbedding:
-    return FakeEmbedding(model_name="fake-bag-of-words", embed_batch_size=32)
+    return make_fake_embedding()
+
+
+# -- a parser without its process
+
+
+async def _parse_here(
+    data: bytes, *, file_name: str, reader: ReaderClass | None = None, ocr: bool | None = None
+) -> ParsedDocument:
+    if reader is not None or ocr:
+        return await parse_in_sandbox(data, file_name=file_name, reader=reader, ocr=ocr)
+    with ocr_mode(OcrMode.ASK):
+        return parse(data, file_name=file_name)
+
+
+@contextlib.contextmanager
+def parsing_here() -> Iterator[None]:
+    """Files are parsed in this process: milliseconds instead of a quarter of a second each.
+
+    For tests of what becomes of a document. Own readers and text recognition keep their sandbox, which
+    tests/integration/test_sandbox.py tests, and through the whole service tests/acceptance/test_examples.py.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_reader, "parse_in_sandbox", _parse_here)
+        yield
+
+
+@pytest.fixture
+def parsed_here() -> Iterator[None]:
+    with parsing_here():
+        yield
 
 
 # -- no network

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
@@ -16,11 +18,19 @@ _FORKS.set_forkserver_preload(["tests.acceptance.cli_process_preload"])
 
 @contextmanager
 def started(
-    arguments: Sequence[str], environment: Mapping[str, str], *, folder: Path, output: Path
+    arguments: Sequence[str], environment: Mapping[str, str], *, folder: Path, output: Path, errors: Path | None = None
 ) -> Iterator[ForkServerProcess]:
-    """The command while it runs in `folder`, with nothing to read and `output` to write to; killed at the end."""
-    output.write_bytes(b"")
-    process = _FORKS.Process(target=_run, args=(list(arguments), dict(environment), folder, output), daemon=True)
+    """The command while it runs in `folder`, with nothing to read; killed at the end.
+
+    Args:
+        environment: all of it.
+        output: what it writes to.
+        errors: what its standard error goes to; None: `output`.
+    """
+    files = (output, errors or output)
+    for file in files:
+        file.write_bytes(b"")
+    process = _FORKS.Process(target=_run, args=(list(arguments), dict(environment), folder, files), daemon=True)
     process.start()
     try:
         yield process
@@ -30,14 +40,31 @@ def started(
         process.close()
 
 
-def _run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path, output: Path) -> None:
-    with output.open("wb") as file, Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-        for descriptor in (1, 2):
-            os.dup2(file.fileno(), descriptor)
+def run(arguments: Sequence[str], environment: Mapping[str, str], *, seconds: float = 120) -> tuple[int, str, str]:
+    """(exit code, what was printed, what was said on standard error) of a command.
+
+    `environment` is added to this process's, without its settings of the product and of Hugging Face.
+    """
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RAG_", "HF_"))}
+    with tempfile.TemporaryDirectory(prefix="rag-command-") as made:
+        output, errors = Path(made) / "output.txt", Path(made) / "errors.txt"
+        with started(arguments, clean | environment, folder=Path(made), output=output, errors=errors) as process:
+            process.join(seconds)
+            assert process.exitcode is not None, errors.read_text()
+            return process.exitcode, output.read_text(), errors.read_text()
+
+
+def _run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path, files: tuple[Path, Path]) -> None:
+    with files[0].open("ab") as output, files[1].open("ab") as errors, Path(os.devnull).open("rb") as nothing:
+        for number, file in enumerate((nothing, output, errors)):
+            os.dup2(file.fileno(), number)
     sys.stdin = os.fdopen(0)
+    os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     from rag_service.cli import main
 
-    main(list(arguments), prog_name="rag-service")
+    try:
+        main(list(arguments), prog_name="rag-service")
+    finally:
+        atexit._run_exitfuncs()  # multiprocessing ends without them; they stop the embedded database

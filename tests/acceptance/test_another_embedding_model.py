@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+from tests.acceptance import cli_process
 from tests.doubles.ollama import OllamaDouble, ollama
 
 __all__ = ["ollama"]
 
-CALL = "from rag_service.cli import main; main({!r})"
 DOCUMENT = "# Plazos\n\nEl plazo para presentar la solicitud vence el 30 de mayo.\n"
 
 
 def run(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
     """(exit code, everything that was said) of a command."""
-    done = subprocess.run(
-        [sys.executable, "-c", CALL.format(list(arguments))], capture_output=True, text=True, check=False, timeout=120,
-        env={key: value for key, value in os.environ.items() if not key.startswith("RAG_")} | environment,
-    )  # fmt: skip
-    return done.returncode, " ".join((done.stdout + done.stderr).split())
+    code, printed, said = cli_process.run(arguments, environment)
+    return code, " ".join((printed + said).split())
 
 
 def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: OllamaDouble, tmp_path: Path) -> None:
@@ -47,17 +42,15 @@ def test_reingest_changes_the_dimension_and_makes_every_document_anew(ollama: Ol
     assert "1 documents queued" in said
     code, said = run(new, "ask", question)  # by its words
     assert "30 de mayo" in said
-    worker = subprocess.Popen([sys.executable, "-c", CALL.format(["worker"])], env=os.environ | new)
-    try:
+    with cli_process.started(["worker"], os.environ | new, folder=tmp_path, output=tmp_path / "worker.txt") as worker:
         for _ in range(60):
             if "All documents match the current settings" in run(new, "reingest", "--dry-run")[1]:
                 break
             time.sleep(0.5)
         else:
             raise AssertionError("the document was not made anew")
-    finally:
         worker.terminate()
-        worker.wait(30)
+        worker.join(30)
     embedded = [body for body in ollama.bodies("/api/embed") if body["model"] == "large"]
     assert any("30 de mayo" in text for body in embedded for text in body["input"])
     assert "30 de mayo" in run(new, "ask", question)[1]

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 import uvicorn
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -17,12 +18,15 @@ from rag_service.ingest.ingestor import DocumentInput
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.test_spreadsheets import table, workbook
-from tests.integration.answers.conftest import OpenService, open_service
+from tests.conftest import cloned_database, make_fake_embedding
+from tests.integration.answers.conftest import OpenService, open_service, opened_service
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.web import client_of, new_key, real_application
 from tests.unit.readers.samples import pdf
 
 __all__ = ["open_service"]  # fixture
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("file_questions")]
 
 RAPPORT = pdf(
     "Rapport annuel des entrepôts. Ce rapport décrit les ventes et les stocks de l'année. Les ventes progressent.",
@@ -52,22 +56,25 @@ El contrato dura cinco años y se renueva cada año. La fianza es de dos meses d
 """
 
 
-@pytest.fixture
-async def client(open_service: OpenService) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_service(similarity_threshold=0.2, chat_provider="extractive") as service:
-        files: dict[str, bytes] = {
-            "rapport.pdf": RAPPORT,
-            "informe.pdf": INFORME,
-            "Informe anual 2023.pdf": pdf("El resultado anual fue de 80000 euros. La plantilla crece."),
-            "beneficiary-change.en.md": HANDBOOK.encode(),
-            "contrato médico.md": CONTRACT.encode(),
-            "production.xlsx": workbook(),
-            "orders.csv": table(),
-        }
-        for name, data in files.items():
-            await service.ingest(DocumentInput(data=data, file_name=name), LOCAL_ADMIN)
-        async with serve(service) as connected:
-            yield connected
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
+    """Of one service for the module, whose documents no test changes."""
+    settings = {"similarity_threshold": 0.2, "chat_provider": "extractive"}
+    with cloned_database(postgres) as server:
+        async with opened_service(server, make_fake_embedding(), **settings) as service:
+            files: dict[str, bytes] = {
+                "rapport.pdf": RAPPORT,
+                "informe.pdf": INFORME,
+                "Informe anual 2023.pdf": pdf("El resultado anual fue de 80000 euros. La plantilla crece."),
+                "beneficiary-change.en.md": HANDBOOK.encode(),
+                "contrato médico.md": CONTRACT.encode(),
+                "production.xlsx": workbook(),
+                "orders.csv": table(),
+            }
+            for name, data in files.items():
+                await service.ingest(DocumentInput(data=data, file_name=name), LOCAL_ADMIN)
+            async with serve(service) as connected:
+                yield connected
 
 
 @asynccontextmanager

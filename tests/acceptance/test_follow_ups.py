@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from rag_service.answering.conversation import lean_on_history
 from rag_service.app import LOCAL_ADMIN, Components
@@ -21,11 +22,14 @@ from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.test_file_questions import serve
+from tests.conftest import cloned_database, make_fake_embedding, parsing_here
 from tests.documents import ROOT
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
-from tests.integration.answers.conftest import OpenService, open_service
+from tests.integration.answers.conftest import OpenService, open_service, opened_service
 
 __all__ = ["ollama", "open_service"]  # fixtures
+
+in_module_loop = pytest.mark.asyncio(loop_scope="module")
 
 HOTELS = """# Business travel
 
@@ -44,12 +48,15 @@ SPOKEN = {
 SETS = json.loads((ROOT / "evals" / "follow_ups.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-async def client(open_service: OpenService) -> AsyncIterator[httpx.AsyncClient]:
-    async with open_service(similarity_threshold=0.2, chat_provider="extractive") as opened:
-        await opened.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
-        async with serve(opened) as connected:
-            yield connected
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
+    """Of one service for the module, whose documents no test changes."""
+    settings = {"similarity_threshold": 0.2, "chat_provider": "extractive"}
+    with cloned_database(postgres) as server:
+        async with opened_service(server, make_fake_embedding(), **settings) as opened:
+            await opened.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
+            async with serve(opened) as connected:
+                yield connected
 
 
 def said(*questions: str) -> list[dict[str, str]]:
@@ -60,6 +67,7 @@ def said(*questions: str) -> list[dict[str, str]]:
     ]
 
 
+@in_module_loop
 async def test_a_follow_up_through_rest(client: httpx.AsyncClient) -> None:
     body = {"query": "And in Paris?", "messages": said("What is the ceiling for a hotel night in ordinary towns?")}
     answer = (await client.post("/api/v1/query/answer", json=body)).json()
@@ -68,6 +76,7 @@ async def test_a_follow_up_through_rest(client: httpx.AsyncClient) -> None:
     assert stored["question"] == "What is the ceiling for a hotel night in ordinary towns?\nAnd in Paris?"
 
 
+@in_module_loop
 async def test_a_change_of_topic_is_searched_by_itself(client: httpx.AsyncClient) -> None:
     body = {"query": "Who is the landlord of the premises?", "messages": said("What is the ceiling for a hotel night?")}
     streamed = await client.post("/api/v1/query/answer/stream", json=body, headers={"Accept": "application/x-ndjson"})
@@ -75,12 +84,14 @@ async def test_a_change_of_topic_is_searched_by_itself(client: httpx.AsyncClient
     assert "Les Trois Ecluses" in final["answer"]
 
 
+@in_module_loop
 async def test_a_follow_up_through_openai(client: httpx.AsyncClient) -> None:
     messages = [*said("What is the ceiling for a hotel night?"), {"role": "user", "content": "And in Paris?"}]
     reply = await client.post("/v1/chat/completions", json={"model": "rag-service", "messages": messages})
     assert "160 euros" in reply.json()["choices"][0]["message"]["content"]
 
 
+@in_module_loop
 @pytest.mark.parametrize(
     "messages",
     [[{"role": "robot", "content": "x"}], [{"role": "user", "content": "a\0"}], "hello"],
@@ -121,6 +132,7 @@ def test_a_message_that_asks_is_no_small_talk(message: str) -> None:
     assert (reply is not None) is (message in ("good", "Oi"))
 
 
+@in_module_loop
 async def test_small_talk_is_answered_without_a_search(client: httpx.AsyncClient) -> None:
     for code in language_codes():
         answer = (await client.post("/api/v1/query/answer", json={"query": SPOKEN[code][0]})).json()
@@ -132,8 +144,9 @@ async def test_small_talk_is_answered_without_a_search(client: httpx.AsyncClient
 @pytest.fixture
 async def service(database_server: EmbeddedServer) -> AsyncIterator[Components]:
     """With the packaged embedding model."""
-    async with open_components(Settings(database_url=database_server.service_conninfo)) as opened:
-        yield opened
+    with parsing_here():
+        async with open_components(Settings(database_url=database_server.service_conninfo)) as opened:
+            yield opened
 
 
 async def test_conversations_that_go_on_and_that_change_the_topic(service: Components) -> None:

@@ -6,6 +6,7 @@ database, and the model server is the double of Ollama.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -23,10 +24,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_service.cli import main
-from rag_service.domain import ParsedDocument
 from rag_service.evaluation import saved
-from rag_service.readers import file_reader
-from rag_service.readers.parse import parse
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.cli_process import started
 from tests.documents import ROOT, code_blocks, guides
@@ -130,7 +128,7 @@ class Reader:
 
     def follow(self, one: Told) -> str | None:
         """Run it; what went wrong, or None."""
-        environment = {**self.environment, **one.exported}
+        environment = {**os.environ, **self.environment, **one.exported}
         arguments = shlex.split(self._filled_in(one.line))
         if arguments[0] != "rag-service":
             return "no way to run this is known; give it one here, or a reason in NOT_RUN"
@@ -198,16 +196,14 @@ class Reader:
             return None if process.exitcode == 0 else f"exit code {process.exitcode}: {output.read_text()}"
 
 
-async def _parse_here(data: bytes, *, file_name: str, ocr: bool | None = None) -> ParsedDocument:
-    """Without the process of its own, which costs a quarter of a second for each of a hundred documents here."""
-    return parse(data, file_name=file_name)  # images are not among them: `ocr` decides nothing
-
-
 def test_every_command_of_the_guides_runs(
-    database_server: EmbeddedServer, ollama: OllamaDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database_server: EmbeddedServer,
+    ollama: OllamaDouble,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parsed_here: None,
 ) -> None:
     monkeypatch.setattr(saved, "runs_folder", lambda: tmp_path / "evals" / "runs")
-    monkeypatch.setattr(file_reader, "parse_in_sandbox", _parse_here)
     monkeypatch.chdir(tmp_path)
     with ExitStack() as stack:
         reader = Reader(database_server, ollama, tmp_path)

@@ -27,6 +27,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -170,12 +171,18 @@ class _ClientLeftError(Exception):
     pass
 
 
+@lru_cache(20_000)
+def direction(word: str, dimension: int) -> np.ndarray:
+    """A random direction, of each word another."""
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(dimension)
+
+
 def vector(text: str, dimension: int) -> list[float]:
     """A unit vector that depends on the text alone; texts that share words are similar."""
     total = np.zeros(dimension)
     for word in re.findall(r"\w+", text.lower()) or [text]:
-        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
-        total += np.random.default_rng(seed).standard_normal(dimension)
+        total += direction(word, dimension)
     unit: list[float] = (total / np.linalg.norm(total)).tolist()
     return unit
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,24 @@ from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.ingest.ingestor import DocumentInput, Ingested
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
-from tests.conftest import FakeEmbedding
+from tests.conftest import FakeEmbedding, parsing_here
 
 OpenService = Callable[..., Any]
 Ingest = Callable[..., Awaitable[Ingested]]
+
+
+@asynccontextmanager
+async def opened_service(
+    server: EmbeddedServer, embedding: FakeEmbedding, **settings: Any
+) -> AsyncIterator[Components]:
+    """The components on a database; keywords are settings."""
+    chosen = Settings(**{"database_url": server.service_conninfo, "similarity_threshold": 0.3} | settings)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(parsing_here())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(components, "build_embedding", lambda _, **__: embedding)
+            opened = await stack.enter_async_context(open_components(chosen))
+        yield opened
 
 
 @pytest.fixture
@@ -25,15 +40,8 @@ def open_service(
     database_server: EmbeddedServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> OpenService:
     """Opens the components on the test's database; keywords are settings."""
-    monkeypatch.setattr(components, "build_embedding", lambda _, **__: fake_embedding)
-
-    @asynccontextmanager
-    async def opened(**settings: Any) -> AsyncIterator[Components]:
-        chosen = Settings(**{"database_url": database_server.service_conninfo, "similarity_threshold": 0.3} | settings)
-        async with open_components(chosen) as opened_components:
-            yield opened_components
-
-    return opened
+    monkeypatch.setattr(components, "build_embedding", lambda _, **__: fake_embedding)  # for what else the test opens
+    return partial(opened_service, database_server, fake_embedding)
 
 
 @pytest.fixture

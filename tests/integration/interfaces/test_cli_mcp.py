@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import create_corpus
 from rag_service.store.embedded import EmbeddedServer
+from tests.acceptance import cli_process
 from tests.doubles.ollama import OllamaDouble, ollama
 
 __all__ = ["ollama"]
@@ -86,15 +86,7 @@ async def test_each_key_finds_its_owners_documents_only(
 def test_what_keeps_it_from_starting_is_said_on_standard_error(
     database_server: EmbeddedServer, tmp_path: Path, variables: dict[str, str], message: str
 ) -> None:
-    done = subprocess.run(
-        COMMAND,
-        input="",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=environment(database_server, tmp_path, **variables),
-    )
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert done.stdout == ""
+    code, printed, said = cli_process.run(["mcp"], environment(database_server, tmp_path, **variables))
+    assert code == 1
+    assert message in said
+    assert printed == ""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance import cli_process
 from tests.doubles.hugging_face import HuggingFaceDouble, hugging_face
 from tests.doubles.ollama import PULL, ErrorLine, OllamaDouble, Reply, Reset, Wait, failure
 from tests.doubles.tiny_models import TEXTS, make_model
@@ -24,20 +25,10 @@ print(asyncio.run(build_embedding(load_settings()).aget_query_embedding({text!r}
 """
 
 
-def run(code: str, **environment: str) -> tuple[int, str, str]:
-    """(exit code, what was printed, what was said on stderr) of a fresh process."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("RAG_", "HF_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, env=clean | environment
-    )
-    return done.returncode, done.stdout, " ".join(done.stderr.split())
-
-
 def pull(**environment: str) -> tuple[int, str]:
-    code, _, said = run(
-        "import sys; sys.argv[1:] = ['models', 'pull']; from rag_service.cli import main; main()", **environment
-    )
-    return code, said
+    """(exit code, what was said on standard error) of a process that has not looked at the environment before."""
+    code, _, said = cli_process.run(["models", "pull"], environment)
+    return code, " ".join(said.split())
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +61,13 @@ def test_a_model_of_hugging_face_is_fetched_once_and_then_used_without_the_netwo
     assert hugging_face.fetched[-1] == "config.json"
     before = len(hugging_face.fetched)
     assert pull(**settings) == (0, "All models are available.")
-    code, printed, said = run(EMBED_ONCE.format(text=TEXTS[0]), **settings, HF_HUB_OFFLINE="1")
-    assert code == 0, said
-    assert printed.count(",") == 15
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAG_", "HF_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", EMBED_ONCE.format(text=TEXTS[0])], capture_output=True, text=True, check=False,
+        timeout=120, env={**environment, **settings, "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(",") == 15
     assert len(hugging_face.fetched) == before
 
 
@@ -177,10 +172,10 @@ def test_quickstart_fetches_and_uses_a_multilingual_model_in_one_command(
     document.write_text("# Plazos\n\nEl plazo para presentar la solicitud vence el 30 de mayo.\n", encoding="utf-8")
     arguments = ["quickstart", "--models", "huggingface", "--once", "--documents", str(document)]
     arguments += ["--question", "¿Cuándo vence el plazo?"]
-    code, printed, said = run(
-        f"from rag_service.cli import main; main({arguments!r})",
-        HF_ENDPOINT=hugging_face.url, HF_HOME=str(tmp_path / "hf"), RAG_DATA_DIR=str(tmp_path / "data"),
-    )  # fmt: skip
+    environment = {
+        "HF_ENDPOINT": hugging_face.url, "HF_HOME": str(tmp_path / "hf"), "RAG_DATA_DIR": str(tmp_path / "data"),
+    }  # fmt: skip
+    code, printed, said = cli_process.run(arguments, environment)
     assert code == 0, said
     assert "RAG_EMBEDDING_MODEL=intfloat/multilingual-e5-base" in said
     assert "Fetching intfloat/multilingual-e5-base" in said

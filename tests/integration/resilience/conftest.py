@@ -33,7 +33,7 @@ QUESTION = "What is the limit for travel a day?"
 
 
 @pytest.fixture
-def start(database_server: EmbeddedServer, ollama: OllamaDouble) -> Iterator[Start]:
+def start(database_server: EmbeddedServer, ollama: OllamaDouble, parsed_here: None) -> Iterator[Start]:
     """Starts the service on the test's database and the double of Ollama; keywords are settings."""
     with ExitStack() as stack:
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +16,7 @@ import pytest
 from rag_service.app import create_app
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
+from tests.acceptance.cli_process import run, started
 from tests.doubles.ollama import EMBED, OllamaDouble, embed, ollama
 from tests.serving import serving, wait_until
 
@@ -24,6 +24,7 @@ __all__ = ["ollama"]
 
 LLAMAS = "Llamas live in the Andes."
 GRACE = 1
+OUTPUT = "output.txt"
 
 
 @pytest.fixture
@@ -48,27 +49,17 @@ def client(environment: dict[str, str]) -> Iterator[httpx.Client]:
 
 
 @contextmanager
-def worker(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from rag_service.cli import main; main()", "worker"],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
+def worker(environment: dict[str, str], folder: Path) -> Iterator[ForkServerProcess]:
+    with started(["worker"], {**os.environ, **environment}, folder=folder, output=folder / OUTPUT) as process:
         yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
-def stop(process: subprocess.Popen[bytes]) -> tuple[int, float, str]:
-    """Ask it to stop: exit code, seconds until then, what it had written."""
-    started = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=20)
-    return process.returncode, time.monotonic() - started, output.decode()
+def stop(process: ForkServerProcess) -> tuple[int | None, float]:
+    """Ask it to stop: exit code, seconds until then."""
+    began = time.monotonic()
+    process.terminate()
+    process.join(20)
+    return process.exitcode, time.monotonic() - began
 
 
 def upload(client: httpx.Client, name: str) -> str:
@@ -91,38 +82,41 @@ def reach(client: httpx.Client, path: str, status: str) -> dict[str, Any]:
     return found
 
 
-def test_it_takes_a_job_finishes_it_and_stops_when_told(client: httpx.Client, environment: dict[str, str]) -> None:
+def test_it_takes_a_job_finishes_it_and_stops_when_told(
+    client: httpx.Client, environment: dict[str, str], tmp_path: Path
+) -> None:
     path = upload(client, "a.txt")
     time.sleep(0.3)
     assert client.get(path).json()["status"] == "pending"  # the service itself does not work on it
-    with worker(environment) as process:
+    with worker(environment, tmp_path) as process:
         assert reach(client, path, "indexed")["attempts"] == 1
         found = client.post("/api/v1/query", json={"query": "Where do llamas live?", "similarityThreshold": 0})
         assert [passage["text"] for passage in found.json()["passages"]] == [LLAMAS]
-        code, seconds, output = stop(process)
+        code, seconds = stop(process)
+    output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
     assert seconds < 5
 
 
 def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
-    client: httpx.Client, environment: dict[str, str], ollama: OllamaDouble
+    client: httpx.Client, environment: dict[str, str], ollama: OllamaDouble, tmp_path: Path
 ) -> None:
     ollama.script(EMBED, embed(delay=60))
     path = upload(client, "a.txt")
-    with worker(environment) as process:
+    with worker(environment, tmp_path) as process:
         reach(client, path, "embedding")
-        code, seconds, output = stop(process)
+        code, seconds = stop(process)
+    output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
     assert seconds < GRACE + 5
     left = client.get(path).json()
     assert (left["status"], left["attempts"]) == ("pending", 0)  # at once, and not counted as a failed try
-    with worker(environment):
+    with worker(environment, tmp_path):
         assert reach(client, path, "indexed")["attempts"] == 1
 
 
 def test_a_worker_whose_settings_are_wrong_says_so_and_fails(environment: dict[str, str]) -> None:
-    with worker({**environment, "RAG_WORKER_CONCURRENCY": "0"}) as process:
-        output, _ = process.communicate(timeout=20)
-    assert process.returncode == 1
-    assert b"RAG_WORKER_CONCURRENCY" in output
-    assert b"Traceback" not in output
+    code, printed, said = run(["worker"], {**environment, "RAG_WORKER_CONCURRENCY": "0"}, seconds=20)
+    assert code == 1
+    assert "RAG_WORKER_CONCURRENCY" in said
+    assert "Traceback" not in printed + said
