@@ -13,6 +13,7 @@ from uuid import UUID
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.filters import Filter, Mention
+from rag_service.tables.asking.left_over import overlook_word
 from rag_service.tables.asking.matching import Match, Values
 from rag_service.tables.asking.plans import Operation, Plan, key_column, names_currency, unmixed
 from rag_service.tables.asking.question import Comparison, Question
@@ -68,28 +69,13 @@ class _Resolver:
 
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
-        understood = self._match.is_complete or self._overlook_verb()
+        understood = self._match.is_complete or overlook_word(self._match)
         choices = self._match.bound_filters() if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
         return [replace(plan, score=self._match.score, is_doubtful=self._match.is_doubtful) for plan in plans]
-
-    def _overlook_verb(self) -> bool:
-        """Accounts for a single word left over beside a value: "how many associations are followed by Ms Roux".
-
-        The noun after "how many" says what is counted, and words for other columns what is asked.
-        """
-        match, question = self._match, self._match.question
-        if match.score < 0 or len(match.left) != 1 or not question.asks or not any(one.shown for one in match.filters):
-            return False
-        (place,) = match.left
-        noun = next(self._content_from(question.operations["count"]), -1) if "count" in question.operations else -1
-        if place == noun or match.words[place].concepts or not match.words[place].text.isalpha():
-            return False
-        match.overlook(place)
-        return True
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
         asked = self._match.question.operations

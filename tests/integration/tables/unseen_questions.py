@@ -167,12 +167,13 @@ HALF_B = [
 
 _MARK = re.compile(r" ?\[C\d+\]")
 _SPACE = re.compile(r"\s")
+_THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}\b)")
 
 
 def says(text: str, value: str) -> bool:
     """Whether an answer holds one of the values, separated by `|`, with all its parts, separated by ` & `, as words."""
-    plain = _SPACE.sub(" ", _MARK.sub("", text))
-    return any(all(_holds(plain, part) for part in one.split(" & ")) for one in value.split("|"))
+    plain, wanted = (_THOUSANDS.sub("", _SPACE.sub(" ", _MARK.sub("", one))) for one in (text, value))
+    return any(all(_holds(plain, part) for part in one.split(" & ")) for one in wanted.split("|"))
 
 
 def _holds(text: str, part: str) -> bool:
