@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.matching import Match
+from rag_service.tables.model import Kind
 
 _NOUNS_FOLLOW = ("count", "amount")  # operations
 
@@ -24,9 +25,11 @@ def overlook_word(match: Match) -> bool:
         return False
     (place,) = left
     word, has_value = match.words[place], any(one.shown for one in match.filters)
+    booleans = set(match.of_kind(Kind.BOOLEAN))
     if word.concepts or not word.text.isalpha() or place in _asked_for(match):
         return False
-    names_column = bool(match.mentions) and (question.asks or has_value)
+    says_yes = any(booleans & set(mention.columns) for mention in match.mentions)
+    names_column = bool(match.mentions) and (question.asks or has_value or says_yes)
     if not ((question.asks and has_value) or (names_column and _may_be_verb(match, place))):
         return False
     match.overlook(place)
@@ -34,10 +37,11 @@ def overlook_word(match: Match) -> bool:
 
 
 def _asked_for(match: Match) -> set[int]:
-    """The places of the nouns after "how many" and "how much"."""
+    """The places of the nouns right behind "how many" and "how much", articles between left out."""
+    before = load_language(match.question.language).tables.before_nouns
     ends = [match.question.operations[name] for name in _NOUNS_FOLLOW if name in match.question.operations]
-    found = (next((at for at in range(end, len(match.words)) if match.words[at].is_content), -1) for end in ends)
-    return set(found)
+    places = range(len(match.words))
+    return {next((at for at in places[end:] if match.words[at].text not in before), -1) for end in ends}
 
 
 def _may_be_verb(match: Match, place: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from uuid import UUID
 
 from rag_service.language.languages import load_language
@@ -75,9 +76,10 @@ class _Resolver:
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._match.score, is_doubtful=self._match.is_doubtful) for plan in plans]
+        return [replace(plan, score=self._match.score, is_doubtful=plan.is_doubtful or self._match.is_doubtful) for plan in plans]
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
+        filters = (*filters, *self._affirmed(filters))
         asked = self._match.question.operations
         compared = {one.column for one in filters if not one.shown}
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
@@ -103,6 +105,20 @@ class _Resolver:
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
+
+    def _affirmed(self, filters: tuple[Filter, ...]) -> list[Filter]:
+        """The rows with "yes" in a column of truth values that a question for rows names: "which cottages take dogs"."""
+        asked = self._match.question.operations.keys()
+        if self._match.question.negations or asked - {"count"} or (filters and not asked):
+            return []
+        yes = load_language(self._match.question.language).tables.answers["yes"].lower()
+        return [
+            Filter(column=column, comparison=Comparison.EQUAL, values=(Decimal(1),), shown=(yes,))
+            for mention in self._match.mentions
+            if len(mention.columns) == 1
+            for column in mention.columns
+            if self._table.columns[column].kind is Kind.BOOLEAN and column not in _columns(filters)
+        ]
 
     def _each(
         self, base: Plan, operation: Operation, figures: Sequence[Mention], texts: Sequence[Mention]
@@ -145,9 +161,16 @@ class _Resolver:
             )
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
-            if not (base.filters or "sum" in self._match.question.operations):  # a rule may tell it: "how many days"
-                additive = [c for c in additive if self._match.has_concept(c, _ADDITIVE)]
-            return [replace(base, operation=Operation.SUM, column=column) for column in additive]
+            is_told = base.filters or "sum" in self._match.question.operations
+            return [
+                replace(
+                    base,
+                    operation=Operation.SUM,
+                    column=column,  # without a row a rule may tell it: "how many days"
+                    is_doubtful=not (is_told or self._match.has_concept(column, _ADDITIVE)),
+                )
+                for column in additive
+            ]
         if figures:
             return []
         filtered = _columns(base.filters)
@@ -267,6 +290,9 @@ class _Resolver:
         filtered = _columns(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         exact = [one for one in base.filters if one.shown]
+        if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
+            additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
+            return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
         if not base.filters or len(asked) > 1:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"
