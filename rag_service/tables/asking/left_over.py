@@ -1,8 +1,8 @@
 """Words of a question that neither a column, a value nor the name of the table accounts for.
 
-Freely put questions hold verbs that no header has: "how much honey did we harvest", "which hive gave the most". One such
-word is overlooked where the question names a column, and the answer says that it was not understood. What the question
-asks for, "how many pages", is never overlooked.
+Freely put questions hold verbs that no header has: "how much honey did we harvest". One such word is overlooked where
+the question names a column, and the answer says that it was not understood. What the question asks for, "how many
+pages", is never overlooked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def overlook_word(match: Match) -> bool:
     if word.concepts or not word.text.isalpha() or place in _asked_for(match):
         return False
     says_yes = any(booleans & set(mention.columns) for mention in match.mentions)
-    names_column = bool(match.mentions) and (question.asks or has_value or says_yes)
+    names_column = bool(match.mentions or question.bounds) and (question.asks or has_value or says_yes)
     if not ((question.asks and has_value) or (names_column and _may_be_verb(match, place))):
         return False
     match.overlook(place)

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.filters import Filter, Mention
+from rag_service.tables.asking.filters import Filter, Mention, Values
 from rag_service.tables.asking.left_over import overlook_word
-from rag_service.tables.asking.matching import Match, Values
+from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import Operation, Plan, key_column, names_currency, unmixed
 from rag_service.tables.asking.question import Comparison, Question
 from rag_service.tables.model import Kind, StoredTable
@@ -76,7 +76,8 @@ class _Resolver:
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._match.score, is_doubtful=plan.is_doubtful or self._match.is_doubtful) for plan in plans]
+        doubt = self._match.is_doubtful
+        return [replace(plan, score=self._match.score, is_doubtful=doubt or plan.is_doubtful) for plan in plans]
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
         filters = (*filters, *self._affirmed(filters))
@@ -107,7 +108,7 @@ class _Resolver:
         return self._resolve_lookup(base, free, figures)
 
     def _affirmed(self, filters: tuple[Filter, ...]) -> list[Filter]:
-        """The rows with "yes" in a column of truth values that a question for rows names: "which cottages take dogs"."""
+        """The rows with "yes" in a column that a question for rows names: "which cottages take dogs"."""
         asked = self._match.question.operations.keys()
         if self._match.question.negations or asked - {"count"} or (filters and not asked):
             return []
