@@ -180,9 +180,9 @@ async def _compute(
         return None
     ids = [table.id for table in tables]
     values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
-    plans = [
-        plan for plan in make_plans(question, tables, values) if not plan.is_doubtful or plan.table.document_id == best
-    ]
+    plans = make_plans(question, tables, values)
+    if any(plan.is_doubtful and plan.table.document_id != best for plan in plans):
+        return None
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     computed = write_answer(results, question.language) if results else None
     if computed is None:

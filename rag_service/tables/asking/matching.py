@@ -10,10 +10,9 @@ from itertools import product
 
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import is_stop_word, words
-from rag_service.tables.asking.filters import BY_TIME, Filter, Mention, Values, bind, find_runs
+from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.asking.units import has_unit
-from rag_service.tables.asking.values import read_value
+from rag_service.tables.asking.values import has_unit, read_value
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
@@ -209,7 +208,7 @@ class Match:
             mention = max(near, key=lambda one: one.place)
             between = range(mention.place + 1, place)
             follows = next((self.words[at] for at in range(value.end, len(self.words))), None)
-            alone = follows is None or not follows.is_content or self._is_unit(follows)
+            alone = follows is None or not follows.is_content or bool(self._with_unit(follows))
             if len(mention.columns) == 1 and len(between) <= _NEAR and not set(between) & set(self.left) and alone:
                 (column,) = mention.columns
                 self.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
@@ -254,7 +253,7 @@ class Match:
             elif word.text in self._data.rows:
                 self.names_table = True
                 self._take([place], weight=0)
-            elif any(self._has_unit(column, word) for column in range(len(self._headers))):
+            elif self._with_unit(word):
                 self._take([place], weight=0)
         self._match_value_parts()
 
@@ -265,8 +264,10 @@ class Match:
         named = map(column_word, words(title))
         return any(asked.forms & other.forms or asked.concepts & other.concepts for other in named)
 
-    def _has_unit(self, column: int, word: Word) -> bool:
-        return has_unit(self.table.columns[column], word.text, self.question.language)
+    def _with_unit(self, word: Word) -> list[int]:
+        """The columns whose unit a word is: "kg", "euros"."""
+        columns = enumerate(self.table.columns)
+        return [place for place, column in columns if has_unit(column, word.text, self.question.language)]
 
     def _match_value_parts(self) -> None:
         """Words left over that stand together in values of one column: "bolts" for two kinds of bolt, "club de judo".
@@ -323,9 +324,9 @@ class Match:
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
         if Kind.DATE in kinds:
             fitting = list(filter(self._is_plain_date, fitting))
-        behind = self.words[bound.end : bound.end + 1]
+        measured = {place for word in self.words[bound.end : bound.end + 1] for place in self._with_unit(word)}
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
-        signed = signed or [place for place in fitting if any(self._has_unit(place, word) for word in behind)]
+        signed = signed or [place for place in fitting if place in measured]
         return signed or (fitting if len(fitting) == 1 else [])
 
     def _mentioned(self, kinds: Sequence[Kind]) -> list[Mention]:

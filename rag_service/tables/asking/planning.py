@@ -13,10 +13,18 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.filters import Filter, Mention, Values
 from rag_service.tables.asking.left_over import overlook_word
 from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import Operation, Plan, key_column, names_currency, unmixed
+from rag_service.tables.asking.plans import (
+    Filter,
+    Mention,
+    Operation,
+    Plan,
+    Values,
+    key_column,
+    names_currency,
+    unmixed,
+)
 from rag_service.tables.asking.question import Comparison, Question
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import column_word
