@@ -116,8 +116,8 @@ class Match:
             run = range(start, start + length)
             asked = {name: end for name, end in self.question.operations.items() if end - 1 in run}
             if asked and any(self.words[place].is_content and not self._used[place] for place in run):
-                kept = {name: end for name, end in self.question.operations.items() if name not in asked}
-                self.question = replace(self.question, operations=kept)
+                kept = self.question.operations.items() - asked.items()
+                self.question = replace(self.question, operations=dict(kept))
                 for end in asked.values():
                     self._used[end - 1] = False
 
@@ -324,10 +324,9 @@ class Match:
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
         if Kind.DATE in kinds:
             fitting = list(filter(self._is_plain_date, fitting))
-        measured = {place for word in self.words[bound.end : bound.end + 1] for place in self._with_unit(word)}
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
-        signed = signed or [place for place in fitting if place in measured]
-        return signed or (fitting if len(fitting) == 1 else [])
+        measured = {place for word in self.words[bound.end : bound.end + 1] for place in self._with_unit(word)}
+        return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
 
     def _mentioned(self, kinds: Sequence[Kind]) -> list[Mention]:
         """Mentions of columns of these kinds, narrowed to them."""
