@@ -189,13 +189,14 @@ class CitedSynthesizer(BaseSynthesizer):
     async def _compute(self, query: RagQuery, sources: Sequence[Hit]) -> ComputedAnswer | None:
         """The answer computed from the tables of what was found, below the default threshold, too.
 
-        What a postprocessor of an owner dropped is not computed with.
+        Numbers that nothing mentions may be what values are compared with: "opened after 2020". What a postprocessor of
+        an owner dropped is not computed with.
         """
         found = query.found
         if found.files is not None and found.files.outlines:
             _, warning = tell_files(found, found.hits, self._prompts)
             return describe_files(found.files, found.hits, found.plan.language, warning) if found.hits else None
-        if self._tables is None or found.absent:
+        if self._tables is None or not all(name.isdigit() for name in found.absent):
             return None
         hits = sources if query.postprocessed or query.threshold is not None else (*sources, *found.hits)
         return await self._tables.compute(

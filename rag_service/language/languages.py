@@ -181,6 +181,8 @@ class TableWords:
     comparatives: Mapping[str, Mapping[str, Words]]  # likewise, before `than`: "cheaper"
     concepts: Mapping[str, Words]  # price, weight, …: words for the same thing; the keys are those of every language
     filler: Words  # that ask for nothing: "please", "list"
+    copulas: Words  # "is": the verb of a question whose other words are nouns and adjectives
+    before_nouns: Words  # articles and prepositions
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 from statistics import median
 
@@ -35,7 +36,7 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> N
     rows are held in memory, so that the builder's limits stop files of any length.
     """
     rows = iter(rows)
-    ahead = list(islice(rows, LOOK_AHEAD))
+    ahead = _spread_names(list(islice(rows, LOOK_AHEAD)))
     header, labelled = find_header(ahead)
     names: list[Row] = []  # header rows whose labels no row has used yet
     labels: dict[int, str] = {}
@@ -160,6 +161,29 @@ def _continues_header(header: Row, row: Row, following: Row | None) -> bool:
     if any(map(_AMOUNT.match, below)) and not (beside and goes_on):
         return False
     return not _all_texts(following) or (goes_on and len(set(below)) == len(below) > 1)
+
+
+def _spread_names(rows: Sequence[Row]) -> list[Row]:
+    """The rows, in which a name with empty cells beside it spans them as if they were merged.
+
+    It does if the row below names each column under it, and no other, and a wider row with figures follows.
+    """
+    spread = list(rows)
+    for at, (row, below, following) in enumerate(zip(rows, rows[1:], rows[2:], strict=False)):
+        names = {cell.column: cell for cell in row.cells}
+        wide, over = set[int](), dict[int, Cell]()
+        for column in sorted(cell.column for cell in below.cells if cell.column not in names):
+            before = over.get(column - 1) or names.get(column - 1)
+            if before is None:
+                break
+            over[column] = replace(before, column=column, is_spanned=True)
+            wide |= {before.column, column}
+        fits = bool(over) and wide == {cell.column for cell in below.cells}
+        adjoin = following.number == below.number + 1 == row.number + 2
+        figures = len(following.cells) > len(below.cells) and not _all_texts(following)
+        if fits and adjoin and figures and len(names) > 1 and _all_texts(row) and _all_texts(below):
+            spread[at] = replace(row, cells=sorted((*row.cells, *over.values()), key=lambda cell: cell.column))
+    return spread
 
 
 def _all_texts(row: Row) -> bool:

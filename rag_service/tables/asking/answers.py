@@ -111,7 +111,7 @@ class TableAnswers:
                 tables = await find_tables(connection, documents)
                 found = await _compare(connection, text if names_files else None, language, question, tables)
                 if found is None and question is not None:
-                    found = await _compute(connection, question, tables)
+                    found = await _compute(connection, question, tables, best=hits[0].chunk.document.id)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 if found is not None or ask is None or not (may_propose and tables):
@@ -167,13 +167,22 @@ async def _compare(
     return await _with_quotes(connection, write_comparison(found, language))
 
 
-async def _compute(connection: Connection, question: Question, found: Sequence[StoredTable]) -> ComputedAnswer | None:
+async def _compute(
+    connection: Connection, question: Question, found: Sequence[StoredTable], *, best: UUID
+) -> ComputedAnswer | None:
+    """The operation that the words of a question tell.
+
+    One that is doubtful has to be over the document of the best passage, or else the passage answers better: rules may
+    tell "how many days", and a sheet with a column of days is not asked.
+    """
     tables = [table for table in found if may_concern(question, table)]
     if not tables:
         return None
     ids = [table.id for table in tables]
     values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
     plans = make_plans(question, tables, values)
+    if any(plan.is_doubtful and plan.table.document_id != best for plan in plans):
+        return None
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     computed = write_answer(results, question.language) if results else None
     if computed is None:

@@ -10,18 +10,16 @@ from itertools import product
 
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import is_stop_word, words
-from rag_service.tables.asking.filters import BY_TIME, Filter, Mention, bind
+from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.asking.values import read_value
-from rag_service.tables.model import Kind, StoredTable, currency_of
+from rag_service.tables.asking.values import has_unit, read_value
+from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
 _STOCK = frozenset({"stock"})
 _NEAR = 3  # words between a column and its number, or a negation and its column
-
-Values = Mapping[int, Mapping[str, str]]  # column → {key: text}
 
 
 class Match:
@@ -97,15 +95,8 @@ class Match:
 
     def _match_values(self) -> None:
         """Values of the table that stand in the question, the longest first."""
-        keys = [word.key for word in self.words]
-        found: list[tuple[int, int, int, str]] = []  # (length, start, column, key)
-        for column, values in self._values.items():
-            for key in values:
-                parts = key.split()
-                for start in range(len(keys) - len(parts) + 1):
-                    end = start + len(parts)
-                    if keys[start:end] == parts and any(word.is_content for word in self.words[start:end]):
-                        found.append((len(parts), start, column, key))
+        found = list(find_runs(self.words, self._values))
+        self._free_names(found)
         taken: dict[int, list[tuple[int, str]]] = {}
         for length, start, column, key in sorted(found, key=lambda one: (-one[0], one[1], one[2])):
             places = range(start, start + length)
@@ -118,6 +109,17 @@ class Match:
                 self.value_places.update(places)
             taken.setdefault(start, []).append((column, key))
         self._add_value_filters(taken)
+
+    def _free_names(self, found: Iterable[tuple[int, int, int, str]]) -> None:
+        """Words of a longer value ask for no operation: "Plaza Mayor" for no maximum."""
+        for length, start, _, _ in found:
+            run = range(start, start + length)
+            asked = {name: end for name, end in self.question.operations.items() if end - 1 in run}
+            if asked and any(self.words[place].is_content and not self._used[place] for place in run):
+                kept = self.question.operations.items() - asked.items()
+                self.question = replace(self.question, operations=dict(kept))
+                for end in asked.values():
+                    self._used[end - 1] = False
 
     def _add_value_filters(self, taken: Mapping[int, list[tuple[int, str]]]) -> None:
         """One filter for each column; several values of one column are alternatives."""
@@ -206,7 +208,7 @@ class Match:
             mention = max(near, key=lambda one: one.place)
             between = range(mention.place + 1, place)
             follows = next((self.words[at] for at in range(value.end, len(self.words))), None)
-            alone = follows is None or not follows.is_content or self._is_unit(follows)
+            alone = follows is None or not follows.is_content or bool(self._with_unit(follows))
             if len(mention.columns) == 1 and len(between) <= _NEAR and not set(between) & set(self.left) and alone:
                 (column,) = mention.columns
                 self.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
@@ -251,7 +253,7 @@ class Match:
             elif word.text in self._data.rows:
                 self.names_table = True
                 self._take([place], weight=0)
-            elif self._is_unit(word):
+            elif self._with_unit(word):
                 self._take([place], weight=0)
         self._match_value_parts()
 
@@ -262,13 +264,10 @@ class Match:
         named = map(column_word, words(title))
         return any(asked.forms & other.forms or asked.concepts & other.concepts for other in named)
 
-    def _is_unit(self, word: Word) -> bool:
-        """Whether a word is the unit of a column that the question names: "kg", "euros"."""
-        if (sign := currency_of(word.text)) is not None:
-            return any(column.unit == sign for column in self.table.columns)
-        units = load_language(self.question.language).proof.units
-        canonical = next((unit for unit, names in units.items() if word.text in names), word.text)
-        return any(column.unit is not None and column.unit.lower() == canonical for column in self.table.columns)
+    def _with_unit(self, word: Word) -> list[int]:
+        """The columns whose unit a word is: "kg", "euros"."""
+        columns = enumerate(self.table.columns)
+        return [place for place, column in columns if has_unit(column, word.text, self.question.language)]
 
     def _match_value_parts(self) -> None:
         """Words left over that stand together in values of one column: "bolts" for two kinds of bolt, "club de judo".
@@ -326,7 +325,8 @@ class Match:
         if Kind.DATE in kinds:
             fitting = list(filter(self._is_plain_date, fitting))
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
-        return signed or (fitting if len(fitting) == 1 else [])
+        measured = {place for word in self.words[bound.end : bound.end + 1] for place in self._with_unit(word)}
+        return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
 
     def _mentioned(self, kinds: Sequence[Kind]) -> list[Mention]:
         """Mentions of columns of these kinds, narrowed to them."""

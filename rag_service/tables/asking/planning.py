@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.filters import Filter, Mention
-from rag_service.tables.asking.matching import Match, Values
-from rag_service.tables.asking.plans import Operation, Plan, key_column, names_currency, unmixed
+from rag_service.tables.asking.left_over import overlook_word
+from rag_service.tables.asking.matching import Match
+from rag_service.tables.asking.plans import (
+    Filter,
+    Mention,
+    Operation,
+    Plan,
+    Values,
+    key_column,
+    names_currency,
+    unmixed,
+)
 from rag_service.tables.asking.question import Comparison, Question
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import column_word
@@ -68,30 +78,17 @@ class _Resolver:
 
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
-        understood = self._match.is_complete or self._overlook_verb()
+        understood = self._match.is_complete or overlook_word(self._match)
         choices = self._match.bound_filters() if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
             return []
-        return [replace(plan, score=self._match.score, is_doubtful=self._match.is_doubtful) for plan in plans]
-
-    def _overlook_verb(self) -> bool:
-        """Accounts for a single word left over beside a value: "how many associations are followed by Ms Roux".
-
-        The noun after "how many" says what is counted, and words for other columns what is asked.
-        """
-        match, question = self._match, self._match.question
-        if match.score < 0 or len(match.left) != 1 or not question.asks or not any(one.shown for one in match.filters):
-            return False
-        (place,) = match.left
-        noun = next(self._content_from(question.operations["count"]), -1) if "count" in question.operations else -1
-        if place == noun or match.words[place].concepts or not match.words[place].text.isalpha():
-            return False
-        match.overlook(place)
-        return True
+        doubt = self._match.is_doubtful
+        return [replace(plan, score=self._match.score, is_doubtful=doubt or plan.is_doubtful) for plan in plans]
 
     def _resolve_one(self, filters: tuple[Filter, ...]) -> list[Plan]:
+        filters = (*filters, *self._affirmed(filters))
         asked = self._match.question.operations
         compared = {one.column for one in filters if not one.shown}
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
@@ -117,6 +114,20 @@ class _Resolver:
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
+
+    def _affirmed(self, filters: tuple[Filter, ...]) -> list[Filter]:
+        """The rows with "yes" in a column that a question for rows names: "which cottages take dogs"."""
+        asked = self._match.question.operations.keys()
+        if self._match.question.negations or asked - {"count"} or (filters and not asked):
+            return []
+        yes = load_language(self._match.question.language).tables.answers["yes"].lower()
+        return [
+            Filter(column=column, comparison=Comparison.EQUAL, values=(Decimal(1),), shown=(yes,))
+            for mention in self._match.mentions
+            if len(mention.columns) == 1
+            for column in mention.columns
+            if self._table.columns[column].kind is Kind.BOOLEAN and column not in _columns(filters)
+        ]
 
     def _each(
         self, base: Plan, operation: Operation, figures: Sequence[Mention], texts: Sequence[Mention]
@@ -159,9 +170,16 @@ class _Resolver:
             )
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
-            if not (base.filters or "sum" in self._match.question.operations):  # a rule may tell it: "how many days"
-                additive = [c for c in additive if self._match.has_concept(c, _ADDITIVE)]
-            return [replace(base, operation=Operation.SUM, column=column) for column in additive]
+            is_told = base.filters or "sum" in self._match.question.operations
+            return [
+                replace(
+                    base,
+                    operation=Operation.SUM,
+                    column=column,  # without a row a rule may tell it: "how many days"
+                    is_doubtful=not (is_told or self._match.has_concept(column, _ADDITIVE)),
+                )
+                for column in additive
+            ]
         if figures:
             return []
         filtered = _columns(base.filters)
@@ -281,6 +299,9 @@ class _Resolver:
         filtered = _columns(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         exact = [one for one in base.filters if one.shown]
+        if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
+            additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
+            return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
         if not base.filters or len(asked) > 1:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"

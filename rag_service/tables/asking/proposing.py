@@ -16,9 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.tables.asking.filters import Filter
-from rag_service.tables.asking.matching import Values
-from rag_service.tables.asking.plans import Operation, Plan, key_column, unmixed
+from rag_service.tables.asking.plans import Filter, Operation, Plan, Values, key_column, unmixed
 from rag_service.tables.asking.question import Comparison
 from rag_service.tables.model import Kind, StoredTable, fold_words
 

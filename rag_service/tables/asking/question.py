@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
 from rag_service.language.languages import TableWords, language_codes, load_language
-from rag_service.language.words import words
+from rag_service.language.words import fold, words
 from rag_service.tables.asking.values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, MIN_BEGINNING, Word, read_words
 
@@ -20,6 +20,7 @@ _MAX_VALUE_WORDS = 6
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SIGN = re.compile(r"US\$|R\$|[€$£¥₹%]")
+_INNER = re.compile(r"(?<=[^\W\d_] )[^\W\d_]{2,}")  # words that begin no sentence
 _OPERATIONS = ("count", "amount", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share")
 _STOCK = frozenset({"stock", "quantity"})
 _TIMES = ("after", "since", "before")
@@ -57,6 +58,7 @@ class Bound:
     is_date: bool = False  # the values are ordinals of days
     is_year: bool = False  # the values may be years
     place: int  # first word of it
+    end: int  # word after it, its unit if it has one
     concepts: frozenset[str] = frozenset()  # of a comparative: "cheaper than"
 
 
@@ -122,7 +124,7 @@ def read_question(text: str, language: str) -> Question | None:
     data = load_language(language)
     question = Question(
         language=language,
-        words=read_words(found, language),
+        words=_with_names(read_words(found, language), text, data.tables),
         used=[False] * len(found),
         signs=frozenset(_SIGN.findall(text)),
     )
@@ -136,6 +138,15 @@ def read_question(text: str, language: str) -> Question | None:
             question.negations.append(place)
             _take(question, place, place + 1)
     return question
+
+
+def _with_names(found: tuple[Word, ...], text: str, data: TableWords) -> tuple[Word, ...]:
+    """The words, of which stop words written as names have a meaning: "en Las Eras"."""
+    inner = _INNER.findall(text)
+    if all(word[0].isupper() for word in inner):
+        return found  # a title
+    names = {fold(word) for word in inner if word[0].isupper()} - data.before_nouns
+    return tuple(replace(word, is_content=True) if word.text in names else word for word in found)
 
 
 def _find(found: list[str], phrase: str) -> Iterator[int]:
@@ -166,6 +177,7 @@ def _read_bounds(question: Question, data: TableWords) -> None:
         numbers = [value.last if late and value.last is not None else value.number for value in values]
         if len(values) == 2 and values[1].last is not None:
             numbers[1] = values[1].last
+        end = max(value.end for value in values)
         question.bounds.append(
             Bound(
                 comparison=comparison,
@@ -173,10 +185,11 @@ def _read_bounds(question: Question, data: TableWords) -> None:
                 is_date=all(value.is_date for value in values),
                 is_year=all(value.is_year for value in values),
                 place=start,
+                end=end,
                 concepts=concepts,
             )
         )
-        _take(question, start, max(value.end for value in values))
+        _take(question, start, end)
 
     for start, end, _ in list(_phrases(question, ("between",), data)):
         first = read_value(question.words, end, question.language)
@@ -184,7 +197,7 @@ def _read_bounds(question: Question, data: TableWords) -> None:
         if first is not None and second is not None and first.is_date == second.is_date:
             add(Comparison.BETWEEN, start, first, second)
     for start, end, _ in list(_phrases(question, ("none_left",), data)):
-        bound = Bound(comparison=Comparison.EQUAL, values=(Decimal(0),), place=start, concepts=_STOCK)
+        bound = Bound(comparison=Comparison.EQUAL, values=(Decimal(0),), place=start, end=end, concepts=_STOCK)
         question.bounds.append(bound)
         _take(question, start, end)
     for side, comparison in (("high", Comparison.GREATER), ("low", Comparison.LESS)):
@@ -289,7 +302,7 @@ def _read_periods(question: Question) -> None:
     for place, used in enumerate(question.used):
         if not used and (found := read_date(question.words, place, question.language)) is not None:
             first, last, end = found
-            bound = Bound(comparison=Comparison.BETWEEN, values=(first, last), is_date=True, place=place)
+            bound = Bound(comparison=Comparison.BETWEEN, values=(first, last), is_date=True, place=place, end=end)
             question.bounds.append(bound)
             _take(question, place, end)
 

@@ -1,4 +1,4 @@
-"""Numbers and dates in the words of a question."""
+"""Numbers, dates and units in the words of a question."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 
 from rag_service.language.languages import load_language
+from rag_service.language.words import words as words_of
+from rag_service.tables.model import Column, currency_of
 from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -95,3 +97,14 @@ def _decimal(text: str, language: str) -> Decimal | None:
         return Decimal(text)
     except InvalidOperation:
         return None
+
+
+def has_unit(column: Column, word: str, language: str) -> bool:
+    """Whether a folded word of a question is the unit of a column, or a part of it: "metres" for m."""
+    if column.unit is None:
+        return False
+    if (sign := currency_of(word)) is not None:
+        return column.unit == sign
+    units = load_language(language).proof.units
+    canonical = next((unit for unit, names in units.items() if word in names), word)
+    return column.unit.lower() == canonical or word in words_of(column.unit)

@@ -41,6 +41,8 @@ _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
 _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
 
+_MIN_WHOLE = 2  # digits before the separator of some amount
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnValues:
@@ -122,9 +124,9 @@ def read_figure(text: str, decimal: str | None) -> Decimal | None:
 
 def decimal_of(texts: Sequence[str]) -> str | None:
     """The decimal separator that the figures of a column show; None if they do not."""
-    found = [match["digits"] for text in texts if (match := _match(text))]
-    shown, _ = _separators(found)
-    return shown.pop() if len(shown) == 1 else None
+    matches = [match for text in texts if (match := _match(text))]
+    shown, _ = _separators([match["digits"] for match in matches])
+    return shown.pop() if len(shown) == 1 else None if shown else _decimal_of_amounts(matches)
 
 
 def _read_booleans(texts: Sequence[str]) -> ColumnValues | None:
@@ -191,7 +193,7 @@ def _read_figures(texts: Sequence[str], decimal: str | None) -> ColumnValues | N
     digits = [match["digits"] for match in figures]
     shown, is_open = _separators(digits)
     if not shown and is_open and decimal is None:
-        decimal = _decimal_beside_whole(digits)
+        decimal = _decimal_beside_whole(digits) or _decimal_of_amounts(figures)
     if len(shown) > 1 or (not shown and is_open and decimal is None):
         return None
     separator = shown.pop() if shown else decimal or "."
@@ -241,6 +243,16 @@ def _decimal_beside_whole(figures: Sequence[str]) -> str | None:
     plain = {len(figure) for figure in figures if figure.isdigit()}
     marks = {character for figure in figures for character in figure if character in ".,"}
     if len(marks) != 1 or max(plain, default=0) != 3:
+        return None
+    return "." if marks == {","} else ","
+
+
+def _decimal_of_amounts(figures: Sequence[re.Match[str]]) -> str | None:
+    """The decimal separator of £310,500: no amount of money but a price per litre, 1,459 €, has three decimals."""
+    marks = {character for figure in figures for character in figure["digits"] if character in ".,"}
+    is_money = all((sign := _sign(figure)) and sign != "%" for figure in figures)
+    longest = max((len(re.split("[.,]", figure["digits"])[0]) for figure in figures), default=0)
+    if len(marks) != 1 or not is_money or longest < _MIN_WHOLE:
         return None
     return "." if marks == {","} else ","
 

@@ -210,3 +210,17 @@ def test_million_rows_stop_at_the_limit() -> None:
     data = b"id,name,value\n" + b"".join(b"%d,name,%d\n" % (i, i) for i in range(1_000_000))
     with pytest.raises(TooLargeError, match="too much text"):
         parse(data, file_name="a.csv")
+
+
+def test_a_name_beside_empty_cells_spans_them_if_the_row_below_names_each_column() -> None:
+    rows = [
+        ["Building", "Area", "Electricity", None, "Gas", None, "Manager"],
+        [None, None, "kWh", "Cost", "kWh", "Cost", None],
+        ["Depot", 3100, 55600, 15568, 120, 30, "A. Lund"],
+    ]
+    assert parse(xlsx(rows), file_name="meters.xlsx").text.splitlines()[-1] == (
+        "Building: Depot | Area: 3100 | Electricity kWh: 55600 | Electricity Cost: 15568 | Gas kWh: 120 | "
+        "Gas Cost: 30 | Manager: A. Lund"
+    )
+    rows[1][0] = "of the town"  # goes on in another column: nothing says what is above what
+    assert "Electricity kWh" not in parse(xlsx(rows), file_name="meters.xlsx").text

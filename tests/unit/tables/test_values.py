@@ -24,6 +24,7 @@ def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
         (["1.234,56", "12,5"], ["1234.56", "12.5"]),
         (["1,234.56", "12.5"], ["1234.56", "12.5"]),
         (["1,850", "640", "98"], ["1850", "640", "98"]),  # hundreds beside it
+        (["£310,500", "(£8,900)"], ["310500", "-8900"]),  # no amount has three decimals
         (["1.234", "56,7"], ["1234", "56.7"]),  # the other cell shows that the point parts thousands
         (["1,234", "56.7"], ["1234", "56.7"]),
         (["1 250", "980"], ["1250", "980"]),
@@ -47,6 +48,7 @@ def test_figures_are_read_by_the_whole_column(texts: list[str], expected: list[s
     [
         ["1,850", "64", "9"],
         ["1.234", "5.678"],  # thousands, or a little over one
+        ["1,459 €", "1,612 €"],  # a litre of petrol, or thousands
         ["1.5", "1,5"],
         ["00123", "00456"],  # codes
         ["12 kg", "300 g"],
