@@ -31,17 +31,22 @@ from rag_service.store.session import Connection
 _EVERY = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}  # seconds
 _COUNTS = ("added", "changed", "renamed", "deleted", "unchanged", "kept", "not_taken")
 
-
-@click.command(name="sync")
-@click.argument("target")
-@click.option("--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus.")
-@click.option(
+_CORPUS = click.option(
+    "--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus."
+)
+_DEPTH = click.option(
     "--depth",
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
     help="How many links deep to follow from a page.",
 )
+
+
+@click.command(name="sync")
+@click.argument("target")
+@_CORPUS
+@_DEPTH
 @click.option("--watch", is_flag=True, help="Keep running, and sync again whenever something changes.")
 @click.option(
     "--delete/--keep", default=None,
@@ -89,14 +94,8 @@ def sources() -> None:
 
 @sources.command("add")
 @click.argument("target")
-@click.option("--corpus", metavar="NAME", help="Global corpus, created if missing. Default: the default corpus.")
-@click.option(
-    "--depth",
-    type=click.IntRange(0, 20),
-    default=0,
-    show_default=True,
-    help="How many links deep to follow from a page.",
-)
+@_CORPUS
+@_DEPTH
 @click.option("--every", type=click.Choice(list(_EVERY)), default="day", show_default=True, help="How often.")
 def add_command(target: str, corpus: str | None, depth: int, every: str) -> None:
     """Sync TARGET regularly: a folder, the address of a page or a sitemap, or s3://BUCKET/FOLDER."""
