@@ -259,7 +259,8 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     rows: list[list[float]] = []
     for mark, (hit, standing) in enumerate(zip(evidence.hits, standings, strict=True), start=1):
         chunk = hit.chunk
-        for sentence in read_sentences(chunk.text, evidence.language, chunk.spans, chunk.document.title):
+        begins = chunk.start == 0
+        for sentence in read_sentences(chunk.text, evidence.language, chunk.spans, chunk.document.title, begins=begins):
             holds = frozenset(word for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
             held = sum(map(weight_of.__getitem__, holds))
             fits = wanted if wanted and wanted.pattern.search(sentence.folded) else None

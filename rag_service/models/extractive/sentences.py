@@ -20,6 +20,7 @@ _PREVIOUS_LENGTH = 300  # maximum characters of the sentence before a list or an
 _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\||[^\n|:]{1,80}: [^\n|]*+\| ")  # or a row, as "Name: value | …"
 _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
+_FIRST_LINE = re.compile(r"\s*([^\n|]{1,120}[^\n|.!?…:;])[ \t]*\n\s*\n")
 _BULLET = re.compile(r"^(?:[-*+•>] |\d{1,2}[.)] )+")
 
 
@@ -40,18 +41,23 @@ class Sentence:
 
 
 @lru_cache(maxsize=256)  # popular passages come again
-def read_sentences(text: str, language: str, spans: Sequence[Span] = (), title: str = "") -> tuple[Sentence, ...]:
+def read_sentences(
+    text: str, language: str, spans: Sequence[Span] = (), title: str = "", *, begins: bool = False
+) -> tuple[Sentence, ...]:
     """What can be quoted of a passage, in order.
 
     Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
     nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before; so does one
     that begins with "For example". `spans` hold the headings and sheets that the passage stands under, `title` is that
-    of its document; in some formats their lines look like sentences ("Subject: …" in mails).
+    of its document; in some formats their lines look like sentences ("Subject: …" in mails). Where the passage `begins`
+    its document, a first line that stands alone and ends with no stop is its title, too.
     """
     bounds = split_sentences(text, language=language)
     not_quoted = {_plain(heading) for span in spans for heading in span.location.headings}
     not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
     titles = {_plain(title)} - {""}
+    if begins and (first := _FIRST_LINE.match(text)):
+        not_quoted.add(_plain(first[1]))
     examples = load_language(language).questions.examples
     sentences: list[Sentence] = []
     header, previous = "", 0

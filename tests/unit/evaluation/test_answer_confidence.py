@@ -25,11 +25,11 @@ def test_the_calibration_error_is_the_distance_between_confidence_and_right_answ
 
 
 def test_the_limit_is_the_lowest_that_reaches_the_target() -> None:
-    assert choose_least([0.55, 0.65, 0.75, 0.85], [False, False, True, True], target=0.9) == 0.66
-    assert choose_least([0.55, 0.65], [False, False], target=0.9) == 0.95
-    strays = [[0.1] * 19 + [0.7], [0.1, 0.8]]  # one of twenty may proceed, one of two may not
-    assert choose_least([0.55, 0.65, 0.75, 0.85], [True] * 4, strays=strays[:1], target=0.9) == 0.6
-    assert choose_least([0.55, 0.65, 0.75, 0.85], [True] * 4, strays=strays, target=0.9) == 0.81
+    assert choose_least([0.76, 0.78, 0.82, 0.9], [False, False, True, True], target=0.9) == 0.79
+    assert choose_least([0.76, 0.78], [False, False], target=0.9) == 0.95
+    strays = [[0.1] * 19 + [0.8], [0.1, 0.86]]  # one of twenty may proceed, one of two may not
+    assert choose_least([0.76, 0.78, 0.82, 0.9], [True] * 4, strays=strays[:1], target=0.9) == 0.75
+    assert choose_least([0.76, 0.78, 0.82, 0.9], [True] * 4, strays=strays, target=0.9) == 0.87
 
 
 def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp_path: Path) -> None:

@@ -156,6 +156,9 @@ def test_the_title_of_the_document_is_no_quote() -> None:
     mail = "Subject: Opening hours in the summer\n\nOpening hours in the summer\n\nWe close at noon in August."
     found = read_sentences(mail, "en", title="Opening hours in the summer")
     assert [sentence.text for sentence in found] == ["We close at noon in August."]
+    guide = "Casa do Farol: the handbook\n\nWelcome to our house by the sea.\n\nSpare keys at the desk\n\nBring towels."
+    found = read_sentences(guide, "en", begins=True)
+    assert [sentence.text for sentence in found] == ["Welcome to our house by the sea.", "Spare keys at the desk"]
 
 
 async def test_a_clear_answer_is_quoted_alone() -> None:
