@@ -30,7 +30,7 @@ from rag_service.fitting.logistic import fit_logistic
 from rag_service.indices import IndexDefinition
 
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
-HIGH = 0.9  # answers from here on are reported by themselves
+HIGH = 0.9  # answers from here on are reported by themselves; the limit for languages without answers in the sets
 TARGET = 0.85  # share of right answers among those that may proceed
 MAX_STRAYS = 0.05  # share of the answers to a set's unanswerable questions that may proceed
 MIN_SHARE = 0.05  # of the answers that a language needs for a number of its own
@@ -133,7 +133,7 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
     limits = {
         language: _limit([pair for pair in predicted if pair[0].language == language]) for language in fit.languages
     }
-    fit = replace(fit, least=_limit(predicted), limits=limits)
+    fit = replace(fit, least=HIGH, limits=limits)
     return fit, sorted(reports, key=lambda report: report.set)
 
 
@@ -243,8 +243,8 @@ def print_report(console: Console, fit: ConfidenceFit, halves: Sequence[HalfRepo
     """Print the fit, and what each half of the articles says of the fit of the other."""
     parts = [f"{value:+g}·{name}" for name, value in fit.weights.items()]
     console.print(f"log-odds = {fit.intercept:g} {' '.join(parts)}; by language {fit.languages}")
-    console.print(f"{TARGET:.0%} of the answers with a confidence of {fit.least:.2f} or more are right.")
-    console.print(f"By language: {fit.limits}")
+    limits = {**fit.limits, "other languages": fit.least}
+    console.print(f"Least confidence of answers that may proceed, {TARGET:.0%} of them right: {limits}")
     table = Table(title="Fitted on one half of the articles, measured on the other", box=box.SIMPLE_HEAD)
     for column in ("set", "articles", "answers", "right", "calibration error", f"from {HIGH}", "of these right"):
         table.add_column(column, justify="left" if column in ("set", "articles") else "right")
