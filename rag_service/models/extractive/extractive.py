@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 MODEL_NAME = "extractive"
 MAX_QUOTES = 3
 COMPARED = 16  # sentences compared by vectors: the best by words
-# Set on the cooperative sets (run sentences-20261124e): .05 to .03 and .4 to .6 change the answers held by .02 at most.
+# Set on the cooperative sets (decision 020): .05 to .03 and .4 to .6 change the share of answers by .02 at most.
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
 _ENOUGH = 0.5  # further quotes are added until the answer is among them with this probability
 _ENOUGH_FOR_ALL = 0.7  # the same for a quote with words of the question that no quote holds yet
