@@ -133,8 +133,7 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
     limits = {
         language: _limit([pair for pair in predicted if pair[0].language == language]) for language in fit.languages
     }
-    fit = replace(fit, least=HIGH, limits=limits)
-    return fit, sorted(reports, key=lambda report: report.set)
+    return replace(fit, limits=limits), sorted(reports, key=lambda report: report.set)
 
 
 def without_limit(fit: ConfidenceFit) -> ConfidenceFit:
@@ -178,7 +177,7 @@ def _fit(rated: Sequence[RatedAnswer], *, run: str) -> ConfidenceFit:
         weights=dict(zip(names, rounded, strict=False)),
         languages=dict(zip(languages, rounded[len(names) :], strict=True)),
         typical={name: round(float(np.mean([answer.signals[name] for answer in rated])), 3) for name in names},
-        least=_LIMITS[-1],
+        least=HIGH,
     )
 
 
@@ -243,8 +242,7 @@ def print_report(console: Console, fit: ConfidenceFit, halves: Sequence[HalfRepo
     """Print the fit, and what each half of the articles says of the fit of the other."""
     parts = [f"{value:+g}·{name}" for name, value in fit.weights.items()]
     console.print(f"log-odds = {fit.intercept:g} {' '.join(parts)}; by language {fit.languages}")
-    limits = {**fit.limits, "other languages": fit.least}
-    console.print(f"Least confidence of answers that may proceed, {TARGET:.0%} of them right: {limits}")
+    console.print(f"Least confidence for can_proceed: {fit.limits}, {fit.least:.2f} in other languages")
     table = Table(title="Fitted on one half of the articles, measured on the other", box=box.SIMPLE_HEAD)
     for column in ("set", "articles", "answers", "right", "calibration error", f"from {HIGH}", "of these right"):
         table.add_column(column, justify="left" if column in ("set", "articles") else "right")
