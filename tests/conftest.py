@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
-import numpy as np
 import psycopg
 import pytest
 import structlog
@@ -41,7 +40,7 @@ from rag_service.store.migrate import migrate
 from rag_service.store.session import Database
 from rag_service.web import assets, pages
 from tests.databases import ClonedDatabases
-from tests.doubles.ollama import direction
+from tests.doubles.vectors import embed_words
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
 # integration the examples are the same at every run; elsewhere each run tries others.
@@ -169,11 +168,7 @@ class FakeEmbedding(BaseEmbedding):
     dimension: int = DIMENSION
 
     def _embed(self, text: str) -> list[float]:
-        total = np.zeros(self.dimension)
-        for word in words(text) or [text]:
-            total += direction(word, self.dimension)
-        vector: list[float] = (total / np.linalg.norm(total)).tolist()
-        return vector
+        return embed_words(words(text) or [text], self.dimension)
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._embed(text)

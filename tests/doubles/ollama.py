@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import re
 import socket
@@ -27,12 +26,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
-import numpy as np
 import pytest
+
+from tests.doubles.vectors import embed_words
 
 CHAT, EMBED, PULL = "/api/chat", "/api/embed", "/api/pull"
 
@@ -171,20 +170,9 @@ class _ClientLeftError(Exception):
     pass
 
 
-@lru_cache(20_000)
-def direction(word: str, dimension: int) -> np.ndarray:
-    """A random direction, of each word another."""
-    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
-    return np.random.default_rng(seed).standard_normal(dimension)
-
-
 def vector(text: str, dimension: int) -> list[float]:
     """A unit vector that depends on the text alone; texts that share words are similar."""
-    total = np.zeros(dimension)
-    for word in re.findall(r"\w+", text.lower()) or [text]:
-        total += direction(word, dimension)
-    unit: list[float] = (total / np.linalg.norm(total)).tolist()
-    return unit
+    return embed_words(re.findall(r"\w+", text.lower()) or [text], dimension)
 
 
 class OllamaDouble:
