@@ -1,7 +1,8 @@
 """Requests from socket to socket, beside the search that they contain.
 
 The application runs in a process of its own, as `rag-service serve` starts it, and the chat model is a double that
-takes no time. What a request takes beyond the search is the service's own: HTTP, reranking, prompt, proof, record.
+takes no time. What a request takes beyond the search, and beyond the calls of the model by LlamaIndex's client, is the
+service's own: HTTP, reranking, prompt, proof, record.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.llms.ollama import Ollama
 
 from evals.benchmarks.database import BENCH_USER
 from evals.benchmarks.ingest import IngestBench, ingest_folder
-from evals.benchmarks.model_double import MODEL, running_double
-from evals.benchmarks.timing import Row, time_each
+from evals.benchmarks.model_double import MODEL, ModelDouble, running_double
+from evals.benchmarks.timing import Row, Times, time_each
 from evals.benchmarks.wire import Client, served
 from rag_service.errors import InputError
 from rag_service.retrieval.hybrid import HybridRetriever
@@ -62,33 +65,62 @@ async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptio
         {"what": "hybrid search, in process", "p50 ms": searched.p50, "p95 ms": searched.p95},
     ]
     async with AsyncExitStack() as stack:
-        settings = _settings(bench, await stack.enter_async_context(running_double()), options)
+        double = await stack.enter_async_context(running_double())
+        settings = _settings(bench, double.url, options)
         ports = [(await stack.enter_async_context(served(settings))).port for _ in range(options.processes)]
-        rows += [await _measure(path, ports, questions, options, search_ms=searched.p50) for path in (_QUERY, _ANSWER)]
+        called = await _time_model(double, questions)
+        rows.append({"what": "call of the model by LlamaIndex's client", "p50 ms": called.p50, "p95 ms": called.p95})
+        rows += [
+            await _measure(path, ports, questions, options, double, search_ms=searched.p50, call_ms=called.p50)
+            for path in (_QUERY, _ANSWER)
+        ]
     return rows
 
 
+async def _time_model(double: ModelDouble, questions: Sequence[str]) -> Times:
+    """What a call costs with the stock client: no service can answer from this model sooner."""
+    client = Ollama(model=MODEL, base_url=double.url)
+    prompt = "\n".join(questions)
+
+    async def call(question: str) -> None:
+        async for _ in await client.astream_chat([ChatMessage(content=f"{prompt}\n{question}")]):
+            pass
+
+    await time_each(call, questions[:20])
+    return await time_each(call, questions)
+
+
 async def _measure(
-    path: str, ports: Sequence[int], questions: Sequence[str], options: AnswerOptions, *, search_ms: float
+    path: str,
+    ports: Sequence[int],
+    questions: Sequence[str],
+    options: AnswerOptions,
+    double: ModelDouble,
+    *,
+    search_ms: float,
+    call_ms: float,
 ) -> Row:
     for port in ports:  # fills the caches
         async with Client(port) as client:
             for question in questions:
                 await client.post(path, {"query": question})
     bodies: list[bytes] = []
+    before = double.calls
     async with Client(ports[0]) as client:
 
         async def ask(question: str) -> None:
             bodies.append(await client.post(path, {"query": question}))
 
         times = await time_each(ask, questions)
+    calls = (double.calls - before) / len(bodies)
     answers = [msgspec.json.decode(body) for body in bodies] if path == _ANSWER else []
     verified = sum(any(c["status"] == "verified" for c in answer["citations"]) for answer in answers)
     return {
         "what": f"POST {path}",
         "p50 ms": times.p50,
         "p95 ms": times.p95,
-        "p50 beside the search ms": round(times.p50 - search_ms, 2),
+        "model calls": round(calls, 2),
+        "p50 beside search and model ms": round(times.p50 - search_ms - calls * call_ms, 2),
         "requests per second": round(await _rate(path, ports, questions, options), 1),
         "answers with a verified citation": verified if answers else None,
     }

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -32,30 +33,46 @@ def answer_from(prompt: str) -> list[str]:
     return [*(word + " " for word in words), f"{marks[-1] if marks else '[C1]'}."]
 
 
+@dataclass
+class ModelDouble:
+    """The running server."""
+
+    url: str = ""
+    calls: int = 0  # that were answered
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        try:
+            while True:
+                await self._answer_next(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has left
+        finally:
+            writer.close()
+
+    async def _answer_next(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+        body = await reader.readexactly(length)
+        reply = b'{"version": "0"}\n'
+        if head.startswith(b"post /api/chat "):
+            reply = _chat(msgspec.json.decode(body))
+            self.calls += 1
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(reply), reply)
+        )
+        await writer.drain()
+
+
 @asynccontextmanager
-async def running_double() -> AsyncIterator[str]:
-    """Serve on a free loopback port; its base URL."""
-    server = await asyncio.start_server(_talk, "127.0.0.1", 0)
+async def running_double() -> AsyncIterator[ModelDouble]:
+    """Serve on a free loopback port."""
+    double = ModelDouble()
+    server = await asyncio.start_server(double.talk, "127.0.0.1", 0)
     async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
-async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while True:
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-            body = await reader.readexactly(length)
-            reply = _chat(msgspec.json.decode(body)) if head.startswith(b"post /api/chat ") else b'{"version": "0"}\n'
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%b"
-                % (len(reply), reply)
-            )
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass  # the client has left
-    finally:
-        writer.close()
+        double.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield double
 
 
 def _chat(request: dict[str, Any]) -> bytes:

@@ -34,7 +34,7 @@ from rag_service.tables.asking.question import read_question
 from rag_service.tables.vocabulary import column_word, read_words
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
-SIGNALS = ("relevance", "lead", "score", "similarity")
+SIGNALS = ("relevance", "lead")
 
 NO_CONFIDENCE = Confidence(value=0.0, mean_relevance=0.0, mean_rerank=None, critical_boost=False)
 _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds end
@@ -84,15 +84,14 @@ def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = No
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
-    sentences; `score`: of that sentence in the linear model; `similarity`: of it to the question. Answers of a chat
-    model have the first only.
+    sentences. Answers of a chat model have the first only.
 
     Args:
         sources: the passages above the threshold, best first; at least one.
-        choice: the others, `lead` as a probability, where the answer quotes.
+        choice: `lead` as a probability, where the answer quotes.
     """
-    chosen = {**choice, "lead": _log_odds(choice["lead"])} if choice else {}
-    return chosen | {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
+    signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
+    return signals | ({"lead": _log_odds(choice["lead"])} if choice else {})
 
 
 def _log_odds(probability: float) -> float:

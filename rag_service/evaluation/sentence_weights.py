@@ -21,13 +21,10 @@ from rag_service.evaluation.eval_set import SetKind
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load_corpus
 from rag_service.evaluation.workspace import Workspace
-from rag_service.models.extractive.extractive import (
-    COMPARED,
-    Evidence,
-    rate_by_vectors,
-    rate_by_words,
-)
-from rag_service.models.extractive.weights import VECTOR_FEATURES, WORD_FEATURES
+from rag_service.models.embedding.guarded import local_model
+from rag_service.models.extractive.extractive import Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
+from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
+from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
 from rag_service.store.relevance_fits import AS_IT_IS
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
@@ -42,15 +39,22 @@ class Example:
 
     set_name: str
     language: str
+    model: str  # the embedding model
     part: int  # number of its article: what is measured must not be of an article that was learnt from
-    features: np.ndarray  # (candidates, WORD_FEATURES)
+    words: np.ndarray  # (candidates, WORD_FEATURES)
+    tokens: np.ndarray  # (candidates, TOKEN_FEATURES)
     similarities: np.ndarray  # (candidates,), to the question
     right: np.ndarray  # (candidates,), bool
 
-    def compared(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All features of the candidates that are compared by vectors, and which of them are right."""
-        kept = np.argsort(-(self.features @ words), kind="stable")[:COMPARED]
-        return np.column_stack([self.features[kept], self.similarities[kept]]), self.right[kept]
+    @property
+    def features(self) -> np.ndarray:
+        """All features, in the order of their weights."""
+        return np.column_stack([self.words, self.tokens, self.similarities])
+
+    @property
+    def without_tokens(self) -> np.ndarray:
+        """The features for models without token vectors."""
+        return np.column_stack([self.words, self.similarities])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +72,15 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
 
     Raises:
         EvalSetError: a set cannot be used.
-        InputError: no question has an answer that was found.
+        InputError: no question has an answer that was found, or the embedding model has no token vectors.
     """
     options, settings, components = RunOptions(), workspace.settings, workspace.components
+    model = local_model(components.embedding)
+    if model is None:
+        raise InputError(
+            "The weights are learnt from token vectors: set RAG_EMBEDDING_PROVIDER to local or huggingface.",
+            field="RAG_EMBEDDING_PROVIDER",
+        )
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     examples: list[Example] = []
     for path in paths:
@@ -88,31 +98,30 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
             query.model = components.chat
             prompted = write_prompt(query, hits, prompts=prompts, settings=settings)
             evidence: Evidence = prompted.messages[-1].evidence  # type: ignore[attr-defined]  # a GroundedMessage
-            sentences, features = rate_by_words(evidence)
-            sentences, features = sentences[:_MAX_CANDIDATES], features[:_MAX_CANDIDATES]
+            sentences, words = rate_by_words(evidence)
+            sentences, words = sentences[:_MAX_CANDIDATES], words[:_MAX_CANDIDATES]
             right = np.array([holds_answer(f"{each.header}\n{each.text}", question.answers) for each in sentences])
             if right.any():
-                vectors = await rate_by_vectors(question.text, sentences, components.embedding)
+                best_first = np.argsort(~right, kind="stable").tolist()  # their windows must be read
+                windows = cut_windows(sentences, best_first)
+                kept, tokens = await rate_by_tokens(evidence, sentences, windows, model)
+                compared = [sentences[number] for number in kept]
+                similar = await rate_by_vectors(evidence, compared, components.embedding, AS_IT_IS)
                 examples.append(
                     Example(
                         set_name=loaded.name,
                         language=evidence.language,
+                        model=model.model_name,
                         part=number if loaded.kind is SetKind.OWN else question.group,
-                        features=features,
-                        similarities=AS_IT_IS.similarity(vectors[:, 0]),
-                        right=right,
+                        words=words[kept],
+                        tokens=tokens,
+                        similarities=similar,
+                        right=right[kept],
                     )
                 )
     if not examples:
         raise InputError("None of the questions has an answer that stands in the passages found.", field="PATHS")
     return examples
-
-
-def learn(examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of words alone, and of words and vectors."""
-    words = _fit([(example.features, example.right) for example in examples])
-    compared = [example.compared(words) for example in examples]
-    return words, _fit([(features, right) for features, right in compared if right.any()])
 
 
 def cross_validate(examples: Sequence[Example]) -> list[Figures]:
@@ -125,12 +134,10 @@ def cross_validate(examples: Sequence[Example]) -> list[Figures]:
             measured = [example for example in ours if example.part % 2 != half]
             if not learnt or not measured:
                 continue
-            words, vectors = learn(learnt)
+            weights = _fit([(example.features, example.right) for example in learnt])
             for example in measured:
-                features, right = example.compared(words)
-                order = np.argsort(-(features @ vectors), kind="stable")
-                found = np.flatnonzero(right[order])
-                ranks.setdefault(example.set_name, []).append(int(found[0]) if len(found) else COMPARED)
+                order = np.argsort(-(example.features @ weights), kind="stable")
+                ranks.setdefault(example.set_name, []).append(int(np.flatnonzero(example.right[order])[0]))
     return [
         Figures(
             set_name=name,
@@ -149,12 +156,20 @@ def write_weights(file: Path, examples: Sequence[Example], *, run: str) -> None:
         by_language.setdefault(example.language, []).append(example)
     languages = {}
     for language, ours in sorted(by_language.items()):
-        words, vectors = learn(ours)
         languages[language] = {
-            "words": dict(zip(WORD_FEATURES, np.round(words, 4).tolist(), strict=True)),
-            "vectors": dict(zip((*WORD_FEATURES, *VECTOR_FEATURES), np.round(vectors, 4).tolist(), strict=True)),
+            "words": _learn(WORD_FEATURES, [(each.words, each.right) for each in ours]),
+            "vectors": _learn((*WORD_FEATURES, SIMILARITY), [(each.without_tokens, each.right) for each in ours]),
+            "tokens": _learn(
+                (*WORD_FEATURES, *TOKEN_FEATURES, SIMILARITY), [(each.features, each.right) for each in ours]
+            ),
         }
-    file.write_text(json.dumps({"run": run, "languages": languages}, indent=1) + "\n", encoding="utf-8")
+    stored = {"run": run, "model": examples[0].model, "languages": languages}
+    file.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def _learn(names: Sequence[str], groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """The weight of each feature."""
+    return dict(zip(names, np.round(_fit(groups), 4).tolist(), strict=True))
 
 
 def _fit(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

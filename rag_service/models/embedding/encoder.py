@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.errors import ConfigurationError
+from rag_service.models.embedding.local import TokenVectors
 from rag_service.models.embedding.model_folder import PIECES, SCORES, TOKENIZER, WEIGHTS, ModelFolder
 from rag_service.models.local_runtime import import_torch
 
@@ -67,10 +68,7 @@ class Encoder:
 
     def encode(self, text: str) -> npt.NDArray[np.float32]:
         """A vector of length 1, of as many word pieces as the model reads."""
-        ids, limit = self._numbers(text), self._model.max_tokens
-        if len(ids) > limit:
-            ids = [*ids[: limit - 1], ids[-1]]  # the last one marks the end
-        states = self._states(np.array([ids], dtype=np.int64))
+        states = self._read(text)
         match self._model.pooling:
             case "mean":
                 vector: npt.NDArray[np.float32] = states.mean(axis=0)
@@ -79,6 +77,22 @@ class Encoder:
             case "lasttoken":
                 vector = states[-1]
         return vector / np.linalg.norm(vector)
+
+    def encode_tokens(self, text: str, prefix: str) -> TokenVectors:
+        """The vectors of as many word pieces of a text as the model reads, without those of its prefix."""
+        offsets = self.offsets(prefix + text)
+        states = self._read(prefix + text)[1 : 1 + len(offsets)]  # without those that mark beginning and end
+        skipped = sum(begin < len(prefix) for begin, _ in offsets)
+        kept = states[skipped:]
+        own = [(begin - len(prefix), end - len(prefix)) for begin, end in offsets[skipped : skipped + len(kept)]]
+        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), own)
+
+    def _read(self, text: str) -> States:
+        """The last layer over a text with its special pieces, cut to what the model reads."""
+        ids, limit = self._numbers(text), self._model.max_tokens
+        if len(ids) > limit:
+            ids = [*ids[: limit - 1], ids[-1]]  # the last one marks the end
+        return self._states(np.array([ids], dtype=np.int64))
 
 
 class _AnyTokenizer:

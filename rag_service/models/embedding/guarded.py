@@ -19,6 +19,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import ConfigurationError, EmbeddingError, RagError
+from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.local_runtime import is_awaited
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
@@ -267,6 +268,13 @@ def guard_embedding(embedding: BaseEmbedding, settings: Settings) -> GuardedEmbe
     if isinstance(embedding, GuardedEmbedding):
         return embedding
     return GuardedEmbedding(embedding, settings, in_process=settings.embedding.provider in IN_PROCESS)
+
+
+def local_model(embedding: BaseEmbedding) -> LocalEmbedding | None:
+    """The model inside of what wraps it, if it is computed in this process."""
+    while isinstance(embedding, WrappedEmbedding):
+        embedding = embedding.inner
+    return embedding if isinstance(embedding, LocalEmbedding) else None
 
 
 def breaker_of(embedding: BaseEmbedding) -> CircuitBreaker:

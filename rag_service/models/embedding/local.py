@@ -12,6 +12,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -27,6 +28,14 @@ FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
 
 
+@dataclass(frozen=True)
+class TokenVectors:
+    """The last layer of a model over a text, for late interaction (Khattab and Zaharia, "ColBERT", 2020)."""
+
+    vectors: FloatVector  # (tokens, dimension), each of length 1; the prefix has none
+    offsets: Offsets  # of those tokens, in the text
+
+
 class Engine(Protocol):
     """The loaded model, for any number of threads."""
 
@@ -38,6 +47,10 @@ class Engine(Protocol):
 
     def encode(self, text: str) -> FloatVector:
         """A vector of length 1, of as many word pieces as the model reads; computed in the calling thread."""
+        ...
+
+    def encode_tokens(self, text: str, prefix: str) -> TokenVectors:
+        """The vectors of as many word pieces as the model reads; computed in the calling thread."""
         ...
 
 
@@ -107,6 +120,15 @@ class LocalEmbedding(BaseEmbedding):
                 future.cancel()
         return _join(cut, rows)
 
+    async def aget_token_vectors(self, query: str, texts: Sequence[str]) -> list[TokenVectors]:
+        """The token vectors of a question, then those of passages, for a user who waits.
+
+        Tokens of a passage beyond what the model reads have none.
+        """
+        prefixed = [(query, self._query_prefix), *((text, self._passage_prefix) for text in texts)]
+        jobs = [self._threads.run(partial(self._encode_tokens, *each), urgent=True) for each in prefixed]
+        return await asyncio.gather(*jobs)
+
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._threads.submit(partial(self._encode_all, [query], self._query_prefix), urgent=True).result()[0]
 
@@ -131,6 +153,9 @@ class LocalEmbedding(BaseEmbedding):
 
     def _encode(self, window: str) -> FloatVector:
         return self._loaded().encode(window)
+
+    def _encode_tokens(self, text: str, prefix: str) -> TokenVectors:
+        return self._loaded().encode_tokens(text, prefix)
 
     def _encode_all(self, texts: Sequence[str], prefix: str) -> list[list[float]]:
         """The vectors of texts, computed in this thread."""

@@ -32,6 +32,8 @@ class Sentence:
     folded: str  # for comparisons
     forms: frozenset[str]  # as `word_forms` gives them
     ngrams: Ngrams = field(compare=False, repr=False)
+    start: int  # first character in the passage, as the text stands there
+    end: int
     position: int  # among the sentences of its passage, headings included
     header: str  # of the Markdown table that it is a row of: column names and the rule below them
     is_row: bool
@@ -62,7 +64,7 @@ def read_sentences(
     sentences: list[Sentence] = []
     header, previous = "", 0
     for position, (start, end) in enumerate(bounds):
-        sentence = text[start:end].strip()
+        sentence, begin, finish = text[start:end].strip(), start, end
         is_apart = "\n\n" in text[previous:start]
         if not sentence.startswith("|") or is_apart:
             header = ""
@@ -72,10 +74,11 @@ def read_sentences(
         if sentence.startswith("#") or sentence.endswith("?") or is_title:
             continue
         if sentence.endswith(":"):
-            last = _end_of_list(text, bounds, position)
-            sentence = text[_start_with_previous(text, bounds, position) : last].strip() if last > end else ""
+            begin, finish = _start_with_previous(text, bounds, position), _end_of_list(text, bounds, position)
+            sentence = text[begin:finish].strip() if finish > end else ""
         elif fold(sentence).startswith(examples):
-            sentence = text[_start_with_previous(text, bounds, position) : end].strip()
+            begin = _start_with_previous(text, bounds, position)
+            sentence = text[begin:end].strip()
         is_row = "\n" not in sentence and sentence.startswith("|")
         if is_row and (rule := _RULE_FOLLOWS.match(text, end)):
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
@@ -89,6 +92,8 @@ def read_sentences(
                     folded=fold(quote),
                     forms=frozenset(word_forms(quote)),
                     ngrams=character_ngrams(quote),
+                    start=begin,
+                    end=finish,
                     position=position,
                     header=row_header,
                     is_row=bool(row_header) or " | " in quote,

@@ -17,28 +17,43 @@ WORD_FEATURES = (
     "spelling",  # of the question's character n-grams that it holds; those that few candidates hold weigh more
     "spelling_before",  # of the sentence before it in its paragraph, which often names what "it" is
     "standing",  # score of its passage over that of the best one
-    "relevance",  # of its passage
-    "price",  # whether a price was asked for and it holds one
-    "number",
+    "number",  # whether a number or a price was asked for and it holds one
     "figures",  # of the question's numbers that it holds, also within a range
     "length",  # logarithm of its number of words
 )
-VECTOR_FEATURES = ("similarity",)  # to the question, by their cosine
+SIMILARITY = "similarity"  # to the question, by their cosine, beyond what the title says
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Scores of candidates: the higher, the better one answers."""
+
+    weights: np.ndarray  # (features,)
+
+    def rate(self, features: np.ndarray) -> np.ndarray:
+        """The scores, (candidates,). The last features may be missing."""
+        scores: np.ndarray = features @ self.weights[: features.shape[1]]
+        return scores
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The linear model that chooses sentences, for questions in one language."""
+    """The models for questions in one language."""
 
-    words: np.ndarray  # one weight for each of WORD_FEATURES
-    vectors: np.ndarray  # one for each of WORD_FEATURES, then of VECTOR_FEATURES
+    words: LinearModel  # of WORD_FEATURES
+    vectors: LinearModel  # of WORD_FEATURES and SIMILARITY
+    tokens: LinearModel | None  # of WORD_FEATURES, TOKEN_FEATURES and SIMILARITY; None for another embedding model
 
 
 @cache
-def load_weights(language: str) -> Weights:
-    """The weights for a language; for one that none were learnt for, those learnt from all languages together."""
-    learnt = json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8"))["languages"]
-    entry = learnt.get(language, learnt["*"])
-    words = [entry["words"][name] for name in WORD_FEATURES]
-    vectors = [entry["vectors"][name] for name in (*WORD_FEATURES, *VECTOR_FEATURES)]
-    return Weights(np.array(words), np.array(vectors))
+def load_weights(language: str, model: str = "") -> Weights:
+    """The weights for a language; for one that none were learnt for, those learnt from all languages together.
+
+    Weights of token vectors hold only for the embedding `model` that they were learnt with.
+    """
+    learnt = json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8"))
+    entry = learnt["languages"].get(language, learnt["languages"]["*"])
+    words, vectors, tokens = (
+        LinearModel(np.array(list(entry[name].values()))) for name in ("words", "vectors", "tokens")
+    )
+    return Weights(words, vectors, tokens if model == learnt["model"] else None)

@@ -37,6 +37,21 @@ def test_vectors_are_those_of_torch_but_for_the_rounding(tmp_path: Path) -> None
     assert np.triu(np.array(vectors) @ np.array(vectors).T, 1).max() < 0.99  # the model tells the texts apart
 
 
+def test_tokens_have_vectors_and_places_without_those_of_the_prefix(tmp_path: Path) -> None:
+    data, _ = make_e5_file()
+    write_model_folder(data, tmp_path / "e5-tiny")
+    encoder = Encoder(read_model_folder(tmp_path / "e5-tiny", name="e5-tiny"))
+    text = "la fé the nation"
+    read = encoder.encode_tokens(text, "the ")
+    assert len(read.vectors) == len(read.offsets) == len(encoder.offsets(text))
+    assert [text[begin:end] for begin, end in read.offsets] == [text[begin:end] for begin, end in encoder.offsets(text)]
+    assert np.allclose(np.linalg.norm(read.vectors, axis=1), 1, atol=1e-5)
+    # A text that is too long has vectors for as many tokens as the model reads.
+    long = encoder.encode_tokens("the " * 2 * POSITIONS, "")
+    assert 0 < len(long.vectors) == len(long.offsets) < POSITIONS
+    assert encoder.encode_tokens("", "the ").vectors.shape[0] == 0
+
+
 def numbers_and_oracle() -> tuple[UnigramTokenizer, Tokenizer]:
     """Ours, and XLM-RoBERTa's of the package `tokenizers` over the same pieces."""
     scores = [0.0 if number < 4 else -1.0 - number / 10 for number in range(len(PIECES))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from llama_index.core import MockEmbedding
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -13,17 +14,22 @@ from rag_service.domain import Hit, Location, Span
 from rag_service.errors import ModelOutputError
 from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
+from rag_service.models.embedding.packaged import MODEL_NAME
 from rag_service.models.extractive.extractive import (
     MAX_QUOTES,
     Evidence,
     ExtractiveLLM,
     GroundedMessage,
     compose,
+    rate_by_vectors,
+    rate_by_words,
     select_sentences,
 )
+from rag_service.models.extractive.late_interaction import TOKEN_FEATURES
 from rag_service.models.extractive.sentences import read_sentences
-from rag_service.models.extractive.weights import VECTOR_FEATURES, WORD_FEATURES, load_weights
+from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import is_awaited
+from rag_service.store.relevance_fits import AS_IT_IS
 from tests.unit.answering.proof.answers import make_hit
 
 REFUSAL = "The documents do not answer this question."
@@ -169,10 +175,15 @@ async def test_a_clear_answer_is_quoted_alone() -> None:
 
 @pytest.mark.parametrize("language", [*language_codes(), "de"])
 def test_every_language_has_weights_for_every_feature(language: str) -> None:
-    weights = load_weights(language)
-    assert weights.words.shape == (len(WORD_FEATURES),)
-    assert weights.vectors.shape == (len(WORD_FEATURES) + len(VECTOR_FEATURES),)
-    assert weights.vectors[-2:].sum() > 0  # a sentence more similar to the question answers better
+    weights = load_weights(language, MODEL_NAME)
+    assert weights.tokens is not None
+    assert weights.words.weights.shape == (len(WORD_FEATURES),)
+    assert weights.vectors.weights.shape == (len(WORD_FEATURES) + 1,)
+    assert weights.tokens.weights.shape == (len(WORD_FEATURES) + len(TOKEN_FEATURES) + 1,)
+    # A sentence more similar to the question answers better.
+    assert weights.vectors.weights[-1] > 0
+    assert weights.tokens.weights[len(WORD_FEATURES) :].sum() > 0
+    assert load_weights(language, "another model").tokens is None
 
 
 async def test_passages_without_a_sentence_give_the_refusal() -> None:
@@ -254,7 +265,6 @@ async def test_the_choice_tells_how_far_the_first_quote_leads() -> None:
     for asked in (clear, unclear):
         await select_sentences(asked, None)
     assert clear.signals["lead"] > 0.9 > unclear.signals["lead"] > 0
-    assert clear.signals["score"] > unclear.signals["score"]
 
 
 async def test_a_range_holds_the_numbers_in_it() -> None:
@@ -263,3 +273,26 @@ async def test_a_range_holds_the_numbers_in_it() -> None:
     )
     assert "10 years" in await best("For how long is the card of a person aged 45 valid?", rows)
     assert "5 years" in await best("For how long is the card of a person aged 18 valid?", rows)
+
+
+async def test_the_similarity_that_is_owed_to_the_title_is_taken_off() -> None:
+    meaning = {"gym?": [1.0, 0.0], "The gym is a gym.": [1.0, 0.0], "It opens at nine.": [0.6, 0.8], "Gym": [1.0, 0.0]}
+
+    class Known(MockEmbedding):
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return meaning[query]
+
+        async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+            return [meaning[text] for text in texts]
+
+    hit = make_hit("The gym is a gym. It opens at nine.")
+    titled = replace(hit, chunk=replace(hit.chunk, document=replace(hit.chunk.document, title="Gym")))
+    untitled = replace(hit, chunk=replace(hit.chunk, document=replace(hit.chunk.document, title="")))
+    found = {}
+    for name, shown in (("titled", titled), ("untitled", untitled)):
+        asked = evidence("gym?", shown)
+        sentences, _ = rate_by_words(asked)
+        found[name] = await rate_by_vectors(asked, sentences, Known(embed_dim=2), AS_IT_IS)
+    same, near = AS_IT_IS.similarity(np.array([1.0, 0.6]))
+    assert np.allclose(found["untitled"], [same, near])
+    assert np.allclose(found["titled"], [same - same * same, near - same * near])
