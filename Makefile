@@ -7,13 +7,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
+# Files are compiled at the end, on all processors. Libraries this large are only used in part: they compile what they load.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/(torch|transformers|sympy|scipy|sklearn|faker|networkx|ray)/' $(VENV)/lib || true
 
-.PHONY: run test lint types unit soak format reference docs clean
+.PHONY: run test setup lint types unit soak format reference docs clean
 
 run: $(VENV)/.run
 	$(BIN)/rag-service quickstart $(ARGS)
 
 test: lint types unit
+
+setup: $(VENV)/.dev
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -52,19 +57,23 @@ docs: reference
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag_service needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip # the one that comes with Python can be years old and takes three times as long
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) --editable .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
+	$(COMPILE)
 	$(BIN)/rag-service models pull
 	touch $@ $(VENV)/.run
 
 # Ray and its dependencies, 250 MB, only for the soak test.
 $(VENV)/.ray: pyproject.toml | $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[ray]'
+	$(PIP) --editable '.[ray]'
+	$(COMPILE)
 	touch $@
 
 clean:

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import fcntl
 import functools
+import gc
 import ipaddress
 import os
 import socket
@@ -21,10 +22,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx._transports.default
 import hypothesis
 import psycopg
 import pytest
 import structlog
+import uvicorn.server
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -60,6 +63,34 @@ for _processor in structlog.get_config()["processors"]:
 # Hundreds of tests start an application, and to compress the files of the page takes half of that.
 _make_asset = functools.lru_cache(1_000)(assets.make_asset)
 assets.make_asset = pages.make_asset = _make_asset
+
+# Thousands of clients are made, and each would read the certificates of all authorities in 20 ms.
+_transports: Any = httpx._transports.default
+_transports.create_ssl_context = functools.cache(httpx.create_ssl_context)
+
+
+class _ImpatientAsyncio:
+    """asyncio for uvicorn, which sleeps a tenth of a second before it looks again: to stop takes it two."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+
+_uvicorn: Any = uvicorn.server
+_uvicorn.asyncio = _ImpatientAsyncio()
+
+gc.disable()  # until the tests are collected
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays; to look through it again and again would take a seventh of the time."""
+    gc.freeze()
+    gc.enable()
+
 
 DIMENSION = 384
 os.environ.setdefault("RAG_FIT_RELEVANCE", "false")  # 1,700 texts more for every double of a model server

@@ -164,11 +164,3 @@ def test_importing_the_package_is_quick_and_loads_no_model_library() -> None:
     seconds, torch, llama_index = output.split()
     assert float(seconds) < 1.5
     assert (torch, llama_index) == ("False", "False")
-
-
-def test_building_the_application_loads_no_torch() -> None:
-    output = run_python(
-        "import sys; from rag_service.app import create_app; from rag_service.settings import Settings;"
-        "create_app(Settings()); print('torch' in sys.modules, 'sentence_transformers' in sys.modules)"
-    )
-    assert output.split() == ["False", "False"]

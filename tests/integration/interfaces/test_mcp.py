@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ PLACE = "production.xlsx, sheet Stocks, cell C12"
 TOOLS = ["search_knowledge", "answer_question"]
 
 Connect = Callable[[str], AbstractAsyncContextManager[Client]]  # a person's name → a client
+Check = Callable[[Connect], Awaitable[None]]
 
 
 @pytest.fixture
@@ -77,14 +78,11 @@ async def over_stdio(who: str) -> AsyncIterator[Client]:
         yield client
 
 
-@pytest.fixture(params=["http", "http-legacy", "stdio"])
+@pytest.fixture(params=["auto", "legacy"])
 def connect(request: pytest.FixtureRequest, serve: Callable[[Script], str]) -> Connect:
-    """Each transport, and over HTTP both generations of the protocol."""
-    if request.param == "stdio":
-        return over_stdio
+    """Over HTTP, in both generations of the protocol."""
     url = serve(Script())
-    mode = "legacy" if request.param == "http-legacy" else "auto"
-    return lambda who: over_http(url, who, mode)
+    return lambda who: over_http(url, who, request.param)
 
 
 def text_of(result: Any) -> str:
@@ -186,6 +184,21 @@ async def test_failures_are_told_without_internals(serve: Callable[[Script], str
     assert text_of(found).startswith("store_unavailable: ")
     assert "correlation id" in text_of(found)
     assert "secret" not in text_of(answered) + text_of(found)
+
+
+async def test_over_stdio_all_this_holds_too() -> None:
+    """With one process for each of the two, which takes seconds to start."""
+    async with over_stdio("admin") as admin, over_stdio("other") as other:
+        clients = {"admin": admin, "other": other}
+        checks: tuple[Check, ...] = (
+            test_both_tools_are_listed_with_schemas,
+            test_search_gives_passages_with_places,
+            test_an_answer_has_its_citations,
+            test_nobody_reaches_what_is_another_ones,
+            test_an_unknown_tool_is_a_protocol_error_that_names_those_there_are,
+        )
+        for check in checks:
+            await check(lambda who: nullcontext(clients[who]))
 
 
 async def test_over_stdio_a_failure_and_a_wrong_key_are_told() -> None:

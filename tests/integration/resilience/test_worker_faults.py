@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 from uuid import uuid4
@@ -161,7 +163,7 @@ async def test_a_full_disk_postpones_documents_and_leaves_searching_alone(house:
     upload = await house.uploads.accept(text_file("new.txt", "Yaks live in Tibet."), corpus_id=corpus.id, identity=ana)
     with house.owner() as owner:
         owner.execute(DISK_FULL.format(table="rag.data_chunks"))
-    async with house.working():
+    async with house.working(), _pauses_left_out(house):
         for _ in range(400):
             state = await house.status(ana, upload)
             if state.attempts >= 2:
@@ -174,6 +176,24 @@ async def test_a_full_disk_postpones_documents_and_leaves_searching_alone(house:
         (done,) = await house.settled(ana, upload, within=30)
     assert done.status is UploadStatus.INDEXED
     assert "Yaks live in Tibet." in await house.ask(ana, "yaks")
+
+
+@asynccontextmanager
+async def _pauses_left_out(house: House) -> AsyncIterator[None]:
+    """A job that is postponed, five seconds after a failure of the database, is due at once."""
+
+    async def make_due() -> None:
+        with house.owner() as owner:
+            while True:
+                owner.execute("UPDATE rag.procrastinate_jobs SET scheduled_at = now() WHERE scheduled_at > now()")
+                await asyncio.sleep(0.1)
+
+    making = asyncio.create_task(make_due())
+    try:
+        yield
+    finally:
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
 
 
 async def test_an_upload_onto_a_full_disk_is_refused_whole(house: House) -> None:
