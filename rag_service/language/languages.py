@@ -183,6 +183,8 @@ class TableWords:
     filler: Words  # that ask for nothing: "please", "list"
     copulas: Words  # "is": the verb of a question whose other words are nouns and adjectives
     before_nouns: Words  # articles and prepositions
+    which: Words  # before the noun that names the rows: "which sites", "how many" apart
+    verbs: Words  # common ones, which name no column
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals

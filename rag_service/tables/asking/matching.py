@@ -19,6 +19,9 @@ from rag_service.tables.vocabulary import Word, beginning_of, column_word
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
 _STOCK = frozenset({"stock"})
+_MONEY = frozenset({"price", "amount", "expense"})
+_INTERROGATIVE = frozenset({"date", "place"})  # when, where
+_MAX_BY_KIND = 2  # columns that a word may mean by their kind
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 
@@ -142,7 +145,7 @@ class Match:
             for place, word in enumerate(self.words):
                 if self._used[place] or not (word.is_content or word.concepts):
                     continue
-                if by_concept and not word.is_content and "date" not in word.concepts:
+                if by_concept and not word.is_content and not word.concepts & _INTERROGATIVE:
                     continue
                 columns = tuple(
                     column
@@ -154,6 +157,9 @@ class Match:
                 )
                 if not columns and by_concept and "quantity" in word.concepts:
                     columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
+                is_name = by_concept and self.names_document(place, or_caption=True)
+                if not columns and by_concept and not is_name and (columns := self._by_kind(word)):
+                    self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
                     if word.is_content and not any(set(m.columns) & set(columns) for m in self.mentions):
@@ -167,6 +173,21 @@ class Match:
                         at = narrower.index(common)
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
+
+    def _by_kind(self, word: Word) -> tuple[int, ...]:
+        """The columns of amounts, or of percentages, that a word may mean where none is called so: "cost" for "Fee"."""
+        if "percentage" in word.concepts:
+            columns = self.of_kind(Kind.PERCENTAGE)
+        elif word.concepts & _MONEY:
+            columns = [place for place in range(len(self._headers)) if self.has_concept(place, _MONEY)]
+            columns = columns or self.of_kind(Kind.CURRENCY)
+        else:
+            return ()
+        return tuple(columns) if len(columns) <= _MAX_BY_KIND else ()
+
+    def is_unique(self, column: int) -> bool:
+        """Whether each value of a column stands in one row."""
+        return self.table.columns[column].distinct == self.table.columns[column].filled
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """Columns of these kinds."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.left_over import overlook_word
+from rag_service.tables.asking.left_over import overlook_words
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import (
     Filter,
@@ -78,7 +78,7 @@ class _Resolver:
 
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
-        understood = self._match.is_complete or overlook_word(self._match)
+        understood = self._match.is_complete or overlook_words(self._match)
         choices = self._match.bound_filters() if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
@@ -246,7 +246,7 @@ class _Resolver:
             elif "sum" in self._match.question.operations:
                 plans.append(totals)
             elif (
-                self._is_unique(group)
+                self._match.is_unique(group)
                 or self._match.has_concept(column, _NOT_ADDITIVE)
                 or self._table.columns[column].kind is Kind.DATE
             ):
@@ -263,7 +263,7 @@ class _Resolver:
         Where each value stands in one row, only its pieces can be meant: "which product do we have the most of".
         """
         pieces = [column for column in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(column, _QUANTITY)]
-        if base.group == base.key and self._is_unique(base.key) and not counted:
+        if base.group == base.key and self._match.is_unique(base.key) and not counted:
             by_number = self._word_of_extreme() in self._data.most | self._data.least
             rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
             fits = by_number and len(pieces) == 1
@@ -275,10 +275,6 @@ class _Resolver:
             replace(base, operation=Operation.COUNT),
             *(replace(base, operation=Operation.SUM, column=column) for column in pieces),
         ]
-
-    def _is_unique(self, place: int) -> bool:
-        column = self._table.columns[place]
-        return column.distinct == column.filled
 
     def _word_of_extreme(self) -> str:
         asked = self._match.question.operations
