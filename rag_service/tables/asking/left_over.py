@@ -8,12 +8,9 @@ read, these are overlooked, and the answer says that they were not understood: c
 from __future__ import annotations
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.matching import Match
+from rag_service.tables.asking.matching import FIGURES, Match
 from rag_service.tables.model import Kind
 from rag_service.tables.vocabulary import is_verb
-
-_NOUNS_FOLLOW = ("count", "amount")  # operations
-
 
 def overlook_words(match: Match) -> bool:
     """Account for the words that are left over, if the question can be read without them.
@@ -31,11 +28,13 @@ def overlook_words(match: Match) -> bool:
         return False
     for place in match.left:
         if _names_rows(match, place) or is_verb(match.words[place].text, question.language):
+            match.names_table |= _names_rows(match, place)
             match.overlook(place)
     if match.left:
         (place, *others) = match.left
         word = match.words[place]
-        if others or word.concepts or not word.text.isalpha() or place in _asked_for(match):
+        counts = "count" in question.operations and has_value and _may_be_verb(match, place)
+        if others or (word.concepts and not counts) or not word.text.isalpha() or place in match.asked_for:
             return False
         if not ((question.asks and has_value) or _may_be_verb(match, place)):
             return False
@@ -44,24 +43,17 @@ def overlook_words(match: Match) -> bool:
 
 
 def _names_rows(match: Match, place: int) -> bool:
-    """Whether a word is the noun for the rows that a comparison or an extreme chooses: "which sites", "how many sites".
+    """Whether a word is the noun for the rows: "which sites use more than …", "how many sites", "which animals of Ann".
 
     Where a value names the row, something of that row is counted: "how many people work at Quayside".
     """
     question = match.question
-    behind_which = place > 0 and match.words[place - 1].text in load_language(question.language).tables.which
-    if behind_which:
-        return bool(question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys())
-    counts = "count" in question.operations and place in _asked_for(match)
-    return counts and not any(match.is_unique(one.column) for one in match.filters)
-
-
-def _asked_for(match: Match) -> set[int]:
-    """The places of the nouns right behind "how many" and "how much", articles between left out."""
-    before = load_language(match.question.language).tables.before_nouns
-    ends = [match.question.operations[name] for name in _NOUNS_FOLLOW if name in match.question.operations]
-    places = range(len(match.words))
-    return {next((at for at in places[end:] if match.words[at].text not in before), -1) for end in ends}
+    names_row = any(match.is_unique(one.column) for one in match.filters)
+    if place and match.words[place - 1].text in load_language(question.language).tables.which:
+        chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
+        return bool(chooses) or bool(match.filters and not names_row)
+    figures = {column for mention in match.mentions for column in mention.columns} & set(match.of_kind(*FIGURES))
+    return "count" in question.operations and place in match.asked_for and (not names_row or len(figures) == 1)
 
 
 def _may_be_verb(match: Match, place: int) -> bool:

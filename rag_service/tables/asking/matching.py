@@ -13,14 +13,18 @@ from rag_service.language.words import is_stop_word, words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
 from rag_service.tables.asking.values import has_unit, read_value
-from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
 _STOCK = frozenset({"stock"})
-_MONEY = frozenset({"price", "amount", "expense"})
-_INTERROGATIVE = frozenset({"date", "place"})  # when, where
+FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+MONEY = frozenset({"price", "amount", "expense"})
+_TIME = frozenset({"time"})
+_PERSONS = frozenset({"person", "employee", "responsible", "owner", "author", "driver"})
+_INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where, who, how long
+BY_KIND = MONEY | {"percentage", "length"}
 _MAX_BY_KIND = 2  # columns that a word may mean by their kind
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
@@ -61,6 +65,13 @@ class Match:
     def left(self) -> list[int]:
         """The places of words with a meaning that are not accounted for."""
         return [place for place, word in enumerate(self.words) if word.is_content and not self._used[place]]
+
+    @property
+    def asked_for(self) -> set[int]:
+        """The places of the nouns right behind "how many" and "how much", articles between left out."""
+        ends = [self.question.operations[name] for name in ("count", "amount") if name in self.question.operations]
+        places, articles = range(len(self.words)), self._data.before_nouns
+        return {next((at for at in places[end:] if self.words[at].text not in articles), -1) for end in ends}
 
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
@@ -158,8 +169,8 @@ class Match:
                 if not columns and by_concept and "quantity" in word.concepts:
                     columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
                 is_name = by_concept and self.names_document(place, or_caption=True)
-                if not columns and by_concept and not is_name and (columns := self._by_kind(word)):
-                    self.is_doubtful = True
+                if not columns and by_concept and not is_name and (columns := self.columns_by_kind(word.concepts)):
+                    self.is_doubtful |= "person" not in word.concepts
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
                     if word.is_content and not any(set(m.columns) & set(columns) for m in self.mentions):
@@ -174,16 +185,25 @@ class Match:
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
 
-    def _by_kind(self, word: Word) -> tuple[int, ...]:
-        """The columns of amounts, or of percentages, that a word may mean where none is called so: "cost" for "Fee"."""
-        if "percentage" in word.concepts:
+    def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
+        """The columns of amounts, times, percentages or persons that may be meant where none is called so."""
+        figures = self.of_kind(*FIGURES)
+        if "percentage" in concepts:
             columns = self.of_kind(Kind.PERCENTAGE)
-        elif word.concepts & _MONEY:
-            columns = [place for place in range(len(self._headers)) if self.has_concept(place, _MONEY)]
+        elif concepts & MONEY:
+            columns = [place for place in figures if self.has_concept(place, MONEY)]
             columns = columns or self.of_kind(Kind.CURRENCY)
+        elif "length" in concepts:
+            columns = [place for place in figures if self.has_concept(place, _TIME) or self._has_time_unit(place)]
+        elif "person" in concepts:
+            columns = [place for place in self.of_kind(Kind.TEXT) if self.has_concept(place, _PERSONS)]
+            return tuple(columns) if len(columns) == 1 else ()
         else:
             return ()
         return tuple(columns) if len(columns) <= _MAX_BY_KIND else ()
+
+    def _has_time_unit(self, column: int) -> bool:
+        return any(column_word(word).concepts & _TIME for word in words(self.table.columns[column].unit or ""))
 
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""
@@ -223,7 +243,7 @@ class Match:
         """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
         for place in self.left:
             value = read_value(self.words, place, self.question.language)
-            near = [m for m in self._mentioned((Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)) if m.place < place]
+            near = [m for m in self._mentioned(FIGURES) if m.place < place]
             if value is None or value.is_date or not near or not self.words[place].text[0].isdigit():
                 continue
             mention = max(near, key=lambda one: one.place)
@@ -274,8 +294,13 @@ class Match:
             elif word.text in self._data.rows:
                 self.names_table = True
                 self._take([place], weight=0)
-            elif self._with_unit(word):
+            elif columns := self._with_unit(word):
+                if not self._mentioned(FIGURES) and place in self.asked_for:  # "how many kilos"
+                    self.mentions.append(Mention(place=place, columns=tuple(columns)))
                 self._take([place], weight=0)
+            elif currency_of(word.text) and (columns := list(self.columns_by_kind(MONEY))):
+                self._take([place], weight=0)
+                self.is_doubtful = True
         self._match_value_parts()
 
     def names_document(self, place: int, *, or_caption: bool = False) -> bool:
@@ -320,6 +345,7 @@ class Match:
                 Filter(column=columns[0], comparison=Comparison.CONTAINS, values=tuple(keys), shown=shown)
             )
             self._take(run)
+            self.value_places.update(run)
             self.is_doubtful |= by_beginning
 
     def bound_filters(self) -> list[tuple[Filter, ...]] | None:
@@ -334,7 +360,7 @@ class Match:
 
     def _columns_of(self, bound: Bound) -> list[int]:
         """The columns that a comparison may be about."""
-        kinds = (Kind.DATE,) if bound.is_date else (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+        kinds = (Kind.DATE,) if bound.is_date else FIGURES
         if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.of_kind(Kind.DATE):
             kinds = (Kind.DATE, *kinds) if any(self._mentioned((*kinds,))) else (Kind.DATE,)
         fitting = self.of_kind(*kinds)
@@ -346,7 +372,10 @@ class Match:
         if Kind.DATE in kinds:
             fitting = list(filter(self._is_plain_date, fitting))
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
-        measured = {place for word in self.words[bound.end : bound.end + 1] for place in self._with_unit(word)}
+        units = self.words[bound.end : bound.end + 1]
+        measured = {place for word in units for place in self._with_unit(word)}
+        if not measured and any(currency_of(word.text) for word in units):
+            measured = set(self.columns_by_kind(MONEY))
         return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
 
     def _mentioned(self, kinds: Sequence[Kind]) -> list[Mention]:

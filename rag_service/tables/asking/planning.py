@@ -14,7 +14,7 @@ from uuid import UUID
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.left_over import overlook_words
-from rag_service.tables.asking.matching import Match
+from rag_service.tables.asking.matching import BY_KIND, FIGURES, Match
 from rag_service.tables.asking.plans import (
     Filter,
     Mention,
@@ -25,8 +25,9 @@ from rag_service.tables.asking.plans import (
     names_currency,
     unmixed,
 )
-from rag_service.tables.asking.question import Comparison, Question
+from rag_service.tables.asking.question import Comparison, Question, Superlative
 from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import column_word
 
 MAX_READINGS = 3  # of one question; with more it is not computed
@@ -40,6 +41,8 @@ _NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "
 def may_concern(question: Question, table: StoredTable) -> bool:
     """Whether a question may be one for a table, before its values are searched."""
     if question.asks:
+        return True
+    if any(word.concepts & BY_KIND for word in question.words):
         return True
     names = f"{table.document} {table.sheet or ''} {' '.join(column.name for column in table.columns)}"
     named = [column_word(word) for word in words(names)]
@@ -94,11 +97,13 @@ class _Resolver:
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
         mixed = [m for m in free if any(self._table.columns[place].mixed for place in m.columns)]
         mixed = [] if names_currency(filters) else mixed
-        figures = _narrowed(free, self._table, (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE))
+        figures = _narrowed(free, self._table, FIGURES) or self._total_column()
         texts = [m for m in _narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
         if self._is_grouped() and self._group_of(texts) is None:
-            return []  # "per kg", "per year": of no column
+            if asked:
+                return []  # "per kg", "per year": of no column
+            base = replace(base, is_doubtful=True)
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
         for name in ("difference", "ratio", "share"):
@@ -114,6 +119,12 @@ class _Resolver:
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
+
+    def _total_column(self) -> list[Mention]:
+        """The column that is called a total, where no column of figures is named: of a table with one column a month."""
+        words_of = [frozenset(words(column.name)) for column in self._table.columns]
+        found = [place for place in self._match.of_kind(*FIGURES) if words_of[place] <= total_words() and words_of[place]]
+        return [Mention(place=-1, columns=tuple(found))] if len(found) == 1 else []
 
     def _affirmed(self, filters: tuple[Filter, ...]) -> list[Filter]:
         """The rows with "yes" in a column that a question for rows names: "which cottages take dogs"."""
@@ -139,6 +150,8 @@ class _Resolver:
         playing = {key_column(self._table), *_columns(base.filters)}
         if group is None and any(mention.columns[0] not in playing for mention in texts):
             return []  # a text column that plays no part: something else is asked
+        if operation is Operation.MEAN and group is not None and self._match.is_unique(group):
+            group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
     def _is_added(self, place: int) -> bool:
@@ -170,6 +183,8 @@ class _Resolver:
             )
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
+            if base.filters and not additive:
+                return [replace(base, column=column) for column in figures[0].columns]
             is_told = base.filters or "sum" in self._match.question.operations
             return [
                 replace(
@@ -222,8 +237,11 @@ class _Resolver:
                     readings.append((either if name == "either" else Operation(name), column))
             named = {column for mention in measures for column in mention.columns}
             readings = [one for one in readings if one[1] in named] or ([] if named else readings)
-        else:
-            operation = Operation("maximum" if "maximum" in self._match.question.operations else "minimum")
+            if not readings and not superlative.is_plain:
+                readings = self._other_extremes(superlative, measures)
+                base = replace(base, is_doubtful=True)
+        if superlative is None or (superlative.is_plain and not readings):
+            operation = self._operation_of_extreme()
             if len(measures) == 1:
                 readings = [(operation, column) for column in measures[0].columns]
             elif not measures and texts and len(texts[0].columns) == 1:
@@ -257,6 +275,21 @@ class _Resolver:
                 plans += [totals, rows]
         return plans
 
+    def _operation_of_extreme(self) -> Operation:
+        superlative = self._match.question.superlative
+        if superlative is not None and superlative.operation != "either":
+            return Operation(superlative.operation)
+        return Operation.MAXIMUM if "maximum" in self._match.question.operations else Operation.MINIMUM
+
+    def _other_extremes(self, superlative: Superlative, measures: Sequence[Mention]) -> list[tuple[Operation, int]]:
+        """The column that is named, or whose figures a superlative may mean: "the best in English"."""
+        columns = measures[0].columns if len(measures) == 1 else self._match.columns_by_kind(superlative.concepts)
+        if superlative.operation == "either" or len(measures) > 1:
+            return []
+        if "score" in superlative.concepts:  # the best price is no maximum
+            columns = tuple(column for column in columns if not self._match.has_concept(column, _NOT_ADDITIVE))
+        return [(Operation(superlative.operation), column) for column in columns]
+
     def _resolve_most(self, base: Plan, counted: Sequence[Mention]) -> list[Plan]:
         """ "Which warehouse has the most products": by rows, and by pieces where a column counts them.
 
@@ -278,7 +311,8 @@ class _Resolver:
 
     def _word_of_extreme(self) -> str:
         asked = self._match.question.operations
-        return self._match.words[asked["maximum" if "maximum" in asked else "minimum"] - 1].text
+        end = asked.get("maximum", asked.get("minimum", 0))
+        return self._match.words[end - 1].text if end else ""
 
     def _resolve_pair(self, operation: Operation, base: Plan, figures: Sequence[Mention]) -> list[Plan]:
         if len(figures) != 1:
@@ -298,12 +332,18 @@ class _Resolver:
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
+        if len(asked) > 1:
+            asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
+        if base.filters and 1 < len(asked) <= MAX_READINGS and all(len(mention.columns) == 1 for mention in asked):
+            return [replace(base, column=mention.columns[0], is_part=True) for mention in asked]
         if not base.filters or len(asked) > 1:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"
             compared = len(exact) < len(base.filters) or self._match.names_table
             if "amount" in self._match.question.operations:  # "how much did Sales spend": names are no answer
                 shown = self._match.of_kind(Kind.CURRENCY)
+                if figures and figures[0].place < 0 and exact:  # the column of totals
+                    return [replace(base, operation=Operation.LOOKUP, column=figures[0].columns[0], is_doubtful=True)]
                 compared = compared and len(shown) == 1
             else:
                 shown = [key_column(self._table)]

@@ -68,6 +68,7 @@ class Superlative:
 
     operation: str  # maximum or minimum
     concepts: frozenset[str]
+    is_plain: bool = False  # of any figure: "the biggest", "el más alto"
 
 
 @dataclass(kw_only=True)
@@ -257,7 +258,8 @@ def _read_superlatives(question: Question, data: TableWords) -> None:
             else:
                 continue
             other = _concepts_with(data.superlatives, turned, word)  # "oldest": the highest age, the earliest date
-            question.superlative = Superlative(operation=operation, concepts=concepts)
+            is_plain = " ".join(texts[start : place + 1]) in data.phrases[operation]
+            question.superlative = Superlative(operation=operation, concepts=concepts, is_plain=is_plain)
             if other:
                 question.superlative = Superlative(operation="either", concepts=concepts | other)
             _take(question, start, place + 1)
