@@ -26,9 +26,11 @@ def overlook_words(match: Match) -> bool:
     names_column = bool(match.mentions or question.bounds) and (question.asks or has_value or says_yes)
     if not (names_column or (question.asks and has_value)):
         return False
+    between = load_language(question.language).tables.phrases["between"] if len(match.mentions) > 1 else ()
     for place in match.left:
-        if _names_rows(match, place) or is_verb(match.words[place].text, question.language):
-            match.names_table |= _names_rows(match, place)
+        text, names_rows = match.words[place].text, _names_rows(match, place)
+        if names_rows or text in between or is_verb(text, question.language):
+            match.names_table |= names_rows
             match.overlook(place)
     if match.left:
         (place, *others) = match.left

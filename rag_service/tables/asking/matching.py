@@ -25,7 +25,7 @@ _TIME = frozenset({"time"})
 _PERSONS = frozenset({"person", "employee", "responsible", "owner", "author", "driver"})
 _INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where, who, how long
 BY_KIND = MONEY | {"percentage", "length"}
-_MAX_BY_KIND = 2  # columns that a word may mean by their kind
+MAX_BY_KIND = 2  # columns that a word may mean by their kind
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 
@@ -200,7 +200,7 @@ class Match:
             return tuple(columns) if len(columns) == 1 else ()
         else:
             return ()
-        return tuple(columns) if len(columns) <= _MAX_BY_KIND else ()
+        return tuple(columns) if len(columns) <= MAX_BY_KIND else ()
 
     def _has_time_unit(self, column: int) -> bool:
         return any(column_word(word).concepts & _TIME for word in words(self.table.columns[column].unit or ""))
@@ -395,6 +395,6 @@ class Match:
 
 
 def _header(name: str) -> tuple[Word, ...]:
-    """The words of a column's name that carry its meaning."""
-    every = [column_word(word) for word in words(name)]
-    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes()))
+    """The words of a column's name that carry its meaning; all of them if none does: "Who"."""
+    every = tuple(column_word(word) for word in words(name))
+    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes())) or every

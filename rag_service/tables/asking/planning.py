@@ -14,7 +14,7 @@ from uuid import UUID
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.left_over import overlook_words
-from rag_service.tables.asking.matching import BY_KIND, FIGURES, Match
+from rag_service.tables.asking.matching import BY_KIND, FIGURES, MAX_BY_KIND, MONEY, Match
 from rag_service.tables.asking.plans import (
     Filter,
     Mention,
@@ -35,6 +35,7 @@ MAX_READINGS = 3  # of one question; with more it is not computed
 # Figures of these add up; prices, weights, ages and rates of different things do not.
 _QUANTITY = frozenset({"quantity", "stock"})
 _ADDITIVE = frozenset({"quantity", "stock", "sales"})
+_SPENT = frozenset({"amount", "expense", "income", "debt"})
 _NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
 
 
@@ -101,7 +102,7 @@ class _Resolver:
         texts = [m for m in _narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
         if self._is_grouped() and self._group_of(texts) is None:
-            if asked:
+            if self._match.question.asks:
                 return []  # "per kg", "per year": of no column
             base = replace(base, is_doubtful=True)
         if mixed and asked.keys() - {"count", "amount"}:
@@ -283,9 +284,11 @@ class _Resolver:
 
     def _other_extremes(self, superlative: Superlative, measures: Sequence[Mention]) -> list[tuple[Operation, int]]:
         """The column that is named, or whose figures a superlative may mean: "the best in English"."""
-        columns = measures[0].columns if len(measures) == 1 else self._match.columns_by_kind(superlative.concepts)
         if superlative.operation == "either" or len(measures) > 1:
             return []
+        amounts = tuple(self._match.of_kind(Kind.CURRENCY)) if superlative.concepts & MONEY else ()
+        found = self._match.columns_by_kind(superlative.concepts)
+        columns = measures[0].columns if measures else amounts if len(found) < len(amounts) <= MAX_BY_KIND else found
         if "score" in superlative.concepts:  # the best price is no maximum
             columns = tuple(column for column in columns if not self._match.has_concept(column, _NOT_ADDITIVE))
         return [(Operation(superlative.operation), column) for column in columns]
@@ -348,14 +351,14 @@ class _Resolver:
             else:
                 shown = [key_column(self._table)]
             return [replace(base, operation=Operation.LOOKUP, column=shown[0])] if compared else []
-        operation = Operation.LOOKUP
-        if (
-            "amount" in self._match.question.operations
-            and figures
-            and self._match.has_concept(figures[0].columns[0], _ADDITIVE)
-        ):
-            operation = Operation.SUM
-        return [replace(base, operation=operation, column=column) for column in asked[0].columns]
+        columns = asked[0].columns
+        asks_amount = "amount" in self._match.question.operations and bool(figures)
+        if asks_amount and self._match.has_concept(columns[0], _ADDITIVE):
+            return [replace(base, operation=Operation.SUM, column=column) for column in columns]
+        if asks_amount and len(columns) == 1 and self._match.has_concept(columns[0], _SPENT):
+            parts = replace(base, column=columns[0], is_part=True)  # the total, if there are several
+            return [parts, replace(parts, operation=Operation.SUM)]
+        return [replace(base, column=column) for column in columns]
 
     def _signs_fit(self, plan: Plan) -> bool:
         """Whether the currencies that the question writes are those of the columns used."""

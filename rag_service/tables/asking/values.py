@@ -14,6 +14,7 @@ from rag_service.tables.model import Column, currency_of
 from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -54,8 +55,8 @@ def read_value(words: Sequence[Word], place: int, language: str) -> Value | None
 
 def _scale_of(words: Sequence[Word], place: int, language: str) -> Decimal | None:
     """What a word multiplies a number by: "million"."""
-    scales = load_language(language).tables.scales if place < len(words) else {}
-    return next((Decimal(factor) for factor, names in scales.items() if words[place].text in names), None)
+    units, text = load_language(language).proof.units, words[place].text if place < len(words) else ""
+    return next((factor for name, factor in _SCALES.items() if text in units.get(name, ())), None)
 
 
 def _skip(words: Sequence[Word], place: int) -> int:
