@@ -188,6 +188,7 @@ class TableWords:
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals
+    notes: Words  # above the numbers of the notes, in statements
     periods: Words  # in names of columns, beside months and years: "Three months ended"
     scales: Mapping[str, Words]  # factor → words: 1000000 → "millions"
     yes: Words  # in cells, with `no`

@@ -24,7 +24,7 @@ HALF_A = [
     Asked("¿En qué se nos fue más dinero en febrero?", "Alquiler"),
     Asked("¿Cuánto llevamos gastado en viajes este semestre?", "3.919,35|3919,35"),
     Asked("¿Cuál fue el gasto total de junio?", "4.294,50|4294,5"),
-    Asked("¿Subió el alquiler entre abril y mayo?", "50|1.850,00 & 1.900,00"),
+    Asked("¿Subió el alquiler entre abril y mayo?", "50|1.850,00 & 1.900,00|1850,00 & 1900,00"),
     Asked("¿Qué gastos pasaron de 500 euros en enero?", "Alquiler & Limpieza"),
     Asked("¿Cuánto costó la luz en agosto?", None),
     Asked("¿Cuánto pagamos de seguros?", None),
