@@ -185,6 +185,8 @@ class TableWords:
     before_nouns: Words  # articles and prepositions
     which: Words  # before the noun that names the rows: "which sites", "how many" apart
     verbs: Words  # common ones, which name no column
+    first: Words  # by date, where a column of dates is named: "who joined first"
+    last: Words
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals

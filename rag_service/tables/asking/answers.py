@@ -202,7 +202,8 @@ def _is_sum_of_one(result: Result) -> bool:
 def _says_little(result: Result) -> bool:
     """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
     is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
-    little = 2 if result.plan.is_doubtful else int(is_absent)
+    is_compared = any(not one.shown for one in result.plan.filters)
+    little = 2 if result.plan.is_doubtful and not is_compared else int(is_absent)
     return result.plan.operation is Operation.COUNT and result.count < little
 
 

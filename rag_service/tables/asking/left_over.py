@@ -21,10 +21,11 @@ def overlook_words(match: Match) -> bool:
     if match.score < 0:
         return False
     question, has_value = match.question, any(one.shown for one in match.filters)
+    asks = question.asks or match.first_or_last is not None
     booleans = set(match.of_kind(Kind.BOOLEAN))
     says_yes = any(booleans & set(mention.columns) for mention in match.mentions)
-    names_column = bool(match.mentions or question.bounds) and (question.asks or has_value or says_yes)
-    if not (names_column or (question.asks and has_value)):
+    names_column = bool(match.mentions or question.bounds) and (asks or has_value or says_yes)
+    if not (names_column or (asks and has_value)):
         return False
     between = load_language(question.language).tables.phrases["between"] if len(match.mentions) > 1 else ()
     for place in match.left:
@@ -38,7 +39,7 @@ def overlook_words(match: Match) -> bool:
         counts = "count" in question.operations and has_value and _may_be_verb(match, place)
         if others or (word.concepts and not counts) or not word.text.isalpha() or place in match.asked_for:
             return False
-        if not ((question.asks and has_value) or _may_be_verb(match, place)):
+        if not ((asks and has_value) or _may_be_verb(match, place)):
             return False
         match.overlook(place)
     return True
@@ -51,10 +52,10 @@ def _names_rows(match: Match, place: int) -> bool:
     """
     question = match.question
     names_row = any(match.is_unique(one.column) for one in match.filters)
+    figures = {column for mention in match.mentions for column in mention.columns} & set(match.of_kind(*FIGURES))
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
         chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
-        return bool(chooses) or bool(match.filters and not names_row)
-    figures = {column for mention in match.mentions for column in mention.columns} & set(match.of_kind(*FIGURES))
+        return bool(chooses) or bool(match.filters and (not names_row or len(figures) == 1))  # "what mark in maths"
     return "count" in question.operations and place in match.asked_for and (not names_row or len(figures) == 1)
 
 

@@ -22,9 +22,10 @@ _STOCK = frozenset({"stock"})
 FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
 MONEY = frozenset({"price", "amount", "expense"})
 _TIME = frozenset({"time"})
-_PERSONS = frozenset({"person", "employee", "responsible", "owner", "author", "driver"})
+_TIME_UNITS = _TIME | {"year"}
+_PERSONS = frozenset({"person", "employee", "responsible", "owner", "author", "driver", "customer"})
 _INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where, who, how long
-BY_KIND = MONEY | {"percentage", "length"}
+BY_KIND = MONEY | {"percentage", "length", "person"}
 MAX_BY_KIND = 2  # columns that a word may mean by their kind
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
@@ -41,6 +42,7 @@ class Match:
         self.value_places: set[int] = set()  # words that name values
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
+        self.first_or_last: str | None = None  # operation on the dates of the column named: "who joined first"
         self.is_doubtful = False  # whether a word was not understood, or only by its beginning
         self._values = values
         self._used = list(question.used)
@@ -54,6 +56,7 @@ class Match:
         self._match_numbers()
         self._match_rest()
         self._match_absence()
+        self._match_first_and_last()
         self.mentions.sort(key=lambda mention: mention.place)
 
     @property
@@ -203,7 +206,7 @@ class Match:
         return tuple(columns) if len(columns) <= MAX_BY_KIND else ()
 
     def _has_time_unit(self, column: int) -> bool:
-        return any(column_word(word).concepts & _TIME for word in words(self.table.columns[column].unit or ""))
+        return any(column_word(word).concepts & _TIME_UNITS for word in words(self.table.columns[column].unit or ""))
 
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""
@@ -275,6 +278,17 @@ class Match:
         if self.is_doubtful and len(header) > 1:
             self.score = -1_000_000  # "come back" is not "due back"
         self.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
+
+    def _match_first_and_last(self) -> None:
+        """ "Who joined first", "the last order": by the dates of the column that is named."""
+        dates = self._mentioned((Kind.DATE,))
+        if len(dates) != 1 or len(dates[0].columns) != 1 or self.question.asks:
+            return
+        for place in self.left:
+            for words_of, operation in ((self._data.first, "minimum"), (self._data.last, "maximum")):
+                if self.words[place].text in words_of:
+                    self.first_or_last = operation
+                    self._take([place], weight=0)
 
     def _is_plain_date(self, column: int) -> bool:
         """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""

@@ -35,6 +35,7 @@ MAX_READINGS = 3  # of one question; with more it is not computed
 # Figures of these add up; prices, weights, ages and rates of different things do not.
 _QUANTITY = frozenset({"quantity", "stock"})
 _ADDITIVE = frozenset({"quantity", "stock", "sales"})
+_NO_BEST = frozenset({"price"})
 _SPENT = frozenset({"amount", "expense", "income", "debt"})
 _NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
 
@@ -98,9 +99,16 @@ class _Resolver:
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
         mixed = [m for m in free if any(self._table.columns[place].mixed for place in m.columns)]
         mixed = [] if names_currency(filters) else mixed
-        figures = _narrowed(free, self._table, FIGURES) or self._total_column()
+        figures = _narrowed(free, self._table, FIGURES)
         texts = [m for m in _narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
+        if not figures and filters and asked and asked.keys() <= {"amount", "sum"}:
+            figures = self._usual_figures()
+            only_amounts = [m.columns for m in figures] == [tuple(self._match.of_kind(Kind.CURRENCY))]
+            base = replace(base, is_doubtful=bool(figures) and not (only_amounts and self._match.names_table))
+        if self._match.first_or_last is not None:
+            (column,) = next(m.columns for m in free if self._table.columns[m.columns[0]].kind is Kind.DATE)
+            return [replace(base, operation=Operation(self._match.first_or_last), column=column)]
         if self._is_grouped() and self._group_of(texts) is None:
             if self._match.question.asks:
                 return []  # "per kg", "per year": of no column
@@ -121,11 +129,17 @@ class _Resolver:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
 
-    def _total_column(self) -> list[Mention]:
-        """The column that is called a total, where no column of figures is named: of a table with one column a month."""
-        words_of = [frozenset(words(column.name)) for column in self._table.columns]
-        found = [place for place in self._match.of_kind(*FIGURES) if words_of[place] <= total_words() and words_of[place]]
-        return [Mention(place=-1, columns=tuple(found))] if len(found) == 1 else []
+    def _usual_figures(self) -> list[Mention]:
+        """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
+        figures = self._match.of_kind(*FIGURES)
+        totals = [place for place in figures if total_words().issuperset(words(self._table.columns[place].name))]
+        amounts = [place for place in figures if self._match.has_concept(place, _SPENT)]
+        prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
+        is_sum = "sum" in self._match.question.operations
+        for found in (totals, amounts, prices) if is_sum else (totals, prices, amounts):
+            if len(found) == 1:
+                return [Mention(place=-1, columns=tuple(found))]
+        return []
 
     def _affirmed(self, filters: tuple[Filter, ...]) -> list[Filter]:
         """The rows with "yes" in a column that a question for rows names: "which cottages take dogs"."""
@@ -184,8 +198,9 @@ class _Resolver:
             )
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
-            if base.filters and not additive:
-                return [replace(base, column=column) for column in figures[0].columns]
+            if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares", "how many in a pack"
+                parts = replace(base, column=figures[0].columns[0], is_part=True)
+                return [parts, replace(parts, operation=Operation.SUM)]
             is_told = base.filters or "sum" in self._match.question.operations
             return [
                 replace(
@@ -290,7 +305,7 @@ class _Resolver:
         found = self._match.columns_by_kind(superlative.concepts)
         columns = measures[0].columns if measures else amounts if len(found) < len(amounts) <= MAX_BY_KIND else found
         if "score" in superlative.concepts:  # the best price is no maximum
-            columns = tuple(column for column in columns if not self._match.has_concept(column, _NOT_ADDITIVE))
+            columns = tuple(column for column in columns if not self._match.has_concept(column, _NO_BEST))
         return [(Operation(superlative.operation), column) for column in columns]
 
     def _resolve_most(self, base: Plan, counted: Sequence[Mention]) -> list[Plan]:
@@ -332,6 +347,9 @@ class _Resolver:
         filtered = _columns(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         exact = [one for one in base.filters if one.shown]
+        if figures and figures[0].place < 0:
+            parts = replace(base, column=figures[0].columns[0], is_part=True)
+            return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
@@ -343,14 +361,8 @@ class _Resolver:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"
             compared = len(exact) < len(base.filters) or self._match.names_table
-            if "amount" in self._match.question.operations:  # "how much did Sales spend": names are no answer
-                shown = self._match.of_kind(Kind.CURRENCY)
-                if figures and figures[0].place < 0 and exact:  # the column of totals
-                    return [replace(base, operation=Operation.LOOKUP, column=figures[0].columns[0], is_doubtful=True)]
-                compared = compared and len(shown) == 1
-            else:
-                shown = [key_column(self._table)]
-            return [replace(base, operation=Operation.LOOKUP, column=shown[0])] if compared else []
+            names = "amount" not in self._match.question.operations  # they do not answer "how much did Sales spend"
+            return [replace(base, column=key_column(self._table))] if compared and names else []
         columns = asked[0].columns
         asks_amount = "amount" in self._match.question.operations and bool(figures)
         if asks_amount and self._match.has_concept(columns[0], _ADDITIVE):
