@@ -1,22 +1,24 @@
 """Words of a question that neither a column, a value nor the name of the table accounts for.
 
-Freely put questions hold words that no header has: "how much honey did we harvest". Where the rest of the question can be
-read, these are overlooked, and the answer says that they were not understood: common verbs; the noun for the rows
-("which sites use more than …"); and one more word. What the question asks for, "how many pages", is never overlooked.
+Freely put questions hold words that no header has: "how much honey did we harvest". Where the rest of the question can
+be read, these are overlooked, and the answer says that they were not understood: common verbs; the noun for the rows
+("which sites use more than …"); and one more word. What the question asks for, "how many pages", is not overlooked.
 """
 
 from __future__ import annotations
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.matching import FIGURES, Match
+from rag_service.tables.asking.kinds import FIGURES
+from rag_service.tables.asking.matching import Match
 from rag_service.tables.model import Kind
 from rag_service.tables.vocabulary import is_verb
+
 
 def overlook_words(match: Match) -> bool:
     """Account for the words that are left over, if the question can be read without them.
 
-    Beside an operation and a value any single word may be overlooked. Otherwise the question has to name a column, and a
-    value if it asks for no operation, and the word has to be its verb. Returns whether nothing is left over.
+    Beside an operation and a value any single word may be overlooked. Otherwise the question has to name a column, and
+    a value if it asks for no operation, and the word has to be its verb. Returns whether nothing is left over.
     """
     if match.score < 0:
         return False

@@ -8,8 +8,9 @@ from datetime import date
 from decimal import Decimal
 from itertools import product
 
-from rag_service.language.languages import language_codes, load_language
-from rag_service.language.words import is_stop_word, words
+from rag_service.language.languages import load_language
+from rag_service.language.words import words
+from rag_service.tables.asking.kinds import FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
 from rag_service.tables.asking.values import has_unit, read_value
@@ -19,14 +20,7 @@ from rag_service.tables.vocabulary import Word, beginning_of, column_word
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
 _STOCK = frozenset({"stock"})
-FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
-MONEY = frozenset({"price", "amount", "expense"})
-_TIME = frozenset({"time"})
-_TIME_UNITS = _TIME | {"year"}
-_PERSONS = frozenset({"person", "employee", "responsible", "owner", "author", "driver", "customer"})
 _INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where, who, how long
-BY_KIND = MONEY | {"percentage", "length", "person"}
-MAX_BY_KIND = 2  # columns that a word may mean by their kind
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 
@@ -47,7 +41,7 @@ class Match:
         self._values = values
         self._used = list(question.used)
         self._data = load_language(question.language).tables
-        self._headers = [_header(column.name) for column in table.columns]
+        self._headers = [header_words(column.name) for column in table.columns]
         self._match_columns(lambda count: count > 1)
         self._match_values()
         self._match_columns(lambda count: True)
@@ -190,23 +184,7 @@ class Match:
 
     def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
         """The columns of amounts, times, percentages or persons that may be meant where none is called so."""
-        figures = self.of_kind(*FIGURES)
-        if "percentage" in concepts:
-            columns = self.of_kind(Kind.PERCENTAGE)
-        elif concepts & MONEY:
-            columns = [place for place in figures if self.has_concept(place, MONEY)]
-            columns = columns or self.of_kind(Kind.CURRENCY)
-        elif "length" in concepts:
-            columns = [place for place in figures if self.has_concept(place, _TIME) or self._has_time_unit(place)]
-        elif "person" in concepts:
-            columns = [place for place in self.of_kind(Kind.TEXT) if self.has_concept(place, _PERSONS)]
-            return tuple(columns) if len(columns) == 1 else ()
-        else:
-            return ()
-        return tuple(columns) if len(columns) <= MAX_BY_KIND else ()
-
-    def _has_time_unit(self, column: int) -> bool:
-        return any(column_word(word).concepts & _TIME_UNITS for word in words(self.table.columns[column].unit or ""))
+        return find_by_kind(self.table, self._headers, concepts)
 
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""
@@ -406,9 +384,3 @@ class Match:
         if any(word.concepts & concepts for word in self._headers[column]):
             return True
         return "date" in concepts and self.table.columns[column].kind is Kind.DATE
-
-
-def _header(name: str) -> tuple[Word, ...]:
-    """The words of a column's name that carry its meaning; all of them if none does: "Who"."""
-    every = tuple(column_word(word) for word in words(name))
-    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes())) or every

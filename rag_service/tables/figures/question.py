@@ -209,11 +209,7 @@ def _expressions_in(read: Sequence[Word], synonyms: Synonyms) -> Iterator[tuple[
     for start, word in enumerate(read):
         for number, wanted, group in chain(*(expressions.get(form, ()) for form in {word.text, word.key})):
             here = read[start : start + len(wanted)]
-            if (
-                number not in met
-                and len(here) == len(wanted)
-                and all(map(_is_same, here, wanted))
-            ):
+            if number not in met and len(here) == len(wanted) and all(map(_is_same, here, wanted)):
                 met.add(number)
                 yield number, tuple(range(start, start + len(wanted))), group
 

@@ -27,7 +27,7 @@ from rag_service.tables.reading.page_lines import PageLine, Part, is_value
 from rag_service.tables.reading.values import decimal_of, is_nothing, read_figure
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_NOTE = re.compile(r"\(?\d{1,2}(?:\.\d{1,2})?[a-z]?\)?(?:(?:,| |;|/|-| y | and | et | e )+\d{1,2}(?:\.\d{1,2})?[a-z]?)*\)?")
+_NOTE = re.compile(r"\(?\d{1,2}(?:\.\d{1,2})?\)?(?:[,;/ -]{1,3}\d{1,2}(?:\.\d{1,2})?)*")  # "7", "6, 7"
 _MIN_ROWS = 2
 _GROUP = re.compile(r"\d([.,])\d{3}(?!\d)")
 _MIN_GROUPED = 4  # figures
