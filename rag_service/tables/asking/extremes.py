@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.kinds import MAX_BY_KIND, MONEY
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column
 from rag_service.tables.asking.question import Superlative
+from rag_service.tables.kinds import MAX_BY_KIND, MONEY
 from rag_service.tables.model import Kind, StoredTable
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.

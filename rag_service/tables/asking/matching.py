@@ -10,10 +10,10 @@ from itertools import product
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.kinds import FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
 from rag_service.tables.asking.values import has_unit, read_value
+from rag_service.tables.kinds import FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 

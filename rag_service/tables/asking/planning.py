@@ -22,7 +22,6 @@ from rag_service.tables.asking.extremes import (
     narrowed,
     resolve_extreme,
 )
-from rag_service.tables.asking.kinds import BY_KIND, FIGURES
 from rag_service.tables.asking.left_over import overlook_words
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import (
@@ -36,6 +35,7 @@ from rag_service.tables.asking.plans import (
     unmixed,
 )
 from rag_service.tables.asking.question import Comparison, Question
+from rag_service.tables.kinds import BY_KIND, FIGURES
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import column_word
@@ -201,9 +201,7 @@ class _Resolver:
             )
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
-            if (
-                base.filters and not additive and len(figures[0].columns) == 1
-            ):  # "how many hectares", "how many in a pack"
+            if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
                 parts = replace(base, column=figures[0].columns[0], is_part=True)
                 return [parts, replace(parts, operation=Operation.SUM)]
             is_told = base.filters or "sum" in self._match.question.operations
