@@ -1,4 +1,4 @@
-"""Columns that a word may mean by what they hold, where none is called so: amounts for "cost", persons for "who"."""
+"""Columns that a word may mean by what they hold, where none is called so: amounts for "cost", weeks for "how long"."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from rag_service.tables.vocabulary import Word, column_word
 
 FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
 MONEY = frozenset({"price", "amount", "expense"})
-BY_KIND = MONEY | {"percentage", "length", "person"}
+BY_KIND = MONEY | {"percentage", "length"}
 MAX_BY_KIND = 2  # columns that a word may mean
 _TIME = frozenset({"time"})
 _TIME_UNITS = _TIME | {"year"}
-_PERSONS = frozenset({"person", "employee", "responsible", "owner", "author", "driver", "customer"})
 
 
 def find_by_kind(table: StoredTable, headers: Sequence[Sequence[Word]], concepts: frozenset[str]) -> tuple[int, ...]:
@@ -39,9 +38,6 @@ def find_by_kind(table: StoredTable, headers: Sequence[Sequence[Word]], concepts
             place for place, column in enumerate(table.columns) if column.kind in FIGURES and _is_time(column.unit)
         }
         found = sorted(timed.union(holding(_TIME, FIGURES)))
-    elif "person" in concepts:
-        found = holding(_PERSONS, (Kind.TEXT,))
-        return tuple(found) if len(found) == 1 else ()
     else:
         return ()
     return tuple(found) if len(found) <= MAX_BY_KIND else ()

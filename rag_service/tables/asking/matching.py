@@ -12,9 +12,9 @@ from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.asking.values import has_unit, read_value
 from rag_service.tables.kinds import FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
+from rag_service.tables.spoken_values import has_unit, read_value
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
@@ -167,7 +167,7 @@ class Match:
                     columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
                 is_name = by_concept and self.names_document(place, or_caption=True)
                 if not columns and by_concept and not is_name and (columns := self.columns_by_kind(word.concepts)):
-                    self.is_doubtful |= "person" not in word.concepts
+                    self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
                     if word.is_content and not any(set(m.columns) & set(columns) for m in self.mentions):
@@ -183,7 +183,7 @@ class Match:
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
 
     def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
-        """The columns of amounts, times, percentages or persons that may be meant where none is called so."""
+        """The columns of amounts, times or percentages that may be meant where none is called so."""
         return find_by_kind(self.table, self._headers, concepts)
 
     def is_unique(self, column: int) -> bool:

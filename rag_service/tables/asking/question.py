@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
-from rag_service.tables.asking.values import Value, read_date, read_value
+from rag_service.tables.spoken_values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, MIN_BEGINNING, Word, read_words
 
 _MAX_VALUE_WORDS = 6
