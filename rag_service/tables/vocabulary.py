@@ -32,7 +32,7 @@ def _word(word: str, language: str) -> Word:
         key=fold_word(word),
         forms=frozenset({fold_word(word), *stems}),
         concepts=concepts_of(word) | _months(language).get(word, frozenset()),
-        is_content=not is_stop_word(word, language),
+        is_content=not (is_stop_word(word, language) or word in _before_nouns(language)),
     )
 
 
@@ -54,6 +54,12 @@ def _concepts() -> dict[str, frozenset[str]]:
             for name in names:
                 found.setdefault(name, set()).add(concept)
     return {name: frozenset(concepts) for name, concepts in found.items()}
+
+
+@cache
+def _before_nouns(language: str) -> frozenset[str]:
+    """Articles and prepositions, which are not all stop words of the search: "sur", "entre"."""
+    return load_language(language).tables.before_nouns if language in language_codes() else frozenset()
 
 
 @cache

@@ -187,6 +187,8 @@ async def _compute(
         return None
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]
+    if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
+        results = [replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results if one.count]
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None

@@ -248,6 +248,8 @@ class _Resolver:
         two = [one for one in base.filters if one.comparison is Comparison.EQUAL and len(one.values) == 2]
         if operation is Operation.SHARE:
             plans = [replace(base, operation=operation, column=column) for column in figures[0].columns]
+            told = {place for place, column in enumerate(self._table.columns) if column.unit == "%"}  # shares already
+            plans = [replace(one, operation=Operation.LOOKUP) if one.column in told else one for one in plans]
             return plans if base.filters else []
         if len(two) != 1:
             return []
@@ -256,7 +258,7 @@ class _Resolver:
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
-        exact = [one for one in base.filters if one.shown]
+        exact = [one for one in base.filters if one.shown and one.comparison is not Comparison.BETWEEN]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
             return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []

@@ -27,7 +27,7 @@ from rag_service.tables.reading.page_lines import PageLine, Part, is_value
 from rag_service.tables.reading.values import decimal_of, is_nothing, read_figure
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_NOTE = re.compile(r"\(?\d{1,2}(?:\.\d{1,2})?\)?(?:[,;/ -]{1,3}\d{1,2}(?:\.\d{1,2})?)*")  # "7", "6, 7"
+_NOTE = re.compile(r"\(?\d{1,2}(?:\.\d{1,2})?\)?(?:[,;/ -]{1,3}\d{1,2}(?:\.\d{1,2})?)*,?")  # "7", "6, 7"
 _MIN_ROWS = 2
 _GROUP = re.compile(r"\d([.,])\d{3}(?!\d)")
 _MIN_GROUPED = 4  # figures
@@ -149,11 +149,11 @@ def _without_note(
     labels: tuple[Part, ...], values: tuple[Part, ...], wanted: int
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     """A row without the number of its note. One that may stand in the place of a missing figure leaves no figures."""
-    if len(labels) > 1 and _NOTE.fullmatch(labels[-1].text):  # "6, 7"
-        return labels[:-1], values
-    if values and _NOTE.fullmatch(values[0].text):
-        return labels, values[1:] if len(values) == wanted + 1 else ()
-    return labels, values
+    labels = (*labels[:1], *(label for label in labels[1:] if not _NOTE.fullmatch(label.text)))
+    extra = max(0, len(values) - wanted)  # "6, 7" are two figures
+    if extra and all(_NOTE.fullmatch(value.text) for value in values[:extra]):
+        return labels, values[extra:]
+    return labels, () if values and _NOTE.fullmatch(values[0].text) else values
 
 
 def _without_shares(values: tuple[Part, ...], wanted: int) -> tuple[Part, ...]:
