@@ -61,6 +61,37 @@ QUARTERS: Sequence[Line] = (
     ("Net income", "$ 6,020", "$ 5,911", "$ 11,300", "$ 10,870"),
 )
 
+# European: numbers of notes before the figures, brackets for negatives, dates in figures as columns.
+CUENTAS: Sequence[Line] = (
+    "Aceites Sierra Honda, S.A.",
+    "Cuenta de pérdidas y ganancias consolidada",
+    "Ejercicios terminados el 31 de diciembre de 2024 y 2023",
+    "(Expresado en miles de euros)",
+    ("", "Notas", "2024", "2023"),
+    ("Importe neto de la cifra de negocios", "22", "184.350", "171.912"),
+    ("Aprovisionamientos", "23", "(98.614)", "(93.207)"),
+    ("Otros ingresos de explotación", "", "2.480", "1.955"),
+    ("Gastos de personal", "24", "(31.027)", "(29.440)"),
+    ("Otros gastos de explotación", "25", "(27.118)", "(25.603)"),
+    ("Amortización del inmovilizado", "6, 7", "(9.845)", "(9.310)"),
+    ("Resultado de explotación", "", "20.226", "16.307"),
+    ("Gastos financieros", "26", "(3.912)", "(2.745)"),
+    ("Resultado antes de impuestos", "", "16.314", "13.562"),
+    ("Impuesto sobre beneficios", "27", "(4.103)", "(3.398)"),
+    ("Resultado del ejercicio", "", "12.211", "10.164"),
+)
+SITUACION: Sequence[Line] = (
+    "Aceites Sierra Honda, S.A.",
+    "Balance consolidado al 31 de diciembre de 2024",
+    "(Expresado en miles de euros)",
+    ("Activo", "Notas", "31.12.2024", "31.12.2023"),
+    ("Inmovilizado material", "6", "88.402", "84.115"),
+    ("Existencias", "11", "41.776", "38.290"),
+    ("Deudores comerciales", "12", "29.031", "27.604"),
+    ("Efectivo y otros activos líquidos equivalentes", "14", "12.905", "15.480"),
+    ("Total activo", "", "172.114", "165.489"),
+)
+
 
 def report(*pages: Sequence[Line], font: str = "Helvetica") -> bytes:
     """A PDF with one text line below the other; figures of a line stand in columns."""

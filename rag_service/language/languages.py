@@ -183,9 +183,14 @@ class TableWords:
     filler: Words  # that ask for nothing: "please", "list"
     copulas: Words  # "is": the verb of a question whose other words are nouns and adjectives
     before_nouns: Words  # articles and prepositions
+    which: Words  # before the noun that names the rows: "which sites", "how many" apart
+    verbs: Words  # common ones, which name no column
+    first: Words  # by date, where a column of dates is named: "who joined first"
+    last: Words
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals
+    notes: Words  # above the numbers of the notes, in statements
     periods: Words  # in names of columns, beside months and years: "Three months ended"
     scales: Mapping[str, Words]  # factor → words: 1000000 → "millions"
     yes: Words  # in cells, with `no`

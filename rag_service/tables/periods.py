@@ -10,6 +10,7 @@ from rag_service.language.words import words
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DAY = re.compile(r"\d{1,2}")
+_DAY_AND_MONTH = re.compile(r"\b\d{1,2}[./-]\d{1,2}[./-](?=(?:19|20)\d\d\b)")  # of "31.12.2024"
 FOOTNOTES = re.compile(r"(?:\s*\(\w\)|[*†‡])+$")
 
 
@@ -18,7 +19,7 @@ def period_year(text: str) -> int | None:
     years = _YEAR.findall(text)
     if len(years) != 1 or len(text) > 80:
         return None
-    rest = [word for word in words(FOOTNOTES.sub("", text)) if word != years[0]]
+    rest = [word for word in words(_DAY_AND_MONTH.sub("", FOOTNOTES.sub("", text))) if word != years[0]]
     known = _period_words()
     return int(years[0]) if all(word in known or _DAY.fullmatch(word) for word in rest) else None
 

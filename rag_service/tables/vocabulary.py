@@ -11,6 +11,7 @@ from rag_service.language.words import index_term, is_stop_word
 from rag_service.tables.model import fold_word
 
 MIN_BEGINNING = 5  # letters of a value that a longer word begins with: "sport", "sportives"
+_SHORT_MONTH = 3  # letters of "Mar" in the name of a column
 MAX_WORDS = 40  # longer questions say more than an operation
 
 
@@ -30,8 +31,8 @@ def _word(word: str, language: str) -> Word:
         text=word,
         key=fold_word(word),
         forms=frozenset({fold_word(word), *stems}),
-        concepts=concepts_of(word),
-        is_content=not is_stop_word(word, language),
+        concepts=concepts_of(word) | _months(language).get(word, frozenset()),
+        is_content=not (is_stop_word(word, language) or word in _before_nouns(language)),
     )
 
 
@@ -53,6 +54,35 @@ def _concepts() -> dict[str, frozenset[str]]:
             for name in names:
                 found.setdefault(name, set()).add(concept)
     return {name: frozenset(concepts) for name, concepts in found.items()}
+
+
+@cache
+def _before_nouns(language: str) -> frozenset[str]:
+    """Articles and prepositions, which are not all stop words of the search: "sur", "entre"."""
+    return load_language(language).tables.before_nouns if language in language_codes() else frozenset()
+
+
+@cache
+def _months(language: str) -> dict[str, frozenset[str]]:
+    """Names of months in a language, in every language if it is not known: "March" for a column "Mar"."""
+    found: dict[str, set[str]] = {}
+    for code in (language,) if language in language_codes() else language_codes():
+        for number, names in enumerate(load_language(code).proof.months, start=1):
+            short = () if language else (name[:_SHORT_MONTH] for name in names)
+            for name in (*names, *short):
+                found.setdefault(name, set()).add(f"month {number}")
+    return {name: frozenset(concepts) for name, concepts in found.items()}
+
+
+@cache
+def is_verb(word: str, language: str) -> bool:
+    """Whether a folded word is a form of a common verb, which names no column: "bought", "pagamos"."""
+    return word in load_language(language).tables.verbs or index_term(word, language) in _verb_stems(language)
+
+
+@cache
+def _verb_stems(language: str) -> frozenset[str]:
+    return frozenset(filter(None, (index_term(verb, language) for verb in load_language(language).tables.verbs)))
 
 
 def concepts_of(word: str) -> frozenset[str]:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from uuid import UUID
 
@@ -47,6 +47,7 @@ class ComputedAnswer:
 
     computed: Computed
     quotes: dict[CitedCells, str]
+    is_doubtful: bool = False  # words of the question were not understood
 
 
 def asks_otherwise(text: str, language: str) -> bool:
@@ -82,8 +83,8 @@ class TableAnswers:
     ) -> ComputedAnswer | None:
         """The computed answer; None if the question is not one for these tables.
 
-        Where the words of the question do not tell the operation, `ask` lets a chat model propose one, if a
-        calculation is asked for or the best passage is a row. Such an answer is never certain.
+        Where the words of the question do not tell the operation, or not all are understood, `ask` lets a chat model
+        propose one, if a calculation is asked for or the best passage is a row. Such an answer is never certain.
 
         Without a cell or a page among the passages the database is not asked. Several questions in one text are not
         computed: "the total of Ventas?" and "and of Compras?" would become one total of both.
@@ -114,9 +115,10 @@ class TableAnswers:
                     found = await _compute(connection, question, tables, best=hits[0].chunk.document.id)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
-                if found is not None or ask is None or not (may_propose and tables):
+                understood = found is not None and not found.is_doubtful
+                if understood or ask is None or not (may_propose and tables):
                     return found
-            return await self._propose(ask, text, tables[:MAX_TABLES], language=language, identity=identity)
+            return await self._propose(ask, text, tables[:MAX_TABLES], language=language, identity=identity) or found
         except _TooSlowError:
             log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
             if question is None or not question.asks:
@@ -184,17 +186,26 @@ async def _compute(
     if any(plan.is_doubtful and plan.table.document_id != best for plan in plans):
         return None
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
+    results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]
+    if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
+        results = [replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results if one.count]
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
-    return await _with_quotes(connection, computed)
+    answer = await _with_quotes(connection, computed)
+    return replace(answer, is_doubtful=any(plan.is_doubtful for plan in plans))
+
+
+def _is_sum_of_one(result: Result) -> bool:
+    return result.plan.operation is Operation.SUM and len(result.used) < 2
 
 
 def _says_little(result: Result) -> bool:
     """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
     is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
-    little = 2 if result.plan.is_doubtful else int(is_absent)
+    is_compared = any(not one.shown for one in result.plan.filters)
+    little = 2 if result.plan.is_doubtful and not is_compared else int(is_absent)
     return result.plan.operation is Operation.COUNT and result.count < little
 
 

@@ -1,47 +1,64 @@
 """Words of a question that neither a column, a value nor the name of the table accounts for.
 
-Freely put questions hold verbs that no header has: "how much honey did we harvest". One such word is overlooked where
-the question names a column, and the answer says that it was not understood. What the question asks for, "how many
-pages", is never overlooked.
+Freely put questions hold words that no header has: "how much honey did we harvest". Where the rest of the question can
+be read, these are overlooked, and the answer says that they were not understood: common verbs; the noun for the rows
+("which sites use more than …"); and one more word. What the question asks for, "how many pages", is not overlooked.
 """
 
 from __future__ import annotations
 
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.matching import Match
+from rag_service.tables.kinds import FIGURES
 from rag_service.tables.model import Kind
+from rag_service.tables.vocabulary import is_verb
 
-_NOUNS_FOLLOW = ("count", "amount")  # operations
 
+def overlook_words(match: Match) -> bool:
+    """Account for the words that are left over, if the question can be read without them.
 
-def overlook_word(match: Match) -> bool:
-    """Account for the single word that is left over, if the question can be read without it.
-
-    Beside an operation and a value any word may be one. Otherwise the question has to name a column, and a value if it
-    asks for no operation, and the word has to be its verb. Returns whether nothing is left over.
+    Beside an operation and a value any single word may be overlooked. Otherwise the question has to name a column, and
+    a value if it asks for no operation, and the word has to be its verb. Returns whether nothing is left over.
     """
-    question, left = match.question, match.left
-    if match.score < 0 or len(left) != 1:
+    if match.score < 0:
         return False
-    (place,) = left
-    word, has_value = match.words[place], any(one.shown for one in match.filters)
+    question, has_value = match.question, any(one.shown for one in match.filters)
+    asks = question.asks or match.first_or_last is not None
     booleans = set(match.of_kind(Kind.BOOLEAN))
-    if word.concepts or not word.text.isalpha() or place in _asked_for(match):
-        return False
     says_yes = any(booleans & set(mention.columns) for mention in match.mentions)
-    names_column = bool(match.mentions or question.bounds) and (question.asks or has_value or says_yes)
-    if not ((question.asks and has_value) or (names_column and _may_be_verb(match, place))):
+    names_column = bool(match.mentions or question.bounds) and (asks or has_value or says_yes)
+    if not (names_column or (asks and has_value)):
         return False
-    match.overlook(place)
+    between = load_language(question.language).tables.phrases["between"] if len(match.mentions) > 1 else ()
+    for place in match.left:
+        text, names_rows = match.words[place].text, _names_rows(match, place)
+        if names_rows or text in between or is_verb(text, question.language):
+            match.names_table |= names_rows
+            match.overlook(place)
+    if match.left:
+        (place, *others) = match.left
+        word = match.words[place]
+        counts = "count" in question.operations and has_value and _may_be_verb(match, place)
+        if others or (word.concepts and not counts) or not word.text.isalpha() or place in match.asked_for:
+            return False
+        if not ((asks and has_value) or _may_be_verb(match, place)):
+            return False
+        match.overlook(place)
     return True
 
 
-def _asked_for(match: Match) -> set[int]:
-    """The places of the nouns right behind "how many" and "how much", articles between left out."""
-    before = load_language(match.question.language).tables.before_nouns
-    ends = [match.question.operations[name] for name in _NOUNS_FOLLOW if name in match.question.operations]
-    places = range(len(match.words))
-    return {next((at for at in places[end:] if match.words[at].text not in before), -1) for end in ends}
+def _names_rows(match: Match, place: int) -> bool:
+    """Whether a word is the noun for the rows: "which sites use more than …", "how many sites", "which animals of Ann".
+
+    Where a value names the row, something of that row is counted: "how many people work at Quayside".
+    """
+    question = match.question
+    names_row = any(match.is_unique(one.column) for one in match.filters)
+    figures = {column for mention in match.mentions for column in mention.columns} & set(match.of_kind(*FIGURES))
+    if place and match.words[place - 1].text in load_language(question.language).tables.which:
+        chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
+        return bool(chooses) or bool(match.filters and (not names_row or len(figures) == 1))  # "what mark in maths"
+    return "count" in question.operations and place in match.asked_for and (not names_row or len(figures) == 1)
 
 
 def _may_be_verb(match: Match, place: int) -> bool:

@@ -8,17 +8,19 @@ from datetime import date
 from decimal import Decimal
 from itertools import product
 
-from rag_service.language.languages import language_codes, load_language
-from rag_service.language.words import is_stop_word, words
+from rag_service.language.languages import load_language
+from rag_service.language.words import words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.asking.values import has_unit, read_value
-from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.kinds import FIGURES, MONEY, find_by_kind, header_words
+from rag_service.tables.model import Kind, StoredTable, currency_of
+from rag_service.tables.spoken_values import has_unit, read_value
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
 _STOCK = frozenset({"stock"})
+_INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where, who, how long
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 
@@ -34,11 +36,12 @@ class Match:
         self.value_places: set[int] = set()  # words that name values
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
+        self.first_or_last: str | None = None  # operation on the dates of the column named: "who joined first"
         self.is_doubtful = False  # whether a word was not understood, or only by its beginning
         self._values = values
         self._used = list(question.used)
         self._data = load_language(question.language).tables
-        self._headers = [_header(column.name) for column in table.columns]
+        self._headers = [header_words(column.name) for column in table.columns]
         self._match_columns(lambda count: count > 1)
         self._match_values()
         self._match_columns(lambda count: True)
@@ -47,6 +50,7 @@ class Match:
         self._match_numbers()
         self._match_rest()
         self._match_absence()
+        self._match_first_and_last()
         self.mentions.sort(key=lambda mention: mention.place)
 
     @property
@@ -58,6 +62,13 @@ class Match:
     def left(self) -> list[int]:
         """The places of words with a meaning that are not accounted for."""
         return [place for place, word in enumerate(self.words) if word.is_content and not self._used[place]]
+
+    @property
+    def asked_for(self) -> set[int]:
+        """The places of the nouns right behind "how many" and "how much", articles between left out."""
+        ends = [self.question.operations[name] for name in ("count", "amount") if name in self.question.operations]
+        places, articles = range(len(self.words)), self._data.before_nouns
+        return {next((at for at in places[end:] if self.words[at].text not in articles), -1) for end in ends}
 
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
@@ -142,7 +153,7 @@ class Match:
             for place, word in enumerate(self.words):
                 if self._used[place] or not (word.is_content or word.concepts):
                     continue
-                if by_concept and not word.is_content and "date" not in word.concepts:
+                if by_concept and not word.is_content and not word.concepts & _INTERROGATIVE:
                     continue
                 columns = tuple(
                     column
@@ -154,6 +165,9 @@ class Match:
                 )
                 if not columns and by_concept and "quantity" in word.concepts:
                     columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
+                is_name = by_concept and self.names_document(place, or_caption=True)
+                if not columns and by_concept and not is_name and (columns := self.columns_by_kind(word.concepts)):
+                    self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
                     if word.is_content and not any(set(m.columns) & set(columns) for m in self.mentions):
@@ -167,6 +181,14 @@ class Match:
                         at = narrower.index(common)
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
+
+    def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
+        """The columns of amounts, times or percentages that may be meant where none is called so."""
+        return find_by_kind(self.table, self._headers, concepts)
+
+    def is_unique(self, column: int) -> bool:
+        """Whether each value of a column stands in one row."""
+        return self.table.columns[column].distinct == self.table.columns[column].filled
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """Columns of these kinds."""
@@ -202,7 +224,7 @@ class Match:
         """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
         for place in self.left:
             value = read_value(self.words, place, self.question.language)
-            near = [m for m in self._mentioned((Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)) if m.place < place]
+            near = [m for m in self._mentioned(FIGURES) if m.place < place]
             if value is None or value.is_date or not near or not self.words[place].text[0].isdigit():
                 continue
             mention = max(near, key=lambda one: one.place)
@@ -235,6 +257,17 @@ class Match:
             self.score = -1_000_000  # "come back" is not "due back"
         self.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
 
+    def _match_first_and_last(self) -> None:
+        """ "Who joined first", "the last order": by the dates of the column that is named."""
+        dates = self._mentioned((Kind.DATE,))
+        if len(dates) != 1 or len(dates[0].columns) != 1 or self.question.asks:
+            return
+        for place in self.left:
+            for words_of, operation in ((self._data.first, "minimum"), (self._data.last, "maximum")):
+                if self.words[place].text in words_of:
+                    self.first_or_last = operation
+                    self._take([place], weight=0)
+
     def _is_plain_date(self, column: int) -> bool:
         """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""
         (*others, last) = self._headers[column] or (None,)
@@ -253,8 +286,13 @@ class Match:
             elif word.text in self._data.rows:
                 self.names_table = True
                 self._take([place], weight=0)
-            elif self._with_unit(word):
+            elif columns := self._with_unit(word):
+                if not self._mentioned(FIGURES) and place in self.asked_for:  # "how many kilos"
+                    self.mentions.append(Mention(place=place, columns=tuple(columns)))
                 self._take([place], weight=0)
+            elif currency_of(word.text) and (columns := list(self.columns_by_kind(MONEY))):
+                self._take([place], weight=0)
+                self.is_doubtful = True
         self._match_value_parts()
 
     def names_document(self, place: int, *, or_caption: bool = False) -> bool:
@@ -299,6 +337,7 @@ class Match:
                 Filter(column=columns[0], comparison=Comparison.CONTAINS, values=tuple(keys), shown=shown)
             )
             self._take(run)
+            self.value_places.update(run)
             self.is_doubtful |= by_beginning
 
     def bound_filters(self) -> list[tuple[Filter, ...]] | None:
@@ -313,7 +352,7 @@ class Match:
 
     def _columns_of(self, bound: Bound) -> list[int]:
         """The columns that a comparison may be about."""
-        kinds = (Kind.DATE,) if bound.is_date else (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+        kinds = (Kind.DATE,) if bound.is_date else FIGURES
         if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.of_kind(Kind.DATE):
             kinds = (Kind.DATE, *kinds) if any(self._mentioned((*kinds,))) else (Kind.DATE,)
         fitting = self.of_kind(*kinds)
@@ -325,7 +364,10 @@ class Match:
         if Kind.DATE in kinds:
             fitting = list(filter(self._is_plain_date, fitting))
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
-        measured = {place for word in self.words[bound.end : bound.end + 1] for place in self._with_unit(word)}
+        units = self.words[bound.end : bound.end + 1]
+        measured = {place for word in units for place in self._with_unit(word)}
+        if not measured and any(currency_of(word.text) for word in units):
+            measured = set(self.columns_by_kind(MONEY))
         return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
 
     def _mentioned(self, kinds: Sequence[Kind]) -> list[Mention]:
@@ -342,9 +384,3 @@ class Match:
         if any(word.concepts & concepts for word in self._headers[column]):
             return True
         return "date" in concepts and self.table.columns[column].kind is Kind.DATE
-
-
-def _header(name: str) -> tuple[Word, ...]:
-    """The words of a column's name that carry its meaning."""
-    every = [column_word(word) for word in words(name)]
-    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes()))

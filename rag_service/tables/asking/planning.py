@@ -6,14 +6,23 @@ Otherwise the question asks for something that the table does not hold, and noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.left_over import overlook_word
+from rag_service.tables.asking.extremes import (
+    ADDITIVE,
+    NOT_ADDITIVE,
+    QUANTITY,
+    SPENT,
+    columns_of,
+    narrowed,
+    resolve_extreme,
+)
+from rag_service.tables.asking.left_over import overlook_words
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import (
     Filter,
@@ -26,20 +35,19 @@ from rag_service.tables.asking.plans import (
     unmixed,
 )
 from rag_service.tables.asking.question import Comparison, Question
+from rag_service.tables.kinds import BY_KIND, FIGURES
 from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import column_word
 
 MAX_READINGS = 3  # of one question; with more it is not computed
-
-# Figures of these add up; prices, weights, ages and rates of different things do not.
-_QUANTITY = frozenset({"quantity", "stock"})
-_ADDITIVE = frozenset({"quantity", "stock", "sales"})
-_NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
 
 
 def may_concern(question: Question, table: StoredTable) -> bool:
     """Whether a question may be one for a table, before its values are searched."""
     if question.asks:
+        return True
+    if any(word.concepts & BY_KIND for word in question.words):
         return True
     names = f"{table.document} {table.sheet or ''} {' '.join(column.name for column in table.columns)}"
     named = [column_word(word) for word in words(names)]
@@ -78,7 +86,7 @@ class _Resolver:
 
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
-        understood = self._match.is_complete or overlook_word(self._match)
+        understood = self._match.is_complete or overlook_words(self._match)
         choices = self._match.bound_filters() if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
@@ -94,18 +102,27 @@ class _Resolver:
         free = [mention for mention in self._match.mentions if not set(mention.columns) & compared]
         mixed = [m for m in free if any(self._table.columns[place].mixed for place in m.columns)]
         mixed = [] if names_currency(filters) else mixed
-        figures = _narrowed(free, self._table, (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE))
-        texts = [m for m in _narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
+        figures = narrowed(free, self._table, FIGURES)
+        texts = [m for m in narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
+        if not figures and filters and asked and asked.keys() <= {"amount", "sum"}:
+            figures = self._usual_figures()
+            only_amounts = [m.columns for m in figures] == [tuple(self._match.of_kind(Kind.CURRENCY))]
+            base = replace(base, is_doubtful=bool(figures) and not (only_amounts and self._match.names_table))
+        if self._match.first_or_last is not None:
+            (column,) = next(m.columns for m in free if self._table.columns[m.columns[0]].kind is Kind.DATE)
+            return [replace(base, operation=Operation(self._match.first_or_last), column=column)]
         if self._is_grouped() and self._group_of(texts) is None:
-            return []  # "per kg", "per year": of no column
+            if self._match.question.asks:
+                return []  # "per kg", "per year": of no column
+            base = replace(base, is_doubtful=True)
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
         for name in ("difference", "ratio", "share"):
             if name in asked:
                 return self._resolve_pair(Operation(name), base, figures)
         if self._match.question.superlative is not None or {"maximum", "minimum"} & asked.keys():
-            return self._resolve_extreme(base, free, texts)
+            return resolve_extreme(self._match, base, free, texts)
         for name in ("mean", "median"):
             if name in asked:
                 return self._each(base, Operation(name), figures, texts)
@@ -114,6 +131,18 @@ class _Resolver:
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
+
+    def _usual_figures(self) -> list[Mention]:
+        """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
+        figures = self._match.of_kind(*FIGURES)
+        totals = [place for place in figures if total_words().issuperset(words(self._table.columns[place].name))]
+        amounts = [place for place in figures if self._match.has_concept(place, SPENT)]
+        prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
+        is_sum = "sum" in self._match.question.operations
+        for found in (totals, amounts, prices) if is_sum else (totals, prices, amounts):
+            if len(found) == 1:
+                return [Mention(place=-1, columns=tuple(found))]
+        return []
 
     def _affirmed(self, filters: tuple[Filter, ...]) -> list[Filter]:
         """The rows with "yes" in a column that a question for rows names: "which cottages take dogs"."""
@@ -126,7 +155,7 @@ class _Resolver:
             for mention in self._match.mentions
             if len(mention.columns) == 1
             for column in mention.columns
-            if self._table.columns[column].kind is Kind.BOOLEAN and column not in _columns(filters)
+            if self._table.columns[column].kind is Kind.BOOLEAN and column not in columns_of(filters)
         ]
 
     def _each(
@@ -136,9 +165,11 @@ class _Resolver:
         if len(figures) != 1 or self._is_added(figures[0].place):
             return []
         group = self._group_of(texts)
-        playing = {key_column(self._table), *_columns(base.filters)}
+        playing = {key_column(self._table), *columns_of(base.filters)}
         if group is None and any(mention.columns[0] not in playing for mention in texts):
             return []  # a text column that plays no part: something else is asked
+        if operation is Operation.MEAN and group is not None and self._match.is_unique(group):
+            group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
     def _is_added(self, place: int) -> bool:
@@ -169,20 +200,23 @@ class _Resolver:
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
         if len(figures) == 1:
-            additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
+            additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
+            if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
+                parts = replace(base, column=figures[0].columns[0], is_part=True)
+                return [parts, replace(parts, operation=Operation.SUM)]
             is_told = base.filters or "sum" in self._match.question.operations
             return [
                 replace(
                     base,
                     operation=Operation.SUM,
                     column=column,  # without a row a rule may tell it: "how many days"
-                    is_doubtful=not (is_told or self._match.has_concept(column, _ADDITIVE)),
+                    is_doubtful=not (is_told or self._match.has_concept(column, ADDITIVE)),
                 )
                 for column in additive
             ]
         if figures:
             return []
-        filtered = _columns(base.filters)
+        filtered = columns_of(base.filters)
         nouns = [mention for mention in texts if mention.columns[0] not in filtered]
         counted = next(self._content_from(self._match.question.operations["count"]), -1)
         if len(nouns) > 1 or (nouns and len(nouns[0].columns) > 1):
@@ -200,7 +234,7 @@ class _Resolver:
             return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]
         if not (base.filters or self._match.names_table):
             return []
-        quantities = [place for place in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(place, _QUANTITY)]
+        quantities = [place for place in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
         return [count]
@@ -208,134 +242,51 @@ class _Resolver:
     def _names_rows(self) -> bool:
         return any(word.text in self._data.rows for word in self._match.words)
 
-    def _resolve_extreme(self, base: Plan, free: Sequence[Mention], texts: Sequence[Mention]) -> list[Plan]:
-        superlative = self._match.question.superlative
-        kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
-        measures = _narrowed(free, self._table, kinds)
-        readings: list[tuple[Operation, int]] = []
-        if superlative is not None:
-            for column in self._match.of_kind(*kinds):
-                if self._match.has_concept(column, superlative.concepts):
-                    is_date = self._table.columns[column].kind is Kind.DATE
-                    either = Operation.MINIMUM if is_date else Operation.MAXIMUM
-                    name = superlative.operation
-                    readings.append((either if name == "either" else Operation(name), column))
-            named = {column for mention in measures for column in mention.columns}
-            readings = [one for one in readings if one[1] in named] or ([] if named else readings)
-        else:
-            operation = Operation("maximum" if "maximum" in self._match.question.operations else "minimum")
-            if len(measures) == 1:
-                readings = [(operation, column) for column in measures[0].columns]
-            elif not measures and texts and len(texts[0].columns) == 1:
-                return self._resolve_most(replace(base, group=texts[0].columns[0], best=operation), texts[1:])
-        key = key_column(self._table)
-        others = [m for m in texts if m.columns[0] not in (key, *_columns(base.filters))]
-        plans: list[Plan] = []
-        for operation, column in readings:
-            rows = replace(base, operation=operation, column=column, limit=self._match.question.count)
-            if not others:
-                mean = "mean" in self._match.question.operations
-                plans += [] if mean or "count" in self._match.question.operations else [rows]
-                continue
-            if len(others) > 1 or len(others[0].columns) > 1 or self._match.question.count:
-                return []
-            group = others[0].columns[0]
-            totals = replace(base, operation=Operation.SUM, column=column, group=group, best=operation)
-            if "mean" in self._match.question.operations:
-                plans.append(replace(totals, operation=Operation.MEAN))
-            elif "sum" in self._match.question.operations:
-                plans.append(totals)
-            elif (
-                self._is_unique(group)
-                or self._match.has_concept(column, _NOT_ADDITIVE)
-                or self._table.columns[column].kind is Kind.DATE
-            ):
-                plans.append(rows)
-            elif self._match.has_concept(column, _ADDITIVE):
-                plans.append(totals)
-            else:
-                plans += [totals, rows]
-        return plans
-
-    def _resolve_most(self, base: Plan, counted: Sequence[Mention]) -> list[Plan]:
-        """ "Which warehouse has the most products": by rows, and by pieces where a column counts them.
-
-        Where each value stands in one row, only its pieces can be meant: "which product do we have the most of".
-        """
-        pieces = [column for column in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(column, _QUANTITY)]
-        if base.group == base.key and self._is_unique(base.key) and not counted:
-            by_number = self._word_of_extreme() in self._data.most | self._data.least
-            rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
-            fits = by_number and len(pieces) == 1
-            return [replace(rows, column=pieces[0], limit=self._match.question.count)] if fits else []
-        rows_are_meant = self._match.names_table if not counted else key_column(self._table) in counted[0].columns
-        if not rows_are_meant or len(counted) > 1:
-            return []
-        return [
-            replace(base, operation=Operation.COUNT),
-            *(replace(base, operation=Operation.SUM, column=column) for column in pieces),
-        ]
-
-    def _is_unique(self, place: int) -> bool:
-        column = self._table.columns[place]
-        return column.distinct == column.filled
-
-    def _word_of_extreme(self) -> str:
-        asked = self._match.question.operations
-        return self._match.words[asked["maximum" if "maximum" in asked else "minimum"] - 1].text
-
     def _resolve_pair(self, operation: Operation, base: Plan, figures: Sequence[Mention]) -> list[Plan]:
         if len(figures) != 1:
             return []
         two = [one for one in base.filters if one.comparison is Comparison.EQUAL and len(one.values) == 2]
         if operation is Operation.SHARE:
             plans = [replace(base, operation=operation, column=column) for column in figures[0].columns]
+            told = {place for place, column in enumerate(self._table.columns) if column.unit == "%"}  # shares already
+            plans = [replace(one, operation=Operation.LOOKUP) if one.column in told else one for one in plans]
             return plans if base.filters else []
         if len(two) != 1:
             return []
         return [replace(base, operation=operation, column=column, group=two[0].column) for column in figures[0].columns]
 
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
-        filtered = _columns(base.filters)
+        filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
-        exact = [one for one in base.filters if one.shown]
+        exact = [one for one in base.filters if one.shown and one.comparison is not Comparison.BETWEEN]
+        if figures and figures[0].place < 0:
+            parts = replace(base, column=figures[0].columns[0], is_part=True)
+            return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
-            additive = [c for c in figures[0].columns if not self._match.has_concept(c, _NOT_ADDITIVE)]
+            additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
+        if len(asked) > 1:
+            asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
+        if base.filters and 1 < len(asked) <= MAX_READINGS and all(len(mention.columns) == 1 for mention in asked):
+            return [replace(base, column=mention.columns[0], is_part=True) for mention in asked]
         if not base.filters or len(asked) > 1:
             return []
         if not asked:  # "which products cost more than 100?", "orders of Talleres Ruiz"
-            compared = len(exact) < len(base.filters) or self._match.names_table
-            if "amount" in self._match.question.operations:  # "how much did Sales spend": names are no answer
-                shown = self._match.of_kind(Kind.CURRENCY)
-                compared = compared and len(shown) == 1
-            else:
-                shown = [key_column(self._table)]
-            return [replace(base, operation=Operation.LOOKUP, column=shown[0])] if compared else []
-        operation = Operation.LOOKUP
-        if (
-            "amount" in self._match.question.operations
-            and figures
-            and self._match.has_concept(figures[0].columns[0], _ADDITIVE)
-        ):
-            operation = Operation.SUM
-        return [replace(base, operation=operation, column=column) for column in asked[0].columns]
+            says_yes = any(self._table.columns[place].kind is Kind.BOOLEAN for place in filtered)
+            compared = len(exact) < len(base.filters) or self._match.names_table or says_yes
+            names = "amount" not in self._match.question.operations  # they do not answer "how much did Sales spend"
+            return [replace(base, column=key_column(self._table))] if compared and names else []
+        columns = asked[0].columns
+        asks_amount = "amount" in self._match.question.operations and bool(figures)
+        if asks_amount and self._match.has_concept(columns[0], ADDITIVE):
+            return [replace(base, operation=Operation.SUM, column=column) for column in columns]
+        if asks_amount and len(columns) == 1 and self._match.has_concept(columns[0], SPENT):
+            parts = replace(base, column=columns[0], is_part=True)  # the total, if there are several
+            return [parts, replace(parts, operation=Operation.SUM)]
+        return [replace(base, column=column) for column in columns]
 
     def _signs_fit(self, plan: Plan) -> bool:
         """Whether the currencies that the question writes are those of the columns used."""
-        used = _columns(plan.filters) | ({plan.column} if plan.column is not None else set())
+        used = columns_of(plan.filters) | ({plan.column} if plan.column is not None else set())
         units = {self._table.columns[place].unit for place in used}
         return all(sign == "%" or sign in units for sign in self._match.question.signs)
-
-
-def _narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:
-    found = []
-    for mention in mentions:
-        columns = tuple(place for place in mention.columns if table.columns[place].kind in kinds)
-        if columns:
-            found.append(replace(mention, columns=columns))
-    return found
-
-
-def _columns(filters: Iterable[Filter]) -> set[int]:
-    return {one.column for one in filters}

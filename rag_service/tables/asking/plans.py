@@ -61,6 +61,7 @@ class Plan:
     best: Operation | None = None  # only the group with the maximum or minimum
     limit: int | None = None  # how many of the highest or lowest
     is_doubtful: bool = False  # a word of the question was not understood, or only by its beginning
+    is_part: bool = False  # one of several values that are all asked for
     score: int = 0  # words that columns and values account for
 
     @property

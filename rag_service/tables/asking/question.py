@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
-from rag_service.tables.asking.values import Value, read_date, read_value
+from rag_service.tables.spoken_values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, MIN_BEGINNING, Word, read_words
 
 _MAX_VALUE_WORDS = 6
@@ -68,6 +68,7 @@ class Superlative:
 
     operation: str  # maximum or minimum
     concepts: frozenset[str]
+    is_plain: bool = False  # of any figure: "the biggest", "el más alto"
 
 
 @dataclass(kw_only=True)
@@ -257,7 +258,8 @@ def _read_superlatives(question: Question, data: TableWords) -> None:
             else:
                 continue
             other = _concepts_with(data.superlatives, turned, word)  # "oldest": the highest age, the earliest date
-            question.superlative = Superlative(operation=operation, concepts=concepts)
+            is_plain = " ".join(texts[start : place + 1]) in data.phrases[operation]
+            question.superlative = Superlative(operation=operation, concepts=concepts, is_plain=is_plain)
             if other:
                 question.superlative = Superlative(operation="either", concepts=concepts | other)
             _take(question, start, place + 1)

@@ -52,7 +52,8 @@ def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool 
         sentences += [found, *writer.remarks()]
         warnings += writer.warnings()
     is_doubtful = any(result.plan.is_doubtful for result in results)
-    if remark := "proposed" if is_proposed else "doubtful" if is_doubtful else "readings" if len(results) > 1 else "":
+    are_readings = len(results) > 1 and not all(result.plan.is_part for result in results)
+    if remark := "proposed" if is_proposed else "doubtful" if is_doubtful else "readings" if are_readings else "":
         sentences.insert(0, (data.answers[remark],))
         warnings.append(data.answers[remark])
     return Computed(sentences=tuple(sentences), warning=" ".join(warnings))

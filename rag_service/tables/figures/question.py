@@ -155,10 +155,11 @@ def _named(found: Sequence[str], language: str, synonyms: Synonyms) -> Iterator[
     income = _group_of_income(synonyms) or ()
     phrases = (_places(found, words(phrase)) for phrase in (*data.loss, *data.profit))
     hits += [(places, income) for places in phrases if places and income]
-    for places, group in sorted(hits, key=lambda one: -len(one[0])):
+    for places in sorted(dict(hits), key=lambda one: -len(one)):
         if not taken & set(places):
             taken.update(places)
-            yield Named(places=places, expressions=tuple(keys for expression in group if (keys := _keys(expression))))
+            every = (expression for at, group in hits if at == places for expression in group)  # of each language
+            yield Named(places=places, expressions=tuple(dict.fromkeys(filter(None, map(_keys, every)))))
 
 
 @lru_cache(maxsize=8)
@@ -208,13 +209,14 @@ def _expressions_in(read: Sequence[Word], synonyms: Synonyms) -> Iterator[tuple[
     for start, word in enumerate(read):
         for number, wanted, group in chain(*(expressions.get(form, ()) for form in {word.text, word.key})):
             here = read[start : start + len(wanted)]
-            if (
-                number not in met
-                and len(here) == len(wanted)
-                and all(one.text == other.text or one.key == other.key for one, other in zip(here, wanted, strict=True))
-            ):
+            if number not in met and len(here) == len(wanted) and all(map(_is_same, here, wanted)):
                 met.add(number)
                 yield number, tuple(range(start, start + len(wanted))), group
+
+
+def _is_same(asked: Word, word: Word) -> bool:
+    """Whether a word of a question is one of an expression; articles only as written: "los" is no "loss"."""
+    return asked.text == word.text or (asked.is_content and asked.key == word.key)
 
 
 @lru_cache(maxsize=8)

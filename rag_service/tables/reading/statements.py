@@ -27,6 +27,7 @@ from rag_service.tables.reading.page_lines import PageLine, Part, is_value
 from rag_service.tables.reading.values import decimal_of, is_nothing, read_figure
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_NOTE = re.compile(r"\(?\d{1,2}(?:\.\d{1,2})?\)?(?:[,;/ -]{1,3}\d{1,2}(?:\.\d{1,2})?)*,?")  # "7", "6, 7"
 _MIN_ROWS = 2
 _GROUP = re.compile(r"\d([.,])\d{3}(?!\d)")
 _MIN_GROUPED = 4  # figures
@@ -44,6 +45,7 @@ class _Open:
     """A table while its rows are read."""
 
     names: tuple[str, ...]  # of the columns of figures
+    has_notes: bool = False  # whether numbers of notes stand before them
     caption: tuple[str, ...]
     unit: str
     page: int
@@ -85,12 +87,14 @@ def _walk(lines: Sequence[PageLine]) -> Iterator[_Open]:
             table = _overleaf(table, line.page)
         if not line.parts:
             continue
-        names = _period_names(lines, at)
+        headers = _without_notes(line.parts)
+        names = _period_names(lines, at, headers)
         if names is not None:
             if table is not None:
                 yield table
             caption, unit = _above(lines, at)
-            table = _Open(names=names, caption=caption, unit=unit, page=line.page)
+            has_notes = len(headers) < len(line.parts)
+            table = _Open(names=names, has_notes=has_notes, caption=caption, unit=unit, page=line.page)
         elif table is not None and not _read_row(table, line, lines[at + 1 : at + 2]):
             yield table
             table = None
@@ -98,10 +102,16 @@ def _walk(lines: Sequence[PageLine]) -> Iterator[_Open]:
         yield table
 
 
+def _without_notes(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """A header without the column of the notes: "Notes  2024  2023"."""
+    return tuple(part for part in parts if not (found := words(part.text)) or not _note_words().issuperset(found))
+
+
 def _overleaf(table: _Open, page: int) -> _Open:
     """The rest of a table on the next page, if there is one."""
     return _Open(
         names=table.names,
+        has_notes=table.has_notes,
         caption=table.caption,
         unit=table.unit,
         page=page,
@@ -117,7 +127,9 @@ def _read_row(table: _Open, line: PageLine, following: Sequence[PageLine]) -> bo
     if not count:
         return _read_text(table, line, following)
     values = line.parts[len(labels) :]
-    if count != wanted:
+    if table.has_notes:
+        labels, values = _without_note(labels, values, wanted)
+    if len(values) != wanted:
         values = _without_shares(values, wanted)
     if len(labels) != 1 or (table.since and len(values) != wanted):
         table.wrapped = None
@@ -131,6 +143,17 @@ def _read_row(table: _Open, line: PageLine, following: Sequence[PageLine]) -> bo
     if is_total(label):
         table.path = table.path[:-1]
     return True
+
+
+def _without_note(
+    labels: tuple[Part, ...], values: tuple[Part, ...], wanted: int
+) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """A row without the number of its note. One that may stand in the place of a missing figure leaves no figures."""
+    labels = (*labels[:1], *(label for label in labels[1:] if not _NOTE.fullmatch(label.text)))
+    extra = max(0, len(values) - wanted)  # "6, 7" are two figures
+    if extra and all(_NOTE.fullmatch(value.text) for value in values[:extra]):
+        return labels, values[extra:]
+    return labels, () if values and _NOTE.fullmatch(values[0].text) else values
 
 
 def _without_shares(values: tuple[Part, ...], wanted: int) -> tuple[Part, ...]:
@@ -163,14 +186,14 @@ def _is_prose(line: PageLine) -> bool:
     return count > _PROSE_WORDS or (count > _SENTENCE_WORDS and line.text.rstrip().endswith("."))
 
 
-def _period_names(lines: Sequence[PageLine], at: int) -> tuple[str, ...] | None:
+def _period_names(lines: Sequence[PageLine], at: int, headers: Sequence[Part]) -> tuple[str, ...] | None:
     """The names of the columns that a header of years or dates gives, with the lines above it; None if it is none."""
     line = lines[at]
     if len(_YEAR.findall(line.text)) < 2:
         return None
     parts = [
         piece
-        for part in line.parts
+        for part in headers
         for piece in (part.text.split() if all(map(_YEAR.fullmatch, part.text.split())) else [part.text])
     ]
     before = 0 if parts and period_year(parts[0]) else 1
@@ -266,6 +289,11 @@ def is_total(label: str) -> bool:
     """Whether a row's name begins with a word for totals."""
     found = words(label)
     return bool(found) and found[0] in total_words()
+
+
+@cache
+def _note_words() -> frozenset[str]:
+    return frozenset().union(*(load_language(code).tables.notes for code in language_codes()))
 
 
 @cache

@@ -49,7 +49,7 @@ DEVELOPMENT = [
     Asked("How many employees work in Engineering?", None),  # "work" is in no column: told by quotes
     Asked("How many employees are there in Engineering?", "is 3 [C"),
     Asked("Who earns the most?", "Emma Klein"),
-    Asked("Who was hired first?", None),
+    Asked("Who was hired first?", "Diego Ruiz"),
     Asked("How many employees were hired in 2023?", "is 2 [C"),
     Asked("Which employees were hired after 2021?", "Grace Obi"),
     Asked("What is the average salary per department?", "Support: 35,750 €"),

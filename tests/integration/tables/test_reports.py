@@ -12,7 +12,7 @@ from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
 from rag_service.tables.asking.answers import TableAnswers
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
-from tests.reports import BALANCE, INCOME, QUARTERS, report
+from tests.reports import BALANCE, CUENTAS, INCOME, QUARTERS, SITUACION, report
 
 __all__ = ["ingest", "open_service", "service"]  # fixtures
 
@@ -64,6 +64,36 @@ async def test_a_figure_carries_row_year_title_and_unit(reports: Components, que
     (citation,) = answer.citations
     assert citation.location is not None
     assert citation.location.page in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("¿Cuál fue la cifra de negocios de Aceites Sierra Honda en 2024?", "2024: 184.350"),
+        ("¿Cuánto gastó Aceites Sierra Honda en personal en 2023?", "«Gastos de personal», 2023: (29.440)"),
+        ("¿Tuvo pérdidas Aceites Sierra Honda en 2024?", "No: «Resultado del ejercicio», 2024: 12.211"),
+        ("¿Cuánto beneficio obtuvo la empresa en 2024?", "«Resultado del ejercicio», 2024: 12.211"),
+        ("¿Cuánto efectivo tenía a finales de 2024?", "31.12.2024: 12.905"),
+        ("¿Cuánto crecieron las ventas de 2023 a 2024?", "una variación de 12.438"),
+        ("¿Cuáles eran las existencias al cierre de 2023?", "«Existencias», 31.12.2023: 38.290"),
+        ("What was Sierra Honda's revenue in 2024?", "“Importe neto de la cifra de negocios”, 2024: 184.350"),
+        ("¿Cuál fue el total del activo en 2024?", "«Total activo», 31.12.2024: 172.114"),
+        ("¿Subieron los gastos financieros en 2024?", "Sí: «Gastos financieros» pasó de (2.745)"),
+        ("¿Cuánto fue la amortización del inmovilizado en 2023?", "(9.310)"),  # of the notes 6 and 7
+    ],
+)
+async def test_numbers_of_notes_are_no_figures(service: Components, ingest: Ingest, question: str, says: str) -> None:
+    await ingest(report(list(CUENTAS), list(SITUACION)), "cuentas anuales 2024.pdf")
+    answer = await ask(service, question)
+    assert says in answer.text
+    assert is_computed(answer)
+
+
+async def test_a_note_in_the_place_of_a_missing_figure_is_not_taken_for_it(service: Components, ingest: Ingest) -> None:
+    rows = [*CUENTAS, ("Subvenciones", "28", "720", "")]
+    await ingest(report(rows), "cuentas anuales 2024.pdf")
+    answer = await ask(service, "¿Cuánto fueron las subvenciones de Aceites Sierra Honda en 2024?")
+    assert not is_computed(answer), answer.text
 
 
 async def test_the_citation_is_the_row_with_its_page(reports: Components) -> None:

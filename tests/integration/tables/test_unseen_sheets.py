@@ -7,7 +7,7 @@ packaged model.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -15,6 +15,8 @@ from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.domain import Answer, Decision, ProofMethod
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
+from tests.integration.tables import kept_questions
+from tests.integration.tables.kept_sheets import kept_files
 from tests.integration.tables.questions import Asked
 from tests.integration.tables.unseen_questions import HALF_A, HALF_B, says
 from tests.integration.tables.unseen_sheets import unseen_files
@@ -28,16 +30,25 @@ def is_computed(answer: Answer) -> bool:
     return any(citation.method is ProofMethod.COMPUTED for citation in answer.citations)
 
 
-@pytest.mark.parametrize(("name", "questions", "right"), [("half A", HALF_A, 34), ("half B", HALF_B, 24)])
+@pytest.mark.parametrize(
+    ("name", "files", "questions", "right"),
+    [
+        ("half A", unseen_files(), HALF_A, 46),
+        ("half B", unseen_files(), HALF_B, 44),
+        ("kept, half A", kept_files(), kept_questions.HALF_A, 20),
+        ("kept, half B", kept_files(), kept_questions.HALF_B, 17),
+    ],
+)
 async def test_unseen_sheets_are_computed(
     service: Components,
     ingest: Ingest,
     capsys: pytest.CaptureFixture[str],
     name: str,
+    files: Mapping[str, bytes],
     questions: Sequence[Asked],
     right: int,
 ) -> None:
-    for file_name, data in unseen_files().items():
+    for file_name, data in files.items():
         await ingest(data, file_name)
     computed, wrong, false = 0, 0, []
     for asked in questions:
@@ -60,9 +71,12 @@ async def test_unseen_sheets_are_computed(
     [
         ("¿Cuántas colmenas hay en Las Eras?", "es 2", True),  # both words of the name are stop words
         ("¿Qué altura media tienen los árboles de la Plaza Mayor?", "8,5 m", True),  # no maximum
-        ("¿Qué árboles miden más de 12 metros?", "Tilia cordata", False),  # the unit tells the column
+        ("¿Qué árboles miden más de 12 metros?", "Tilia cordata", True),  # the unit tells the column
         ("¿Qué colmena dio más miel en 2024?", "C-04", False),  # "dio" is not understood
         ("How many seats do we have?", "165", False),  # nobody asked for a total
+        ("Which was the first café to open?", "Quayside", True),  # the earliest date
+        ("Which sites have more than 50 seats?", "Arboretum", False),  # "sites" are the rows
+        ("¿Cuál es el árbol más alto?", "Platanus", True),
     ],
 )
 async def test_names_units_and_verbs(

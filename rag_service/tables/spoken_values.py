@@ -14,6 +14,7 @@ from rag_service.tables.model import Column, currency_of
 from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -37,13 +38,25 @@ def read_value(words: Sequence[Word], place: int, language: str) -> Value | None
         first, last, end = found
         return Value(number=first, last=last, end=end, is_date=True)
     text = words[place].text
+    if (scale := _scale_of(words, place, language)) is not None:
+        return Value(number=scale, end=place + 1)  # "a million"
     if not _NUMBER.fullmatch(text):
         written = load_language(language).proof.numbers
         spelt = next((number for number, names in written.items() if text in names), None)
         return None if spelt is None else Value(number=Decimal(spelt), end=place + 1)
     number = _decimal(text, language)
     year = _YEAR.fullmatch(text) is not None
-    return None if number is None else Value(number=number, end=place + 1, is_year=year)
+    if number is None:
+        return None
+    if (scale := _scale_of(words, place + 1, language)) is not None:
+        return Value(number=number * scale, end=place + 2)
+    return Value(number=number, end=place + 1, is_year=year)
+
+
+def _scale_of(words: Sequence[Word], place: int, language: str) -> Decimal | None:
+    """What a word multiplies a number by: "million"."""
+    units, text = load_language(language).proof.units, words[place].text if place < len(words) else ""
+    return next((factor for name, factor in _SCALES.items() if text in units.get(name, ())), None)
 
 
 def _skip(words: Sequence[Word], place: int) -> int:

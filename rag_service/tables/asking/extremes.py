@@ -1,0 +1,134 @@
+"""The highest and the lowest: which column a superlative means, and whether rows or groups are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rag_service.language.languages import load_language
+from rag_service.tables.asking.matching import Match
+from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column
+from rag_service.tables.asking.question import Superlative
+from rag_service.tables.kinds import MAX_BY_KIND, MONEY
+from rag_service.tables.model import Kind, StoredTable
+
+# Figures of these add up; prices, weights, ages and rates of different things do not.
+QUANTITY = frozenset({"quantity", "stock"})
+ADDITIVE = frozenset({"quantity", "stock", "sales"})
+_NO_BEST = frozenset({"price"})
+SPENT = frozenset({"amount", "expense", "income", "debt"})
+NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
+
+
+def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Sequence[Mention]) -> list[Plan]:
+    superlative = match.question.superlative
+    kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
+    measures = narrowed(free, match.table, kinds)
+    readings: list[tuple[Operation, int]] = []
+    if superlative is not None:
+        for column in match.of_kind(*kinds):
+            if match.has_concept(column, superlative.concepts):
+                is_date = match.table.columns[column].kind is Kind.DATE
+                either = Operation.MINIMUM if is_date else Operation.MAXIMUM
+                name = superlative.operation
+                readings.append((either if name == "either" else Operation(name), column))
+        named = {column for mention in measures for column in mention.columns}
+        readings = [one for one in readings if one[1] in named] or ([] if named else readings)
+        if not readings and not superlative.is_plain:
+            readings = _other_columns(match, superlative, measures)
+            base = replace(base, is_doubtful=True)
+    if superlative is None or (superlative.is_plain and not readings):
+        operation = _operation(match)
+        if len(measures) == 1:
+            readings = [(operation, column) for column in measures[0].columns]
+        elif not measures and texts and len(texts[0].columns) == 1:
+            return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
+    key = key_column(match.table)
+    others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
+    plans: list[Plan] = []
+    for operation, column in readings:
+        rows = replace(base, operation=operation, column=column, limit=match.question.count)
+        if not others:
+            mean = "mean" in match.question.operations
+            plans += [] if mean or "count" in match.question.operations else [rows]
+            continue
+        if len(others) > 1 or len(others[0].columns) > 1 or match.question.count:
+            return []
+        group = others[0].columns[0]
+        totals = replace(base, operation=Operation.SUM, column=column, group=group, best=operation)
+        if "mean" in match.question.operations:
+            plans.append(replace(totals, operation=Operation.MEAN))
+        elif "sum" in match.question.operations:
+            plans.append(totals)
+        elif (
+            match.is_unique(group)
+            or match.has_concept(column, NOT_ADDITIVE)
+            or match.table.columns[column].kind is Kind.DATE
+        ):
+            plans.append(rows)
+        elif match.has_concept(column, ADDITIVE):
+            plans.append(totals)
+        else:
+            plans += [totals, rows]
+    return plans
+
+
+def _operation(match: Match) -> Operation:
+    superlative = match.question.superlative
+    if superlative is not None and superlative.operation != "either":
+        return Operation(superlative.operation)
+    return Operation.MAXIMUM if "maximum" in match.question.operations else Operation.MINIMUM
+
+
+def _other_columns(match: Match, superlative: Superlative, measures: Sequence[Mention]) -> list[tuple[Operation, int]]:
+    """The column that is named, or whose figures a superlative may mean: "the best in English"."""
+    if superlative.operation == "either" or len(measures) > 1:
+        return []
+    amounts = tuple(match.of_kind(Kind.CURRENCY)) if superlative.concepts & MONEY else ()
+    found = match.columns_by_kind(superlative.concepts)
+    columns = measures[0].columns if measures else amounts if len(found) < len(amounts) <= MAX_BY_KIND else found
+    if "score" in superlative.concepts:  # the best price is no maximum
+        columns = tuple(column for column in columns if not match.has_concept(column, _NO_BEST))
+    return [(Operation(superlative.operation), column) for column in columns]
+
+
+def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[Plan]:
+    """ "Which warehouse has the most products": by rows, and by pieces where a column counts them.
+
+    Where each value stands in one row, only its pieces can be meant: "which product do we have the most of".
+    """
+    pieces = [column for column in match.of_kind(Kind.NUMBER) if match.has_concept(column, QUANTITY)]
+    if base.group == base.key and match.is_unique(base.key) and not counted:
+        by_number = (
+            _word(match)
+            in load_language(match.question.language).tables.most | load_language(match.question.language).tables.least
+        )
+        rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
+        fits = by_number and len(pieces) == 1
+        return [replace(rows, column=pieces[0], limit=match.question.count)] if fits else []
+    rows_are_meant = match.names_table if not counted else key_column(match.table) in counted[0].columns
+    if not rows_are_meant or len(counted) > 1:
+        return []
+    return [
+        replace(base, operation=Operation.COUNT),
+        *(replace(base, operation=Operation.SUM, column=column) for column in pieces),
+    ]
+
+
+def _word(match: Match) -> str:
+    asked = match.question.operations
+    end = asked.get("maximum", asked.get("minimum", 0))
+    return match.words[end - 1].text if end else ""
+
+
+def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:
+    found = []
+    for mention in mentions:
+        columns = tuple(place for place in mention.columns if table.columns[place].kind in kinds)
+        if columns:
+            found.append(replace(mention, columns=columns))
+    return found
+
+
+def columns_of(filters: Iterable[Filter]) -> set[int]:
+    return {one.column for one in filters}

@@ -1,0 +1,53 @@
+"""Columns that a word may mean by what they hold, where none is called so: amounts for "cost", weeks for "how long"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_service.language.languages import language_codes
+from rag_service.language.words import is_stop_word, words
+from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.vocabulary import Word, column_word
+
+FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+MONEY = frozenset({"price", "amount", "expense"})
+BY_KIND = MONEY | {"percentage", "length"}
+MAX_BY_KIND = 2  # columns that a word may mean
+_TIME = frozenset({"time"})
+_TIME_UNITS = _TIME | {"year"}
+
+
+def find_by_kind(table: StoredTable, headers: Sequence[Sequence[Word]], concepts: frozenset[str]) -> tuple[int, ...]:
+    """The columns that concepts of a word may mean by their kind; none if there are many.
+
+    Args:
+        headers: the words of each column's name.
+    """
+
+    def holding(wanted: frozenset[str], kinds: Sequence[Kind]) -> list[int]:
+        places = [place for place, column in enumerate(table.columns) if column.kind in kinds]
+        return [place for place in places if any(word.concepts & wanted for word in headers[place])]
+
+    if "percentage" in concepts:
+        found = [place for place, column in enumerate(table.columns) if column.kind is Kind.PERCENTAGE]
+    elif concepts & MONEY:
+        amounts = [place for place, column in enumerate(table.columns) if column.kind is Kind.CURRENCY]
+        found = holding(MONEY, FIGURES) or amounts
+    elif "length" in concepts:
+        timed = {
+            place for place, column in enumerate(table.columns) if column.kind in FIGURES and _is_time(column.unit)
+        }
+        found = sorted(timed.union(holding(_TIME, FIGURES)))
+    else:
+        return ()
+    return tuple(found) if len(found) <= MAX_BY_KIND else ()
+
+
+def _is_time(unit: str | None) -> bool:
+    return any(column_word(word).concepts & _TIME_UNITS for word in words(unit or ""))
+
+
+def header_words(name: str) -> tuple[Word, ...]:
+    """The words of a column's name that carry its meaning; all of them if none does: "Who"."""
+    every = tuple(column_word(word) for word in words(name))
+    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes())) or every
