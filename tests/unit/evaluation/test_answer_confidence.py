@@ -67,14 +67,14 @@ def test_each_language_has_a_limit_of_its_own_and_answers_that_may_not_proceed_d
 def test_signals_that_an_answer_does_not_have_count_as_typical_ones() -> None:
     fit = read_fit()
     known = dict.fromkeys(SIGNALS, 0.0)
-    quoted = {name: known[name] for name in SIGNALS if name not in ("lead", "score")}
-    typical = known | {name: fit.typical[name] for name in ("lead",)}
+    quoted = {name: known[name] for name in SIGNALS if name != "lead"}
+    typical = known | {name: fit.typical[name] for name in ["lead"]}
     assert fit.probability(quoted, "en") == fit.probability(typical, "en") != fit.probability(known, "en")
 
 
 def test_a_fit_of_a_chat_models_answers_has_no_signals_of_quotes() -> None:
     draw = random.Random(4)  # noqa: S311
-    names = [name for name in SIGNALS if name not in ("lead", "score")]
+    names = [name for name in SIGNALS if name != "lead"]
     rated = [
         RatedAnswer(
             set="s",
