@@ -192,7 +192,7 @@ async def test_a_page(client: httpx.AsyncClient, question: str, quote: str) -> N
     body = await ask(client, question)
     quotes = quotes_of(body)
     page = 3 if "page 3" in question else 2
-    assert quotes[0][1] == quote
+    assert quotes[0][1].startswith(quote)  # neighbouring sentences may be one quote
     assert {place.rpartition(", ")[2] for place, _ in quotes} == {f"page {page}"}
 
 
