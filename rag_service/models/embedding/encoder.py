@@ -80,12 +80,12 @@ class Encoder:
 
     def encode_tokens(self, text: str, prefix: str) -> TokenVectors:
         """The vectors of as many word pieces of a text as the model reads, without those of its prefix."""
-        offsets = self.offsets(prefix + text)
-        states = self._read(prefix + text)[1 : 1 + len(offsets)]  # without those that mark beginning and end
-        skipped = sum(begin < len(prefix) for begin, _ in offsets)
-        kept = states[skipped:]
-        own = [(begin - len(prefix), end - len(prefix)) for begin, end in offsets[skipped : skipped + len(kept)]]
-        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), own)
+        places = np.array(self.offsets(prefix + text)).reshape(-1, 2) - len(prefix)
+        states = self._read(prefix + text)[1 : 1 + len(places)]  # without those that mark beginning and end
+        places = places[: len(states)]
+        own = places[:, 0] >= 0
+        kept = states[own]
+        return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), places[own])
 
     def _read(self, text: str) -> States:
         """The last layer over a text with its special pieces, cut to what the model reads."""

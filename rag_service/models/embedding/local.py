@@ -33,7 +33,7 @@ class TokenVectors:
     """The last layer of a model over a text, for late interaction (Khattab and Zaharia, "ColBERT", 2020)."""
 
     vectors: FloatVector  # (tokens, dimension), each of length 1; the prefix has none
-    offsets: Offsets  # of those tokens, in the text
+    places: npt.NDArray[np.int64]  # (tokens, 2): where each begins and ends in the text
 
 
 class Engine(Protocol):
@@ -125,8 +125,9 @@ class LocalEmbedding(BaseEmbedding):
 
         Tokens of a passage beyond what the model reads have none.
         """
-        prefixed = [(query, self._query_prefix), *((text, self._passage_prefix) for text in texts)]
-        jobs = [self._threads.run(partial(self._encode_tokens, *each), urgent=True) for each in prefixed]
+        prefixes = [self._query_prefix, *[self._passage_prefix] * len(texts)]
+        work = map(partial, itertools.repeat(self._encode_tokens), [query, *texts], prefixes)
+        jobs = map(partial(self._threads.run, urgent=True), work)
         return await asyncio.gather(*jobs)
 
     def _get_query_embedding(self, query: str) -> list[float]:

@@ -14,6 +14,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -186,7 +187,7 @@ async def select_sentences(
     candidates, features = rate_by_words(evidence)
     if not candidates:
         return []
-    scores = load_weights(evidence.language).words.rate(features)
+    scores = features @ load_weights(evidence.language).words
     if embedding is not None:
         try:
             candidates, scores = await _compare(evidence, candidates, features, embedding, scale)
@@ -216,30 +217,32 @@ async def _compare(
     """The best candidates by words, and by token vectors where the model has them, with their scores."""
     weights = load_weights(evidence.language, embedding.model_name)
     model = None if weights.tokens is None else local_model(embedding)
-    best_first = np.argsort(-weights.words.rate(features), kind="stable")
+    best_first = np.argsort(-(features @ weights.words), kind="stable")
     if model is None or weights.tokens is None:
         chosen, kept = weights.vectors, np.sort(best_first[:COMPARED])
     else:
         chosen, windows = weights.tokens, cut_windows(candidates, best_first.tolist())
         numbers, tokens = await rate_by_tokens(evidence, candidates, windows, model)
         candidates, features = [candidates[number] for number in numbers], np.hstack([features[numbers], tokens])
-        kept = np.sort(np.argsort(-chosen.rate(features), kind="stable")[:COMPARED])
+        kept = np.sort(np.argsort(-(features @ chosen[:-1]), kind="stable")[:COMPARED])
     candidates = [candidates[number] for number in kept]
     similar = await rate_by_vectors(evidence, candidates, embedding, scale)
-    return candidates, chosen.rate(np.column_stack([features[kept], similar]))
+    scores: np.ndarray = np.column_stack([features[kept], similar]) @ chosen
+    return candidates, scores
 
 
 async def rate_by_tokens(
     evidence: Evidence, candidates: Sequence[Sentence], windows: Sequence[Window], model: LocalEmbedding
 ) -> tuple[list[int], np.ndarray]:
     """The numbers of the candidates in the windows, and one row of `TOKEN_FEATURES` each."""
-    texts, begins = zip(*(read_window(window, evidence.hits) for window in windows), strict=True)
+    texts, begins = zip(*map(read_window, windows, repeat(evidence.hits)), strict=True)
     query, *read = await model.aget_token_vectors(evidence.question, texts)
-    rated = [
-        rate_tokens(query, vectors, candidates, window, begin)
-        for vectors, window, begin in zip(read, windows, begins, strict=True)
-    ]
-    return [number for window in windows for number in window.sentences], np.vstack(rated)
+    numbers: list[int] = []
+    rated: list[np.ndarray] = []
+    for window, vectors, begin in zip(windows, read, begins, strict=True):
+        numbers += window.sentences
+        rated.append(rate_tokens(query, vectors, candidates, window, begin))
+    return numbers, np.vstack(rated)
 
 
 def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tuple[Sentence, float]]:

@@ -53,9 +53,9 @@ def cut_windows(sentences: Sequence[Sentence], best_first: Iterable[int]) -> lis
         else:
             bounds[-1] = (mark, start, max(end, sentence.end))
             numbers[-1].append(number)
-    window_of = {number: window for window, inside in enumerate(numbers) for number in inside}
-    chosen = list(dict.fromkeys(window_of[number] for number in best_first))[:_MAX_WINDOWS]
-    return [Window(*bounds[window], tuple(numbers[window])) for window in sorted(chosen)]
+    window_of = np.repeat(np.arange(len(numbers)), list(map(len, numbers)))
+    chosen = list(dict.fromkeys(window_of[list(best_first)].tolist()))[:_MAX_WINDOWS]
+    return [Window(*bounds[int(number)], tuple(numbers[int(number)])) for number in sorted(chosen)]
 
 
 def read_window(window: Window, hits: Sequence[Hit]) -> tuple[str, int]:
@@ -77,7 +77,7 @@ def rate_tokens(
         begins: where the window begins in the text that was read.
     """
     cosines = query.vectors @ read.vectors.T
-    begin, end = np.array(read.offsets).reshape(-1, 2).T - begins + window.start
+    begin, end = read.places.T - begins + window.start
     titled = cosines[:, end <= window.start].max(axis=1, initial=-1.0)
     rows = np.zeros((len(window.sentences), len(TOKEN_FEATURES)))
     for row, number in zip(rows, window.sentences, strict=True):

@@ -25,24 +25,12 @@ SIMILARITY = "similarity"  # to the question, by their cosine, beyond what the t
 
 
 @dataclass(frozen=True)
-class LinearModel:
-    """Scores of candidates: the higher, the better one answers."""
-
-    weights: np.ndarray  # (features,)
-
-    def rate(self, features: np.ndarray) -> np.ndarray:
-        """The scores, (candidates,). The last features may be missing."""
-        scores: np.ndarray = features @ self.weights[: features.shape[1]]
-        return scores
-
-
-@dataclass(frozen=True)
 class Weights:
-    """The models for questions in one language."""
+    """The linear models for questions in one language."""
 
-    words: LinearModel  # of WORD_FEATURES
-    vectors: LinearModel  # of WORD_FEATURES and SIMILARITY
-    tokens: LinearModel | None  # of WORD_FEATURES, TOKEN_FEATURES and SIMILARITY; None for another embedding model
+    words: np.ndarray  # of WORD_FEATURES
+    vectors: np.ndarray  # of WORD_FEATURES and SIMILARITY
+    tokens: np.ndarray | None  # of WORD_FEATURES, TOKEN_FEATURES and SIMILARITY; None for another embedding model
 
 
 @cache
@@ -53,7 +41,5 @@ def load_weights(language: str, model: str = "") -> Weights:
     """
     learnt = json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8"))
     entry = learnt["languages"].get(language, learnt["languages"]["*"])
-    words, vectors, tokens = (
-        LinearModel(np.array(list(entry[name].values()))) for name in ("words", "vectors", "tokens")
-    )
+    words, vectors, tokens = (np.array(list(entry[name].values())) for name in ("words", "vectors", "tokens"))
     return Weights(words, vectors, tokens if model == learnt["model"] else None)

@@ -43,12 +43,12 @@ def test_tokens_have_vectors_and_places_without_those_of_the_prefix(tmp_path: Pa
     encoder = Encoder(read_model_folder(tmp_path / "e5-tiny", name="e5-tiny"))
     text = "la fé the nation"
     read = encoder.encode_tokens(text, "the ")
-    assert len(read.vectors) == len(read.offsets) == len(encoder.offsets(text))
-    assert [text[begin:end] for begin, end in read.offsets] == [text[begin:end] for begin, end in encoder.offsets(text)]
+    assert len(read.vectors) == len(read.places) == len(encoder.offsets(text))
+    assert [text[begin:end] for begin, end in read.places] == [text[begin:end] for begin, end in encoder.offsets(text)]
     assert np.allclose(np.linalg.norm(read.vectors, axis=1), 1, atol=1e-5)
     # A text that is too long has vectors for as many tokens as the model reads.
     long = encoder.encode_tokens("the " * 2 * POSITIONS, "")
-    assert 0 < len(long.vectors) == len(long.offsets) < POSITIONS
+    assert 0 < len(long.vectors) == len(long.places) < POSITIONS
     assert encoder.encode_tokens("", "the ").vectors.shape[0] == 0
 
 

@@ -177,12 +177,12 @@ async def test_a_clear_answer_is_quoted_alone() -> None:
 def test_every_language_has_weights_for_every_feature(language: str) -> None:
     weights = load_weights(language, MODEL_NAME)
     assert weights.tokens is not None
-    assert weights.words.weights.shape == (len(WORD_FEATURES),)
-    assert weights.vectors.weights.shape == (len(WORD_FEATURES) + 1,)
-    assert weights.tokens.weights.shape == (len(WORD_FEATURES) + len(TOKEN_FEATURES) + 1,)
+    assert weights.words.shape == (len(WORD_FEATURES),)
+    assert weights.vectors.shape == (len(WORD_FEATURES) + 1,)
+    assert weights.tokens.shape == (len(WORD_FEATURES) + len(TOKEN_FEATURES) + 1,)
     # A sentence more similar to the question answers better.
-    assert weights.vectors.weights[-1] > 0
-    assert weights.tokens.weights[len(WORD_FEATURES) :].sum() > 0
+    assert weights.vectors[-1] > 0
+    assert weights.tokens[len(WORD_FEATURES) :].sum() > 0
     assert load_weights(language, "another model").tokens is None
 
 

@@ -28,7 +28,7 @@ def one_token_per_word(text: str, word_vectors: dict[str, list[float]]) -> Token
         end = begin + len(word)
         offsets.append((begin, end))
     vectors = [word_vectors.get(word.strip(".?").casefold(), [0.0, 0.0, 1.0]) for word in text.split()]
-    return TokenVectors(np.array(vectors, dtype=np.float32), offsets)
+    return TokenVectors(np.array(vectors, dtype=np.float32), np.array(offsets))
 
 
 def test_a_short_passage_is_one_window_with_its_heading_and_title() -> None:
