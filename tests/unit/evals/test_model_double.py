@@ -21,7 +21,7 @@ def test_it_repeats_the_longest_line_and_marks_its_passage() -> None:
 
 
 async def test_it_speaks_ollamas_protocol_on_one_connection() -> None:
-    async with running_double() as url, Client(urlsplit(url).port or 0) as client:
+    async with running_double() as double, Client(urlsplit(double.url).port or 0) as client:
         assert json.loads(await client.get("/api/version")) == {"version": "0"}
         for _ in range(2):
             body = await client.post("/api/chat", {"messages": [{"role": "user", "content": PROMPT}]})
