@@ -28,6 +28,7 @@ async def test_it_speaks_ollamas_protocol_on_one_connection() -> None:
             *words, end = [json.loads(line) for line in body.splitlines()]
             assert "".join(word["message"]["content"] for word in words) == "".join(answer_from(PROMPT))
             assert (end["done"], end["eval_count"]) == (True, len(words))
+        assert double.calls == 2
 
 
 async def test_the_client_says_what_the_service_refused(unused_tcp_port: int) -> None:
