@@ -234,9 +234,15 @@ async def _compare(
 async def rate_by_tokens(
     evidence: Evidence, candidates: Sequence[Sentence], windows: Sequence[Window], model: LocalEmbedding
 ) -> tuple[list[int], np.ndarray]:
-    """The numbers of the candidates in the windows, and one row of `TOKEN_FEATURES` each."""
+    """The numbers of the candidates in the windows, and one row of `TOKEN_FEATURES` each.
+
+    Raises EmbeddingError if the model fails.
+    """
     texts, begins = zip(*map(read_window, windows, repeat(evidence.hits)), strict=True)
-    query, *read = await model.aget_token_vectors(evidence.question, texts)
+    try:
+        query, *read = await model.aget_token_vectors(evidence.question, texts)
+    except Exception as error:  # the runtime of a model raises whatever it likes
+        raise EmbeddingError("The embedding model failed.") from error
     numbers: list[int] = []
     rated: list[np.ndarray] = []
     for window, vectors, begin in zip(windows, read, begins, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from rag_service.domain import Hit, Location, Span
 from rag_service.errors import ModelOutputError
 from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
+from rag_service.models.embedding.local import Engine, LocalEmbedding
+from rag_service.models.embedding.model_folder import ModelFolder
 from rag_service.models.embedding.packaged import MODEL_NAME
 from rag_service.models.extractive.extractive import (
     MAX_QUOTES,
@@ -296,3 +299,24 @@ async def test_the_similarity_that_is_owed_to_the_title_is_taken_off() -> None:
     same, near = AS_IT_IS.similarity(np.array([1.0, 0.6]))
     assert np.allclose(found["untitled"], [same, near])
     assert np.allclose(found["titled"], [same - same * same, near - same * near])
+
+
+async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_path: Path) -> None:
+    def load() -> Engine:
+        raise RuntimeError("out of memory")
+
+    folder = ModelFolder(
+        name=MODEL_NAME,
+        path=tmp_path,
+        is_bert=True,
+        dimension=4,
+        max_tokens=16,
+        pooling="mean",
+        query_prefix="",
+        passage_prefix="",
+    )
+    model = LocalEmbedding(folder, load)
+    hit = make_hit("The engine failed in May. Lunch is at noon.")
+    first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model)
+    assert first.text.startswith("The engine failed in May.")
+    await model.aclose()
