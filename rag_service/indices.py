@@ -123,10 +123,6 @@ class QueryDefinition(_Strict):
     minimum_context_tokens: int = Field(0, ge=0)  # less context than this makes a decision uncertain
     postprocessors: tuple[PluginUse, ...] = ()  # BaseNodePostprocessors that run after the built-in ones, in order
 
-    def fit_for(self, language: str) -> RelevanceFit | None:
-        """The calibration of questions in a language (ISO 639-1); None where nothing was calibrated."""
-        return self.calibration and self.calibration.languages.get(language, self.calibration)
-
 
 class IndexFile(_Strict):
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 
@@ -62,7 +63,8 @@ class ConfidenceFit:
         """Probability that an answer is right, 0..1."""
         log_odds = self.intercept + self.languages.get(language, 0.0)
         known = {**self.typical, **signals}
-        log_odds += sum(weight * known[name] for name, weight in self.weights.items())
+        for name, weight in self.weights.items():
+            log_odds += weight * known[name]
         return 1 / (1 + math.exp(-max(-60.0, min(60.0, log_odds))))
 
 
@@ -90,7 +92,7 @@ def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = No
         sources: the passages above the threshold, best first; at least one.
         choice: `lead` as a probability, where the answer quotes.
     """
-    signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
+    signals = {"relevance": _log_odds(max(map(attrgetter("scores.relevance"), sources)))}
     return signals | ({"lead": _log_odds(choice["lead"])} if choice else {})
 
 
@@ -135,9 +137,9 @@ def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
 
 def _means(hits: Sequence[Hit]) -> tuple[float, float | None]:
     """Means of the top three relevances and of the top three rerank scores."""
-    relevances = nlargest(_TOP, [hit.scores.relevance for hit in hits])
-    reranked = nlargest(_TOP, [hit.scores.rerank for hit in hits if hit.scores.rerank is not None])
-    return round(fmean(relevances), 4), round(fmean(reranked), 4) if reranked else None
+    relevances = nlargest(_TOP, map(attrgetter("scores.relevance"), hits))
+    reranked = [score for score in map(attrgetter("scores.rerank"), hits) if score is not None]
+    return round(fmean(relevances), 4), round(fmean(nlargest(_TOP, reranked)), 4) if reranked else None
 
 
 def decide(

@@ -50,8 +50,8 @@ def likely_languages(text: str) -> tuple[str, ...]:
     score = {}
     for code in language_codes():
         data = load_language(code)
-        known = sum(1 for word in found if word in data.stop_words or word in data.detection.frequent_words)
-        score[code] = known + sum(lowered.count(piece) for piece in data.detection.pieces)
+        known = data.stop_words | data.detection.frequent_words
+        score[code] = sum(map(known.__contains__, found)) + sum(map(lowered.count, data.detection.pieces))
     highest = max(score.values())
     return tuple(code for code in score if score[code] == highest)
 

@@ -41,23 +41,18 @@ def cores() -> int:
 
 T = TypeVar("T")
 
-# LlamaIndex's calls take no priority, so it travels with the task that makes them.
-_waiting: ContextVar[bool] = ContextVar("somebody_waits", default=False)
+# Whether a person waits for what the task asks. LlamaIndex's calls take no priority, so it travels with the task.
+user_waits: ContextVar[bool] = ContextVar("user_waits", default=False)
 
 
 @contextmanager
 def somebody_waits() -> Iterator[None]:
     """What is asked in here is asked for a person, and overtakes documents that are being ingested."""
-    token = _waiting.set(True)
+    token = user_waits.set(True)
     try:
         yield
     finally:
-        _waiting.reset(token)
-
-
-def is_awaited() -> bool:
-    """Whether a person waits for what the current task asks."""
-    return _waiting.get()
+        user_waits.reset(token)
 
 
 _STOP_NOW, _URGENT, _NORMAL, _STOP = range(4)

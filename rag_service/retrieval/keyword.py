@@ -67,6 +67,7 @@ class KeywordRetriever(PassageRetriever):
         b = self._index.query.bm25_b
         scores = {number: self._score(passage, ranking.weights, b=b) for number, passage in reachable.items()}
         found = [number for number, score in scores.items() if score > 0]
+        calibration = self._index.query.calibration
         ranked = fuse(
             Candidates(
                 ids=np.array(found, dtype=np.int64),
@@ -76,7 +77,7 @@ class KeywordRetriever(PassageRetriever):
             ),
             alpha=0.0,
             ceiling=ranking.ceiling,
-            calibration=self._index.query.fit_for(plan.language),
+            calibration=calibration and calibration.languages.get(plan.language, calibration),
         )
         limit = max(query.candidates, query.top_k)
         hits = tuple(Hit(chunk=reachable[number].chunk, scores=scores) for number, scores in ranked[:limit])

@@ -108,8 +108,9 @@ class ModelRelevance:
         An index's calibration for this very model comes first, then what was measured in the background. Until that is
         there the index's calibration for another model is read on the scale of random pairs.
         """
-        fit = rules.fit_for(language)
-        calibrated_for = rules.calibration.model if rules.calibration is not None else None
+        calibration = rules.calibration
+        fit = calibration and calibration.languages.get(language, calibration)
+        calibrated_for = calibration and calibration.model
         if fit is not None and calibrated_for in (None, self.model):
             return fit
         measured = None if self.known is None else _of(self.known.fits, language)

@@ -20,7 +20,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.errors import ConfigurationError, EmbeddingError, RagError
 from rag_service.models.embedding.local import LocalEmbedding
-from rag_service.models.local_runtime import is_awaited
+from rag_service.models.local_runtime import user_waits
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     SERVER_STATUSES,
@@ -212,7 +212,7 @@ class GuardedEmbedding(WrappedEmbedding):
     ) -> Vectors:
         started = time.perf_counter()
         if awaited is None:
-            awaited = role == "query" or is_awaited()
+            awaited = role == "query" or user_waits.get()
         with self._breaker.guard():
             async with self._slots[awaited]:
                 try:

@@ -22,7 +22,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.models.embedding.model_folder import ModelFolder
-from rag_service.models.local_runtime import ModelThreads, cores, is_awaited
+from rag_service.models.local_runtime import ModelThreads, cores, user_waits
 
 FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
@@ -102,7 +102,7 @@ class LocalEmbedding(BaseEmbedding):
         """Vectors in the order of the texts. Between two windows other callers get their turn."""
         if not texts:
             return []
-        urgent = is_awaited()
+        urgent = user_waits.get()
         if urgent and len(texts) == 1:
             return await self._threads.run(partial(self._encode_all, texts, self._passage_prefix), urgent=True)
         cut = await self._threads.run(partial(self._cut, texts, self._passage_prefix), urgent=urgent)
@@ -150,7 +150,7 @@ class LocalEmbedding(BaseEmbedding):
     def _cut(self, texts: Sequence[str], prefix: str) -> list[list[str]]:
         """The windows of each text, each with the prefix."""
         engine = self._loaded()
-        return [[prefix + window for window in cut_windows(engine.offsets, text, engine.window)] for text in texts]
+        return [list(map(prefix.__add__, cut_windows(engine.offsets, text, engine.window))) for text in texts]
 
     def _encode(self, window: str) -> FloatVector:
         return self._loaded().encode(window)

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -88,6 +88,7 @@ class ExtractiveLLM(CustomLLM):
     """Answers by quotation; needs no model server."""
 
     _embedding: BaseEmbedding | None = PrivateAttr(default=None)
+    _local: LocalEmbedding | None = PrivateAttr(default=None)  # the same, where it has token vectors
     _relevance: ModelRelevance | None = PrivateAttr(default=None)
     _metadata: LLMMetadata = PrivateAttr()
 
@@ -97,6 +98,7 @@ class ExtractiveLLM(CustomLLM):
         """
         super().__init__()
         self._embedding = embedding
+        self._local = None if embedding is None else local_model(embedding)
         self._relevance = relevance
         self._metadata = LLMMetadata(context_window=32_000, num_output=1000, model_name=MODEL_NAME, is_chat_model=True)
 
@@ -141,7 +143,7 @@ class ExtractiveLLM(CustomLLM):
         scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
-            sentences += await select_sentences(evidence, self._embedding, scale=scale)
+            sentences += await select_sentences(evidence, self._embedding, local=self._local, scale=scale)
         return compose(sentences, last.evidence.refusal)
 
 
@@ -177,12 +179,20 @@ def compose(sentences: Sequence[Sentence], refusal: str) -> list[str]:
 
 
 async def select_sentences(
-    evidence: Evidence, embedding: BaseEmbedding | None, *, scale: CosineScale = AS_IT_IS
+    evidence: Evidence,
+    embedding: BaseEmbedding | None,
+    *,
+    local: LocalEmbedding | None = None,
+    scale: CosineScale = AS_IT_IS,
 ) -> list[Sentence]:
     """The quotes of the shown passages that answer best, at most `MAX_QUOTES`, best first; empty without any.
 
-    Further ones are added until it is probable enough that the answer is among them. `scale` maps cosines onto those
-    of the packaged model, for which the weights were learnt.
+    Further ones are added until it is probable enough that the answer is among them.
+
+    Args:
+        embedding: compares sentences with the question; None: by words alone.
+        local: the model inside of `embedding` if it has token vectors, which are compared as well.
+        scale: maps cosines onto those of the packaged model, for which the weights were learnt.
     """
     candidates, features = rate_by_words(evidence)
     if not candidates:
@@ -190,7 +200,7 @@ async def select_sentences(
     scores = features @ load_weights(evidence.language).words
     if embedding is not None:
         try:
-            candidates, scores = await _compare(evidence, candidates, features, embedding, scale)
+            candidates, scores = await _compare(evidence, candidates, features, embedding, local, scale)
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
@@ -212,20 +222,25 @@ async def select_sentences(
 
 
 async def _compare(
-    evidence: Evidence, candidates: list[Sentence], features: np.ndarray, embedding: BaseEmbedding, scale: CosineScale
+    evidence: Evidence,
+    candidates: list[Sentence],
+    features: np.ndarray,
+    embedding: BaseEmbedding,
+    local: LocalEmbedding | None,
+    scale: CosineScale,
 ) -> tuple[list[Sentence], np.ndarray]:
     """The best candidates by words, and by token vectors where the model has them, with their scores."""
     weights = load_weights(evidence.language, embedding.model_name)
-    model = None if weights.tokens is None else local_model(embedding)
     best_first = np.argsort(-(features @ weights.words), kind="stable")
-    if model is None or weights.tokens is None:
+    if local is None or weights.tokens is None:
         chosen, kept = weights.vectors, np.sort(best_first[:COMPARED])
     else:
         chosen, windows = weights.tokens, cut_windows(candidates, best_first.tolist())
-        numbers, tokens = await rate_by_tokens(evidence, candidates, windows, model)
-        candidates, features = [candidates[number] for number in numbers], np.hstack([features[numbers], tokens])
+        numbers, tokens = await rate_by_tokens(evidence, candidates, windows, local)
+        candidates = list(map(candidates.__getitem__, numbers))
+        features = np.hstack([features[numbers], tokens])
         kept = np.sort(np.argsort(-(features @ chosen[:-1]), kind="stable")[:COMPARED])
-    candidates = [candidates[number] for number in kept]
+    candidates = list(map(candidates.__getitem__, kept))
     similar = await rate_by_vectors(evidence, candidates, embedding, scale)
     scores: np.ndarray = np.column_stack([features[kept], similar]) @ chosen
     return candidates, scores
@@ -284,9 +299,11 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     """
     weights, equivalents = evidence.weights, evidence.equivalents
     asked: dict[int | str, set[str]] = {}  # word of the question → its forms in the corpora
+    weight_of: dict[int | str, float] = {}
     for term in (word_forms(evidence.question) | equivalents.keys()) & weights.keys():
-        asked.setdefault(equivalents.get(term, term), set()).add(term)
-    weight_of = {word: max(map(weights.__getitem__, forms)) for word, forms in asked.items()}
+        word = equivalents.get(term, term)
+        asked.setdefault(word, set()).add(term)
+        weight_of[word] = max(weight_of.get(word, 0.0), weights[term])
     total = sum(weight_of.values()) or 1.0
     wanted = answer_type(evidence.question)
     figures = list(map(int, _NUMBER.findall(evidence.question)))
@@ -340,11 +357,11 @@ def _answer_types() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 def _rate_spelling(question: str, sentences: Sequence[Sentence]) -> np.ndarray:
     """The shares of the question's n-grams: of each sentence, and of the one before it."""
     wanted = character_ngrams(question)
-    held = find_ngrams(wanted, [sentence.ngrams for sentence in sentences])
+    held = find_ngrams(wanted, list(map(attrgetter("ngrams"), sentences)))
     own = held @ weigh_by_rarity(held)
-    marks = np.array([sentence.mark for sentence in sentences])
+    marks = np.array(list(map(attrgetter("mark"), sentences)))
     before = np.zeros_like(own)
-    continues = np.array([sentence.continues for sentence in sentences], dtype=np.bool_)
+    continues = np.array(list(map(attrgetter("continues"), sentences)), dtype=np.bool_)
     before[1:] = np.where((marks[1:] == marks[:-1]) & continues[1:], own[:-1], 0.0)
     return np.column_stack([own, before])
 
@@ -366,17 +383,18 @@ async def rate_by_vectors(
     A sentence that defines what the document is about repeats the question's words like its title, and answers little:
     the similarity that both owe to the title is taken off.
     """
-    titles = [evidence.hits[candidate.mark - 1].chunk.document.title for candidate in candidates]
+    all_titles = list(map(attrgetter("chunk.document.title"), evidence.hits))
+    titles = np.array(all_titles, dtype=object)[np.array(list(map(attrgetter("mark"), candidates))) - 1]
     named = list(dict.fromkeys(filter(str.strip, titles)))
     query = np.asarray(await embedding.aget_query_embedding(evidence.question))
     with somebody_waits():
-        texts = [*(candidate.text for candidate in candidates), *named]
+        texts = [*map(attrgetter("text"), candidates), *named]
         vectors = np.asarray(await embedding.aget_text_embedding_batch(texts))
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors = vectors / np.where(lengths > 0, lengths, 1.0)
     similar = scale.similarity(vectors @ query / (np.linalg.norm(query) or 1.0))
     found: np.ndarray = similar[: len(candidates)].copy()
     for title, vector, to_question in zip(named, vectors[len(candidates) :], similar[len(candidates) :], strict=True):
-        under = np.array([each == title for each in titles])
+        under = titles == title
         found[under] -= to_question * scale.similarity(vectors[: len(candidates)][under] @ vector)
     return found

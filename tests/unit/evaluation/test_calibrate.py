@@ -15,7 +15,7 @@ from rag_service.errors import DefinitionError, InputError
 from rag_service.evaluation.calibrate import cross_validate, curve, split_articles
 from rag_service.evaluation.calibration_run import put_calibration, write_calibration
 from rag_service.fitting.logistic import Sample, as_relevance_fit, best_relevance, fit_samples, to_prior
-from rag_service.indices import Calibration, RelevanceFit, load_index
+from rag_service.indices import Calibration, QueryDefinition, RelevanceFit, load_index
 
 TRUE = (-8.0, 9.0, 15.0)
 
@@ -146,22 +146,26 @@ def test_the_numbers_are_written_and_comments_and_order_stay(tmp_path: Path, old
     assert file.read_text(encoding="utf-8") == text, "writing twice changes nothing"
 
 
+def fit_for(rules: QueryDefinition, language: str) -> RelevanceFit:
+    assert rules.calibration is not None
+    return rules.calibration.languages.get(language, rules.calibration)
+
+
 def test_a_language_has_numbers_of_its_own_and_the_others_keep_theirs(tmp_path: Path) -> None:
     file = write_index(tmp_path, DEFINITION.replace("{old}", OLD))
     spanish = RelevanceFit(intercept=-1.5, cosine=2.5, coverage=3.5, run="spanish")
     write_calibration(file, FIT, model=MODEL)
     write_calibration(file, spanish, model=MODEL, language="es")
     held = load_index("sample", indices_path=tmp_path).query
-    assert held.fit_for("es") == spanish
-    assert held.calibration is not None
-    assert held.fit_for("fr") == held.fit_for("unknown") == held.calibration
+    assert fit_for(held, "es") == spanish
+    assert fit_for(held, "fr") == fit_for(held, "unknown") == held.calibration
     write_calibration(file, FIT.model_copy(update={"run": "newer"}), model=MODEL)
     held = load_index("sample", indices_path=tmp_path).query
-    assert held.fit_for("es") == spanish, "numbers for the rest leave a language's own alone"
+    assert fit_for(held, "es") == spanish, "numbers for the rest leave a language's own alone"
     write_calibration(file, spanish, model="another-model", language="en")
     held = load_index("sample", indices_path=tmp_path).query
-    assert held.fit_for("es") == held.calibration, "numbers of another model are worth nothing"
-    assert held.fit_for("fr").intercept == spanish.intercept
+    assert fit_for(held, "es") == held.calibration, "numbers of another model are worth nothing"
+    assert fit_for(held, "fr").intercept == spanish.intercept
 
 
 def test_a_definition_without_a_query_part_gets_one() -> None:

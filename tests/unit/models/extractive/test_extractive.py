@@ -31,7 +31,7 @@ from rag_service.models.extractive.extractive import (
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
-from rag_service.models.local_runtime import is_awaited
+from rag_service.models.local_runtime import user_waits
 from rag_service.store.relevance_fits import AS_IT_IS
 from tests.unit.answering.proof.answers import make_hit
 
@@ -84,14 +84,14 @@ async def test_sentences_are_embedded_with_the_priority_of_a_waiting_user() -> N
 
     class Watched(MockEmbedding):
         async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-            asked.append(is_awaited())
+            asked.append(user_waits.get())
             return await super()._aget_text_embeddings(texts)
 
     hit = make_hit("Hall 3 was built for pallets in spring. It fits 1,200 pallets in hall 3.", 1)
     await select_sentences(evidence("How many pallets fit in hall 3?", hit), Watched(embed_dim=4))
     assert asked
     assert all(asked)
-    assert not is_awaited()
+    assert not user_waits.get()
 
 
 async def test_a_sentence_that_announces_a_list_takes_the_list_with_it() -> None:
@@ -317,6 +317,6 @@ async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_p
     )
     model = LocalEmbedding(folder, load)
     hit = make_hit("The engine failed in May. Lunch is at noon.")
-    first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model)
+    first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model, local=model)
     assert first.text.startswith("The engine failed in May.")
     await model.aclose()
