@@ -106,7 +106,7 @@ class RelevanceThreshold(PassagePostprocessor):
         if minimum is None:
             threshold = query.found.index.query.threshold
             threshold = self.default if threshold is None else threshold
-            query.doubtful = not any(hit.scores.relevance >= threshold for hit in hits)
+            query.doubtful = max(map(attrgetter("scores.relevance"), hits), default=-1.0) < threshold
             minimum = min(self.out_of_scope, threshold)
         return [hit for hit in hits if hit.scores.relevance >= minimum]
 
