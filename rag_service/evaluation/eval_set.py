@@ -90,3 +90,22 @@ def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> Eval
         ),
         left_out=f"{rest + 1} of {every}",
     )
+
+
+def leave_passages_out(loaded: EvalSet, *, half: int) -> EvalSet:
+    """The questions of a SQuAD-format set whose passages are missing, over the other passages of the same articles.
+
+    Args:
+        half: 0 leaves out the passages at even positions, 1 those at odd ones.
+    """
+    missing = {passage.key for passage in loaded.passages[half::2]}
+    return replace(
+        loaded,
+        passages=loaded.passages[1 - half :: 2],
+        questions=tuple(
+            replace(question, answerable=False, targets={})
+            for question in loaded.questions
+            if question.answerable and missing >= question.targets.keys()
+        ),
+        left_out=f"passages, half {half + 1}",
+    )

@@ -99,3 +99,23 @@ def test_the_threshold_of_a_judge_keeps_untrue_claims_out() -> None:
     assert (found.threshold, found.precision) == (0.8, 1.0)
     hopeless = choose_thresholds(claims[2:3], [0.9], run="r")["en"]
     assert hopeless.threshold > 1
+
+
+def test_answers_whose_passages_are_missing_raise_the_limit_and_do_not_change_the_fit() -> None:
+    draw = random.Random(6)  # noqa: S311
+    rated = []
+    for number in range(400):
+        signals = dict.fromkeys(SIGNALS, 0.0) | {"relevance": draw.uniform(-3, 5)}
+        right = draw.random() < 1 / (1 + math.exp(-signals["relevance"]))
+        rated.append(RatedAnswer(set="s", group=number, language="en", signals=signals, right=right))
+    near = [
+        RatedAnswer(
+            set="s", group=number, language="en", signals=dict.fromkeys(SIGNALS, 0.0) | {"relevance": 2.5}, right=False
+        )
+        for number in range(10)
+    ]
+    fit, reports = fit_answers(rated, run="test")
+    strict, same = fit_answers(rated, near=near, run="test")
+    assert strict.limits["en"] > fit.limits["en"]
+    assert strict.probability(near[0].signals, "en") < strict.limits["en"]
+    assert (strict.weights, reports) == (fit.weights, same)

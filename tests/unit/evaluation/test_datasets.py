@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_service.evaluation.datasets import load_set
-from rag_service.evaluation.eval_set import EvalSetError, SetKind, leave_out
+from rag_service.evaluation.eval_set import EvalSetError, SetKind, leave_out, leave_passages_out
 from tests.unit.evaluation.sets import own_row, squad, write_beir, write_documents, write_jsonl
 
 
@@ -123,6 +123,19 @@ def test_leaving_out_articles_makes_their_questions_unanswerable(tmp_path: Path)
     assert set(times_unanswerable) == {1}
     with pytest.raises(EvalSetError, match="has 4 articles"):
         leave_out(loaded, every=5)
+
+
+def test_questions_whose_passages_are_left_out_are_asked_over_the_others(tmp_path: Path) -> None:
+    loaded = load_set(write_squad(tmp_path / "set.json", squad(articles=4)))
+    halves = [leave_passages_out(loaded, half=half) for half in (0, 1)]
+    asked = [question.key for part in halves for question in part.questions]
+    assert sorted(asked) == sorted(question.key for question in loaded.questions if question.answerable)
+    target = {question.key: question.targets.keys() for question in loaded.questions}
+    for part in halves:
+        left = {passage.key for passage in part.passages}
+        assert left
+        assert all(target[question.key].isdisjoint(left) and not question.answerable for question in part.questions)
+        assert all(question.answers for question in part.questions), "they tell whether another passage answers"
 
 
 def test_leaving_out_needs_articles(tmp_path: Path) -> None:
