@@ -21,7 +21,7 @@ from rag_service.store.migrate import migrate
 from tests.doubles.ollama import OllamaDouble
 from tests.soak.rig import request, running_server
 
-MOST_SECONDS = 3.0
+MOST_SECONDS = 2.5
 _IMPORTS = """
 import gc, time
 gc.disable()  # as `serve` has it
