@@ -79,7 +79,7 @@ async def measure_answers(bench: IngestBench, folder: Path, options: AnswerOptio
 
 async def _time_model(double: ModelDouble, questions: Sequence[str]) -> Times:
     """What a call costs with the stock client: no service can answer from this model sooner."""
-    client = Ollama(model=MODEL, base_url=double.url)
+    client = Ollama(model=MODEL, base_url=double.url, context_window=8192)  # else it asks, and blocks the event loop
     prompt = "\n".join(questions)
 
     async def call(question: str) -> None:
