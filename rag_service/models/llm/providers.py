@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.llms import LLM
 
-from rag_service.models.plugins import build, instantiate, parse_options, require_extra
+from rag_service.models.plugins import instantiate, load_class, parse_options, require_extra
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
 
@@ -35,7 +36,11 @@ def build_llm(settings: Settings) -> Provider:
     if settings.chat.provider == "openai_like":
         require_extra("llama_index.llms.openai_like", extra="openai", setting="RAG_CHAT_PROVIDER", value="openai_like")
         return _build_openai_like(settings)
-    return Provider(llm=build(settings.chat.provider, _options(settings), LLM, setting="RAG_CHAT_PROVIDER"))
+    chosen = load_class(settings.chat.provider, LLM, setting="RAG_CHAT_PROVIDER")
+    options = _options(settings)
+    if "context_window" in inspect.signature(chosen).parameters:  # else LlamaIndex's Ollama asks in a blocking call
+        options.setdefault("context_window", settings.chat.context_window)
+    return Provider(llm=instantiate(chosen, options, setting="RAG_CHAT_PROVIDER"))
 
 
 def _build_ollama(settings: Settings) -> Provider:
