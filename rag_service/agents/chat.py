@@ -18,6 +18,7 @@ from uuid import uuid4
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
+from rag_service.answering.checked_answer import AnswerChecker
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
     HISTORY_TOKENS,
@@ -27,9 +28,8 @@ from rag_service.answering.conversation import (
 )
 from rag_service.answering.decision import NO_CONFIDENCE
 from rag_service.answering.engine import CitedQueryEngine, Recorder
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, SourcesFound
+from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
-from rag_service.answering.guards.output_guard import OutputGuard
 from rag_service.answering.prompt.templates import Prompts, new_boundary
 from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
@@ -186,58 +186,60 @@ class AgentChat:
         texts = texts_in(language)
         notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
         notice += "." if quotes_only else texts.not_from_documents
+        system, user = self._plain_prompt(request, question, language)
+        # With no passages, each citation of the model is shown as not found and each claim as not proved.
+        checker = AnswerChecker(
+            (),
+            question=question,
+            harmless=[notice],
+            notice=self.prompts.message("withheld", language),
+            language=language,
+            secrets=[system],
+        )
         yield SourcesFound(sources=(), shown=(), timings_ms={})
-        yield AnswerDelta(text=notice)
-        pieces = [notice]
+        for event in checker.feed(notice if quotes_only else f"{notice}\n\n"):
+            yield event
         if not quotes_only:
-            written = self._write_plainly(question, agent, request, language)
-            async with aclosing(written):
-                async for text in written:
-                    pieces.append(text)
-                    yield AnswerDelta(text=text)
-        text = "".join(pieces)
+            deltas = chat.stream(_messages(system, user), max_tokens=agent.spec.max_tokens)
+            async with aclosing(deltas):
+                async for delta in deltas:
+                    for event in checker.feed(delta.text):
+                        yield event
+        events, checked = checker.finish()
+        for event in events:
+            yield event
         is_empty = quotes_only and outcome.context is ContextUse.NO_CONTEXT
         answer = Answer(
             id=uuid4(),
             question=question,
             language=language,
-            text=text,
+            text=checked.text,
             sources=(),
             shown=(),
-            citations=(),
+            citations=checked.citations,
             decision=Decision.OUT_OF_SCOPE if is_empty else Decision.UNCERTAIN,
             confidence=NO_CONFIDENCE,
-            tokens=TokenCount(prompt=0, completion=count_tokens(text), estimated=True),
+            tokens=TokenCount(prompt=0, completion=count_tokens(checked.text), estimated=True),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),
             model=chat.model_name,
+            unmarked_sentences=len(checked.unmarked),
+            withheld_sentences=checked.withheld,
+            flagged=checked.flagged,
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:
             await self.record(request, answer)
         yield AnswerComplete(answer=answer)
 
-    async def _write_plainly(
-        self, question: str, agent: Agent, request: RagQuery, language: str
-    ) -> AsyncGenerator[str]:
-        chat: ChatModel = request.model
-        template = self.prompts.template("chat_plain", language)
+    def _plain_prompt(self, request: RagQuery, question: str, language: str) -> tuple[str, str]:
+        """(system message, user message) of an answer without documents."""
         values = {
             "boundary": new_boundary(),
             "context": request.history,
             "question": neutralise(question),
             "instructions": request.instructions,
         }
-        system, user = template.render(values)
-        notice = self.prompts.message("withheld", language)
-        guard = OutputGuard((), secrets=[system], notice=notice, language=language)
-        yield "\n\n"
-        deltas = chat.stream(_messages(system, user), max_tokens=agent.spec.max_tokens)
-        async with aclosing(deltas):
-            async for delta in deltas:
-                if text := guard.feed(delta.text):
-                    yield text
-        if text := guard.flush():
-            yield text
+        return self.prompts.template("chat_plain", language).render(values)
 
 
 def _messages(system: str, user: str) -> list[ChatMessage]:

@@ -18,6 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 import llama_index.core.instrumentation as instrument
+import structlog
 from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.indices.prompt_helper import ChatPromptHelper, PromptHelper
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
@@ -71,6 +72,7 @@ CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailC
 
 NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
+log = structlog.get_logger(__name__)
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
 
@@ -225,6 +227,8 @@ class CitedSynthesizer(BaseSynthesizer):
         with span("prompt"):
             prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
         shown = prompted.context.hits
+        documents = [(str(hit.chunk.document.id), hit.scores.relevance) for hit in shown]
+        log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
         ids = {hit.chunk.id for hit in shown}
         checker = AnswerChecker(

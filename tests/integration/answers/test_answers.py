@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
 from rag_service.answering.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
@@ -225,6 +226,19 @@ async def test_of_two_like_documents_the_newer_one_comes_first(service: Componen
     await ingest("The limit for travel is 300 euros a day!", "second.txt", title="Travel")
     hits = await service.engine.search(ask("What is the limit for travel a day?"))
     assert [hit.chunk.document.file_name for hit in hits] == ["second.txt", "first.txt"]
+
+
+async def test_only_the_debug_level_has_question_prompt_and_documents(service: Components, ingest: Ingest) -> None:
+    await ingest(LEAVE, "leave.md")
+    question = "When do unused vacation days expire?"
+    with capture_logs() as lines:
+        answer = await service.engine.answer(ask(question))
+    (prompt,) = [line for line in lines if line["event"] == "prompt"]
+    assert prompt["log_level"] == "debug"
+    assert question in prompt["prompt"][-1] and answer.shown[0].chunk.text in prompt["prompt"][-1]
+    assert prompt["documents"][0] == (str(answer.shown[0].chunk.document.id), answer.shown[0].scores.relevance)
+    others = str([line for line in lines if line["log_level"] != "debug"])
+    assert "answer_finished" in others and "vacation" not in others
 
 
 async def test_the_record_of_an_answer_replays_identically(service: Components, ingest: Ingest) -> None:

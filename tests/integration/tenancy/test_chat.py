@@ -178,6 +178,19 @@ async def test_without_relevant_passages_the_chat_goes_on_and_says_so(scene: Sce
     assert body["decision"] == "uncertain"
 
 
+async def test_what_a_model_invents_without_passages_is_flagged(scene: Scene) -> None:
+    scene.chat.answers.append("A zyx weighs 40 kilograms on average [C1]. Vets measured it in 2019.")
+    async with scene.client() as client:
+        body = (await scene.say(client, "How much does the zyx weigh?", similarityThreshold=1.0)).json()
+    assert (body["ragUsed"], body["decision"]) == (False, "uncertain")
+    assert [citation["status"] for citation in body["citations"]] == ["not_found"]
+    flagged = [body["answer"][sentence["start"] : sentence["end"]] for sentence in body["flagged"]]
+    assert [sentence.strip() for sentence in flagged] == [
+        "A zyx weighs 40 kilograms on average [C1].",
+        "Vets measured it in 2019.",
+    ]
+
+
 async def test_without_a_model_and_without_relevant_passages_there_is_no_answer(scene: Scene) -> None:
     scene.chat.provider = "extractive"
     async with scene.client() as client:
