@@ -22,8 +22,8 @@ def ingest_router(settings: Settings) -> Router:
     "/ingest",
     tags=["Documents"],
     summary="Store a document",
-    description="Send a file as multipart/form-data, or a text as JSON. The same content is not stored twice; the same "
-    "file name replaces the document.",
+    description="Send a file as multipart/form-data, or a text as JSON. The same content under the same name is not "
+    "stored twice; the same file name replaces the document.",
     operation_class=accepts(IngestRequest, form=FORM_SCHEMA),
     responses=problems(400, 401, 403, 408, 413, 415, 500),
 )

@@ -25,7 +25,7 @@ from rag_service.models.embedding.embeddings import warm_up
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
-from rag_service.sources.report import lost_copies, seconds_left
+from rag_service.sources.report import seconds_left
 
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
@@ -138,7 +138,7 @@ async def ingest_files(
             tell(done, len(files), name, seconds_left(started, done, len(files)))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
-            for name, file in due:
+            for name, file in files:
                 step(name)
                 try:
                     data = await asyncio.to_thread(file.read_bytes)
@@ -150,25 +150,18 @@ async def ingest_files(
 
         corpus = await components.default_corpus(LOCAL_ADMIN)
         index = find_index(components.indices, corpus.index_name)
-        due = files
-        while due:
-            ingesting = (bulk or components.ingestor).ingest_all(
-                read_files(), corpus=corpus, index=index, identity=LOCAL_ADMIN
-            )
-            async for source, outcome in ingesting:
-                name = str(source.name)
-                if isinstance(outcome, UnsupportedMediaError) and name not in found.named:
-                    found.left.append((name, outcome.message.removeprefix(f'"{source.file_name}" ')))
-                elif isinstance(outcome, DocumentError):
-                    failures.append(f"{name}: {outcome.message}")
-                else:
-                    stored[name] = outcome
-                step(name, 1)
-            lost = lost_copies(stored)
-            due = [file for file in due if file[0] in lost]
-            done -= len(due)
-            for name, _ in due:
-                del stored[name]
+        ingesting = (bulk or components.ingestor).ingest_all(
+            read_files(), corpus=corpus, index=index, identity=LOCAL_ADMIN
+        )
+        async for source, outcome in ingesting:
+            name = str(source.name)
+            if isinstance(outcome, UnsupportedMediaError) and name not in found.named:
+                found.left.append((name, outcome.message.removeprefix(f'"{source.file_name}" ')))
+            elif isinstance(outcome, DocumentError):
+                failures.append(f"{name}: {outcome.message}")
+            else:
+                stored[name] = outcome
+            step(name, 1)
     outcomes = [outcome.outcome for outcome in stored.values()]
     chunks = sum(outcome.chunk_count for outcome in stored.values() if outcome.outcome is not Outcome.UNCHANGED)
     pace = f" {chunks} chunks, {chunks / (time.monotonic() - started):.1f} chunks/s." if chunks else ""
@@ -179,9 +172,8 @@ async def ingest_files(
     for name, reason in found.left:
         console.print(f"  skipped: {escape(name)}: {escape(reason)}", style="yellow")
     for name, outcome in stored.items():
-        copied = [f"has the same content as {outcome.same_as}, which is stored only once."] if outcome.same_as else []
-        for remark in (*outcome.warnings, *copied):
-            console.print(f"  note: {escape(name)}: {escape(remark)}", style="dim")
+        for warning in outcome.warnings:
+            console.print(f"  note: {escape(name)}: {escape(warning)}", style="dim")
     if found.litter:
         console.print(f"  hidden, lock and temporary files skipped: {len(found.litter)}", style="dim")
     return len(failures)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_service.client.results import IngestedFile, IngestReport
 from rag_service.errors import DocumentError
 from rag_service.sources.files import FoundFiles
-from rag_service.sources.report import SyncProgress, lost_copies, seconds_left
+from rag_service.sources.report import SyncProgress, seconds_left
 
 if TYPE_CHECKING:
     from rag_service.client.embedded import EmbeddedBackend
@@ -48,10 +48,6 @@ async def ingest_files(
     finally:
         for worker in workers:
             worker.cancel()
-    lost = lost_copies({file.name: file for file in done.values()})
-    for file in files:
-        if file[0] in lost:
-            done[file] = await _ingest_one(backend, *file)
     tell("")
     left = (IngestedFile(name=name, outcome="skipped", reason=f"{reason}.") for name, reason in found.left)
     return IngestReport(items=(*(done[file] for file in files), *left))
@@ -71,7 +67,5 @@ async def _ingest_one(backend: EmbeddedBackend | RemoteBackend, name: str, path:
         outcome=done.outcome,
         chunk_count=done.chunk_count,
         document_id=done.document_id,
-        reason=f"Stored as {done.same_as}, which has the same content." if done.same_as else "",
         warnings=done.warnings,
-        same_as=done.same_as,
     )

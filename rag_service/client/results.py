@@ -114,7 +114,6 @@ class IngestedFile:
     document_id: UUID | None = None
     reason: str = ""  # why it failed or was skipped
     warnings: Sequence[str] = ()  # what of the file is not in the text
-    same_as: str | None = None  # the name under which the same content is stored, if another
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

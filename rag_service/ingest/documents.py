@@ -38,7 +38,6 @@ class Ingested:
     outcome: Outcome
     chunk_count: int
     warnings: tuple[str, ...] = ()  # what of the file is not in the text
-    same_as: str | None = None  # the name under which the same content is stored, if another
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,28 +135,22 @@ class Ingestor:
     async def admit(
         self, source: DocumentInput, *, corpus: Corpus, index: IndexDefinition, identity: Identity
     ) -> Admitted | Ingested:
-        """Decide what to do: nothing if the same content is stored, else where the document belongs."""
+        """Decide what to do: nothing if the same content is stored under its name, else where the document belongs."""
         name = document_name(source)
         content_hash = hashlib.sha256(source.data).hexdigest()
         fingerprint = self.fingerprint(index)
         async with self._database.transaction(identity) as connection:
-            stored = await find_document(connection, corpus.id, name=name, content_hash=content_hash)
+            stored = await find_document(connection, corpus.id, name=name)
         if stored is not None and (stored.content_hash, stored.fingerprint) == (content_hash, fingerprint):
-            return Ingested(
-                document_id=stored.id,
-                outcome=Outcome.UNCHANGED,
-                chunk_count=stored.chunk_count,
-                same_as=None if stored.name == name else stored.name,
-            )
-        replaced = stored if stored is not None and stored.name == name else None
+            return Ingested(document_id=stored.id, outcome=Outcome.UNCHANGED, chunk_count=stored.chunk_count)
         return Admitted(
             source=source,
             corpus_id=corpus.id,
-            document_id=uuid4() if replaced is None else replaced.id,
+            document_id=uuid4() if stored is None else stored.id,
             name=name,
             content_hash=content_hash,
             fingerprint=fingerprint,
-            replaces=replaced is not None,
+            replaces=stored is not None,
         )
 
     async def index(

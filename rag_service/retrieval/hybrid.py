@@ -271,7 +271,12 @@ class HybridRetriever(PassageRetriever):
         rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
-        return hits if begun.files is None else _of_files(hits, begun.files, limit)
+        if begun.files is not None:
+            return _of_files(hits, begun.files, limit)
+        unique: dict[tuple[str, int, str], Hit] = {}  # a passage of files with the same content, once
+        for hit in hits:
+            unique.setdefault((hit.chunk.document.content_hash, hit.chunk.start, hit.chunk.text), hit)
+        return list(unique.values())
 
     @staticmethod
     async def _keep(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,22 +20,6 @@ class SyncProgress:
 def seconds_left(started: float, done: int, total: int) -> float | None:
     """Time that the rest takes at the pace so far; `started` is of `time.monotonic`. None: too early to tell."""
     return (time.monotonic() - started) / done * (total - done) if done else None
-
-
-class Stored(Protocol):
-    """The outcome of ingesting a file."""
-
-    @property
-    def outcome(self) -> str: ...
-
-    @property
-    def same_as(self) -> str | None: ...
-
-
-def lost_copies(stored: Mapping[str, Stored]) -> set[str]:
-    """Names of files whose content is no longer there: each was a copy of one that was replaced in the same run."""
-    replaced = {name for name, one in stored.items() if one.outcome == "replaced"}
-    return {name for name, one in stored.items() if one.same_as in replaced}
 
 
 @dataclass(kw_only=True)

@@ -39,7 +39,6 @@ from rag_service.store.documents.synced import (
 )
 from rag_service.store.session import Connection, Database
 
-_PASSES = 3  # a file whose content another one had a moment ago is taken in the next pass
 _SETTLE = 3  # looks after which a watch no longer waits for a folder to come to rest
 _RETRY_SECONDS = 10.0  # after a failure, in a watch
 
@@ -173,10 +172,7 @@ class _Work:
         listing = await self.source.list(current, scratch)
         self.left.update([*listing.left, *listing.gone])
         self._note_missing(listing)
-        for number in range(_PASSES):
-            items = [item for item in listing.items if self._is_due(item, again=number > 0)]
-            if not items:
-                break
+        if items := [item for item in listing.items if self._is_due(item)]:
             await self._take(items)
             await self._read_known()
         async with self.database.transaction(self.identity) as connection:
@@ -189,11 +185,8 @@ class _Work:
             self.known = await read_synced(connection, self.corpus.id, self.source.target)
             self.foreign = await read_foreign_paths(connection, self.corpus.id, self.source.target)
 
-    def _is_due(self, item: Item, *, again: bool) -> bool:
-        """Whether a file is to be read: it is new, or may have changed, or its document is no longer what it was.
-
-        `again`: in a later pass, only the last reason counts.
-        """
+    def _is_due(self, item: Item) -> bool:
+        """Whether a file is to be read: it is new, or may have changed, or its document is no longer what it was."""
         if item.name in self.left:
             return False
         if item.name in self.refused and self.refused[item.name][0] == item.version:
@@ -202,7 +195,7 @@ class _Work:
         known = self.known.get(item.name)
         if known is None or not self._is_stored(known):
             return True
-        return not again and known.version != item.version
+        return known.version != item.version
 
     def _is_stored(self, file: SyncedFile) -> bool:
         return file.stored and file.fingerprint == self.ingestor.fingerprint(self.index)
@@ -271,7 +264,7 @@ class _Work:
         )  # fmt: skip
 
     async def _note(self, name: str, outcome: Ingested) -> None:
-        if outcome.outcome is Outcome.UNCHANGED:  # stored before, by hand or under another name
+        if outcome.outcome is Outcome.UNCHANGED:  # stored before, by hand
             version, content_hash = self.taken[name]
             async with self.database.transaction(self.identity) as connection:
                 await record_file(
@@ -280,11 +273,9 @@ class _Work:
                 )  # fmt: skip
         if name not in self.known and outcome.outcome is not Outcome.UNCHANGED:
             self.report.added.append(name)
-        elif outcome.outcome is not Outcome.UNCHANGED or outcome.same_as:
+        elif outcome.outcome is not Outcome.UNCHANGED:
             self.report.changed.append(name)
         self.report.notes += [(name, warning) for warning in outcome.warnings]
-        if outcome.same_as:
-            self.report.notes.append((name, f"has the same content as {outcome.same_as}, which is stored only once"))
 
     async def _forget_missing(self, listing: Listing, *, delete: bool | None) -> None:
         there = _Present(listing)

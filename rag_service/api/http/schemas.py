@@ -281,7 +281,6 @@ class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):
     outcome: Annotated[str, Meta(description="added, replaced or unchanged.")]
     chunk_count: int
     warnings: Annotated[list[str], Meta(description="Content of the file that is missing from the text.")] = []
-    same_as: Annotated[str | None, Meta(description="Name of the stored document with the same content.")] = None
 
 
 # -- data of streamed events; `citation` carries CitationBody, `final` AnswerBody, `error` a problem

@@ -179,11 +179,10 @@ class BulkIngestor:
         StoreError end the run; documents stored so far stay.
         """
         remaining = aiter(sources)
-        waiting: deque[DocumentInput] = deque()  # have the name or content of a document in the previous wave
+        waiting: deque[DocumentInput] = deque()  # have the name of a document in the previous wave
         while True:
             wave: dict[str, Admitted] = {}
             names: set[str] = set()
-            contents: set[str] = set()
             repeated: list[DocumentInput] = []
             size = 0
             while len(wave) + len(repeated) < self._wave_documents and size < self._wave_bytes:
@@ -196,13 +195,10 @@ class BulkIngestor:
                     if isinstance(admitted, Ingested):
                         yield source, admitted
                         continue
-                    if admitted.content_hash not in contents:
-                        names.add(name)
-                        contents.add(admitted.content_hash)
-                        wave[str(admitted.document_id)] = admitted
-                        size += len(source.data)
-                        continue
-                repeated.append(source)
+                    names.add(name)
+                    wave[str(admitted.document_id)] = admitted
+                else:
+                    repeated.append(source)
                 size += len(source.data)
             if not wave:
                 return

@@ -81,17 +81,14 @@ class DocumentState:
     chunk_count: int
 
 
-async def find_document(
-    connection: Connection, corpus_id: UUID, *, name: str, content_hash: str | None = None
-) -> DocumentState | None:
-    """The document of this name in a corpus, else one of the same content."""
+async def find_document(connection: Connection, corpus_id: UUID, *, name: str) -> DocumentState | None:
+    """The document of this name in a corpus."""
     return await find_one(
         connection,
         DocumentState,
         "SELECT id, name, content_hash, fingerprint, chunk_count FROM documents"
-        " WHERE corpus_id = %(corpus)s AND (name = %(name)s OR content_hash = %(hash)s)"
-        " AND (expires_at IS NULL OR expires_at > now()) ORDER BY name <> %(name)s LIMIT 1",
-        {"corpus": corpus_id, "name": name, "hash": content_hash},
+        " WHERE corpus_id = %s AND name = %s AND (expires_at IS NULL OR expires_at > now())",
+        [corpus_id, name],
     )
 
 

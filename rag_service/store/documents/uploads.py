@@ -93,9 +93,9 @@ async def accept_upload(
 ) -> tuple[Upload, bool]:
     """Store document row, bytes and upload in the caller's transaction; whether there is work to do.
 
-    The same content twice is accepted once: an indexed or waiting one is returned as it stands, with its lifetime
-    renewed. A changed file supersedes what waits under its name; what is indexed under it stays searchable until the
-    new version is stored. Raises like `require_writable`, and StoreError if the bytes cannot be kept.
+    The same content under the same name is accepted once: an indexed or waiting one is returned as it stands, with its
+    lifetime renewed. A changed file supersedes what waits under its name; what is indexed under it stays searchable
+    until the new version is stored. Raises like `require_writable`, and StoreError if the bytes cannot be kept.
     """
     await _clear_expired(connection, new)
     await require_writable(connection, new.corpus_id)
@@ -126,18 +126,18 @@ async def _clear_expired(connection: Connection, new: NewUpload) -> None:
 
 
 async def _find_same(connection: Connection, new: NewUpload) -> Upload | None:
-    """The newest upload of a document with the same content: waiting, or indexed by the same settings."""
+    """The newest upload of the document of this name and content: waiting, or indexed by the same settings."""
     return await find_one(
         connection,
         Upload,
         """SELECT u.*
            FROM documents d CROSS JOIN LATERAL (
                SELECT * FROM uploads n WHERE n.document_id = d.id ORDER BY n.created_at DESC, n.id LIMIT 1) u
-           WHERE d.corpus_id = %(corpus)s AND (d.name = %(name)s OR d.content_hash = %(hash)s)
+           WHERE d.corpus_id = %(corpus)s AND d.name = %(name)s
              AND (d.expires_at IS NULL OR d.expires_at > now()) AND u.content_hash = %(hash)s
              AND (u.status NOT IN ('indexed', 'failed')
                   OR (u.status = 'indexed' AND d.content_hash = %(hash)s AND d.fingerprint = %(fingerprint)s))
-           ORDER BY d.name <> %(name)s LIMIT 1 FOR KEY SHARE OF d""",
+           FOR KEY SHARE OF d""",
         {"corpus": new.corpus_id, "name": new.name, "hash": new.content_hash, "fingerprint": new.fingerprint},
     )
 

@@ -58,8 +58,12 @@ def test_python_syncs_with_progress(
         assert [step.done for step in told] == [0, 1]
         assert "50,000 dollars" in service.ask("What is the maximum loan?").text
         (folder / "copy.md").write_bytes((folder / "loans.md").read_bytes())
-        assert [file.same_as for file in service.ingest(folder)][:2] == ["loans.md", None]
+        assert [file.outcome for file in service.ingest(folder)] == ["added", "unchanged", "skipped"]
         (folder / "loans.md").write_text("# Loans\n\nThe maximum loan is 60,000 dollars.")
-        assert [file.outcome for file in service.ingest(folder)] == ["added", "replaced", "skipped"]  # the copy stays
+        assert [file.outcome for file in service.ingest(folder)] == [
+            "unchanged",
+            "replaced",
+            "skipped",
+        ]
         with pytest.raises(InputError, match="gopher://"):
             service.sync("gopher://example.org/papers")
