@@ -226,7 +226,7 @@ class Ingestor:
         Sources are consumed lazily; `stored` as for `ingest`. Unreadable documents do not stop the others;
         EmbeddingError and StoreError do, and documents in progress are then not stored.
         """
-        # Documents with the same name or content are ingested one after the other.
+        # Versions of a document are ingested in their order; a copy waits for the cached vectors of the first.
         by_name: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         by_content: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
 
