@@ -12,9 +12,9 @@ import pytest
 from fpdf import FPDF
 from PIL import Image, ImageFilter
 
-from rag_service.domain import Location
+from rag_service.domain import Box, Location
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
-from rag_service.readers.common import ocr
+from rag_service.readers.common import ocr, tesseract
 from rag_service.readers.common.ocr import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
@@ -87,7 +87,7 @@ async def test_pages_of_a_tiff_and_images_in_archives_have_their_places() -> Non
 
 
 async def test_lines_that_are_hard_to_read_are_told() -> None:
-    blurred = page_image(TEXTS["en"], dpi=60).resize((1240, 580)).filter(ImageFilter.GaussianBlur(2))
+    blurred = page_image(TEXTS["en"], dpi=30).resize((1240, 580)).filter(ImageFilter.GaussianBlur(1))
     document = await parse_in_sandbox(saved(blurred, "PNG"), file_name="blurred.png")
     assert any("low confidence" in warning for warning in document.warnings)
 
@@ -117,11 +117,59 @@ async def test_recognition_holds_up_no_other_file() -> None:
     assert "hotels" in (await scan)[0].text
 
 
+def turned_box(box: Box, turns: int) -> Box:
+    """A box after quarter turns of its image to the left."""
+    left, top, right, bottom = box
+    return box if turns == 0 else turned_box((top, 1000 - right, bottom, 1000 - left), turns - 1)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+async def test_a_page_that_lies_on_its_side_is_read_and_its_lines_are_marked_where_they_are(turns: int) -> None:
+    page = scanned(page_image(TEXTS["es"], share=1.0))
+    upright = await parse_in_sandbox(saved(page, "PNG"), file_name="scan.png")
+    turned = await parse_in_sandbox(saved(page.rotate(90 * turns, expand=True), "PNG"), file_name="scan.png")
+    assert len(set(turned.text.split()) & set(TEXTS["es"].split())) >= 0.9 * len(set(TEXTS["es"].split()))
+    for before, after in zip(upright.spans, turned.spans, strict=True):
+        wanted = turned_box(before.location.boxes[0], turns)
+        assert after.location.boxes[0] == pytest.approx(wanted, abs=15)
+
+
+async def test_a_scan_with_a_typed_stamp_is_read_and_a_typed_page_over_a_picture_stays() -> None:
+    file = FPDF()
+    file.set_font("Helvetica", size=11)
+    for background in (scanned(page_image(TEXTS["en"], share=1.0)), Image.new("L", (600, 800), 230)):
+        file.add_page()
+        file.image(io.BytesIO(saved(background, "JPEG", quality=80)), 0, 0, 210)
+        file.set_xy(120, 270)
+        file.cell(0, 6, "Received on 12 March 2025, No. 4711")
+    document = await parse_in_sandbox(bytes(file.output()), file_name="stamped.pdf")
+    first, second = (
+        [document.text[span.start : span.end] for span in document.spans if span.location.page == page]
+        for page in (1, 2)
+    )
+    assert "fourteen days before departure" in " ".join(first) and "4711" in " ".join(first)
+    assert [span.location for span in document.spans if span.location.page == 2] == [Location(page=2)]
+    assert second == ["Received on 12 March 2025, No. 4711"]
+
+
+@pytest.mark.skipif(tesseract.find_library() is None, reason="Tesseract is not installed")
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_tesseract_takes_the_place_of_the_extra(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
+    monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    page = scanned(page_image(TEXTS["en"], share=1.0)).rotate(90 * turns, expand=True)
+    with ocr_mode(OcrMode.ON):
+        document = parse(saved(page, "PNG"), file_name="scan.png")
+    wanted = TEXTS["en"].split()
+    assert sum(word in document.text.split() for word in wanted) >= 0.9 * len(wanted)
+    assert len(document.spans) == len(TEXTS["en"].splitlines())
+
+
 def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     image = saved(page_image("Words"), "PNG")
     with ocr_mode(OcrMode.ASK), pytest.raises(NeedsOcrError):
         parse(image, file_name="a.png")
     monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    monkeypatch.setattr(tesseract, "find_library", lambda: None)
     with ocr_mode(OcrMode.ASK):
         with pytest.raises(UnsupportedMediaError, match="extra `ocr`"):
             parse(image, file_name="a.png")

@@ -30,7 +30,7 @@ from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_words, trim
 from rag_service.readers.pdf.rules import read_rules
-from rag_service.readers.pdf.scans import Scan, has_picture, read_scanned_page, warn_of
+from rag_service.readers.pdf.scans import STAMP_CHARACTERS, Scan, may_be_scanned, read_scanned_page, warn_of
 from rag_service.readers.pdf.tables import TableReader
 from rag_service.readers.pdf.words import Word, is_bold, read_words
 
@@ -116,11 +116,13 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
     tables = TableReader(name)
     for number in range(1, len(document) + 1):
         lines, found = _read_page(document, number, name, tables)
-        if not lines and scanned < MAX_OCR_PAGES and (scan := _recognise(document, number)) is not None:
+        if scanned < MAX_OCR_PAGES and (scan := _recognise(document, number, lines, builder)) is not None:
             scanned += 1
-            lines = lines_of(scan)
-            if scan.unsure:
-                builder.warn(warn_of(scan.unsure, number))
+            seen = lines_of(scan)
+            if _length(seen) > 2 * _length(lines):  # else the picture has no text besides the typed one
+                lines = seen
+                if scan.unsure:
+                    builder.warn(warn_of(scan.unsure, number))
         pages.append(lines)
         remarks.append(found)
         characters += sum(len(line.text) + 1 for line in lines) + sum(len(text) for _, text in found)
@@ -158,12 +160,24 @@ def lines_of(scan: Scan) -> list[PageLine]:
     return tidy(_page_line(line, is_bold=False)._replace(box=box) for line, box in scan.lines)
 
 
-def _recognise(document: Any, number: int) -> Scan | None:
-    """A page without text as text recognition reads it; None if it is empty or nothing recognises text here."""
+def _recognise(document: Any, number: int, lines: Sequence[PageLine], builder: TextBuilder) -> Scan | None:
+    """A scanned page as text recognition reads it; None if it is not one or nothing recognises text here.
+
+    `lines` are the typed ones: a scan may have a stamp or a page number.
+    """
+    if _length(lines) > STAMP_CHARACTERS:
+        return None
     with suppress(pypdfium2.PdfiumError), closing(document[number - 1]) as page:
-        if has_picture(page.raw) and may_recognise():
-            return read_scanned_page(page)
+        if may_be_scanned(page, typed=bool(lines)):
+            if may_recognise():
+                return read_scanned_page(page)
+            if lines and not is_installed():
+                builder.warn(f"Page {number} is a picture with little text. {HOW_TO_INSTALL}")
     return None
+
+
+def _length(lines: Sequence[PageLine]) -> int:
+    return sum(len(line.text) for line in lines)
 
 
 def _line_text(text: str) -> str:

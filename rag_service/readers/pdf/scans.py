@@ -9,12 +9,15 @@ from typing import Any
 import pypdfium2.raw as pdfium
 
 from rag_service.domain import Box
-from rag_service.readers.common.ocr import LOW_SCORE, WORTHLESS_SCORE, ReadLine, recognise
+from rag_service.readers.common.lines import ReadLine
+from rag_service.readers.common.ocr import LOW_SCORE, WORTHLESS_SCORE, recognise
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.words import Word
 
 _DPI = 200
 _MAX_SIDE = 3_000  # pixels; larger pages are made smaller
+_FEW_LETTERS = 20  # an image with fewer is not turned
+STAMP_CHARACTERS = 100  # a scanned page may have as many typed ones: a stamp, a page number
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,13 @@ class Scan:
     unsure: int  # lines with a low score
 
 
-def has_picture(page: Any) -> bool:
-    """Whether a page, given its raw handle, shows anything that could be text."""
-    return int(pdfium.FPDFPage_CountObjects(page)) > 0
+def may_be_scanned(page: Any, *, typed: bool) -> bool:
+    """Whether a page of PDFium may show text that is not typed: anything, or a large picture where some is `typed`."""
+    if not typed:
+        return int(pdfium.FPDFPage_CountObjects(page.raw)) > 0
+    width, height = page.get_size()
+    boxes = (found.get_bounds() for found in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=2))
+    return any((right - left) * (top - bottom) > width * height / 2 for left, bottom, right, top in boxes)
 
 
 def read_scanned_page(page: Any) -> Scan:
@@ -40,14 +47,43 @@ def read_scanned_page(page: Any) -> Scan:
 
 def read_scan(image: Any) -> Scan:
     """Recognise an image: a numpy array of height, width and three colours."""
-    height, width = image.shape[:2]
-    found = [line for line in recognise(image) if line.text.strip()]
+    turns, found = _read_upright(image)
+    height, width = image.shape[:2] if turns % 2 == 0 else image.shape[1::-1]
     words = [word for line in found if line.score >= WORTHLESS_SCORE for word in _words(line, height)]
     words = [word._replace(number=number, at=number) for number, word in enumerate(words)]
     lines = [
-        (line, _box([words[at] for at in line.ends], width, height) if line.text else None) for line in lay_out(words)
+        (line, _turn_back(_box([words[at] for at in line.ends], width, height), turns) if line.text else None)
+        for line in lay_out(words)
     ]
     return Scan(lines, sum(line.score < LOW_SCORE for line in found))
+
+
+def _read_upright(image: Any) -> tuple[int, list[ReadLine]]:
+    """(quarter turns to the left after which the image was read best, its lines)."""
+    best, lines, most = 0, list[ReadLine](), -1.0
+    for turns in range(4):
+        found = [line for line in recognise(image if turns == 0 else _turned(image, turns)) if line.text.strip()]
+        letters = sum(len(line.text) for line in found)
+        certain = sum(len(line.text) * line.score for line in found if line.right - line.left > line.bottom - line.top)
+        if certain > most:
+            best, lines, most = turns, found, certain
+        if letters < _FEW_LETTERS or certain >= LOW_SCORE * letters:
+            break
+    return best, lines
+
+
+def _turned(image: Any, turns: int) -> Any:
+    import numpy
+
+    return numpy.ascontiguousarray(numpy.rot90(image, turns))
+
+
+def _turn_back(box: Box, turns: int) -> Box:
+    """A box of the turned image in the image as it was."""
+    for _ in range(turns):
+        left, top, right, bottom = box
+        box = (1000 - bottom, left, 1000 - top, right)
+    return box
 
 
 def _box(words: Sequence[Word], width: float, height: float) -> Box:
