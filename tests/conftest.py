@@ -35,7 +35,7 @@ from psycopg.conninfo import make_conninfo
 from rag_service.domain import ParsedDocument
 from rag_service.language.words import words
 from rag_service.readers import file_reader
-from rag_service.readers.common.ocr import OcrMode, ocr_mode
+from rag_service.readers.ocr.recognition import OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 from rag_service.readers.sandbox import parse_in_sandbox
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server

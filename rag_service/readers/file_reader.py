@@ -20,7 +20,7 @@ from llama_index.core.schema import Document
 
 from rag_service.domain import ParsedDocument, write_span
 from rag_service.readers.common.names import suffix_of
-from rag_service.readers.common.ocr import NeedsOcrError
+from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox import parse_in_sandbox
 

@@ -8,7 +8,7 @@ from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.common.builder import TextBuilder
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.common.ocr import HOW_TO_INSTALL, MAX_PAGES, may_recognise
+from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, MAX_PAGES, may_recognise
 
 _MAX_PIXELS = 100_000_000  # of a page; A3 at 600 dots per inch has 70 million
 _MAX_SIDE = 3_000  # pixels

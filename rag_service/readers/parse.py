@@ -14,9 +14,9 @@ from typing import Any
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, RagError
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.common.ocr import NeedsOcrError
 from rag_service.readers.common.parts import Parts
 from rag_service.readers.detect import Format, detect
+from rag_service.readers.ocr.recognition import NeedsOcrError
 
 # Imported only when needed: each takes up to 0.1 s to load.
 _PARSERS = {

@@ -24,7 +24,7 @@ import structlog
 from rag_service.domain import ParsedDocument, Span
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.common.ocr import NeedsOcrError
+from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
 from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, Reply, Request, Success, frame
 

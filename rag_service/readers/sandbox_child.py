@@ -17,7 +17,7 @@ import msgspec
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
-from rag_service.readers.common.ocr import NeedsOcrError, OcrMode, ocr_mode
+from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 
 OUT_OF_MEMORY = "out_of_memory"  # a Failure's code besides the codes of DocumentError

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
-from rag_service.readers.common.ocr import is_installed
+from rag_service.readers.ocr.recognition import is_installed
 from rag_service.settings import Settings
 from rag_service.web.assets import PDF_WORKER, Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import choose_language, load_strings

@@ -14,9 +14,9 @@ from PIL import Image, ImageFilter
 
 from rag_service.domain import Box, Location
 from rag_service.errors import DocumentError, TooLargeError, UnsupportedMediaError
-from rag_service.readers.common import ocr, tesseract
-from rag_service.readers.common.ocr import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.file_reader import FileReader
+from rag_service.readers.ocr import recognition, tesseract
+from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import parse_in_sandbox
 from tests.unit.readers.office_samples import zipped
@@ -155,7 +155,9 @@ async def test_a_scan_with_a_typed_stamp_is_read_and_a_typed_page_over_a_picture
 @pytest.mark.skipif(tesseract.find_library() is None, reason="Tesseract is not installed")
 @pytest.mark.parametrize("turns", [0, 1, 2])
 def test_tesseract_takes_the_place_of_the_extra(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
-    monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    monkeypatch.setattr(
+        recognition.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name)
+    )
     page = scanned(page_image(TEXTS["en"], share=1.0)).rotate(90 * turns, expand=True)
     with ocr_mode(OcrMode.ON):
         document = parse(saved(page, "PNG"), file_name="scan.png")
@@ -168,7 +170,9 @@ def test_without_the_extra_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch
     image = saved(page_image("Words"), "PNG")
     with ocr_mode(OcrMode.ASK), pytest.raises(NeedsOcrError):
         parse(image, file_name="a.png")
-    monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name))
+    monkeypatch.setattr(
+        recognition.importlib.util, "find_spec", lambda name: None if name == "rapidocr" else find_spec(name)
+    )
     monkeypatch.setattr(tesseract, "find_library", lambda: None)
     with ocr_mode(OcrMode.ASK):
         with pytest.raises(UnsupportedMediaError, match="extra `ocr`"):

@@ -33,7 +33,7 @@ observability models
 models.servers
 models.embedding models.llm
 models.extractive models.reranking models.judge
-readers.common
+readers.common readers.ocr
 readers.office readers.pdf readers.text readers.web
 readers.mail
 readers

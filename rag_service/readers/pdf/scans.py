@@ -9,8 +9,8 @@ from typing import Any
 import pypdfium2.raw as pdfium
 
 from rag_service.domain import Box
-from rag_service.readers.common.lines import ReadLine
-from rag_service.readers.common.ocr import LOW_SCORE, WORTHLESS_SCORE, recognise
+from rag_service.readers.ocr.lines import ReadLine
+from rag_service.readers.ocr.recognition import LOW_SCORE, WORTHLESS_SCORE, recognise
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.words import Word
 

@@ -15,8 +15,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from rag_service.readers.common import tesseract
-from rag_service.readers.common.lines import ReadLine
+from rag_service.readers.ocr import tesseract
+from rag_service.readers.ocr.lines import ReadLine
 
 MAX_PAGES = 100  # recognised in one file
 LOW_SCORE = 0.9  # of a line; lines of clean scans have 0.94 and more (`tests/integration/test_ocr.py`)

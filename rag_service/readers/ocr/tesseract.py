@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_service.errors import DocumentError
-from rag_service.readers.common.lines import ReadLine
+from rag_service.readers.ocr.lines import ReadLine
 
 _LIBRARIES = (
     "usr/lib/*/libtesseract.so.[45]",  # Debian and Ubuntu

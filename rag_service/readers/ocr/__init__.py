@@ -1,0 +1,1 @@
+"""Text recognition in scanned pages and images."""
