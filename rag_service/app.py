@@ -199,6 +199,7 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
         asyncio.create_task(warm_up(parts.embedding)),
         asyncio.create_task(_warm_up_judge(parts.judge)),
         asyncio.create_task(parts.fitter.run()),
+        asyncio.create_task(parts.postponed.run()),
         asyncio.create_task(sign_in.warm_up()),
         asyncio.create_task(warn_of_stale(Reingestion(parts.database, parts.fingerprints))),
     ]
@@ -265,6 +266,7 @@ def _tenancy_services(settings: Settings, parts: Components, limiter: RateLimite
         settings=settings,
         transaction=parts.database.transaction,
         uploads=parts.uploads,
+        postponed=parts.postponed,
         originals=parts.originals,
         fingerprints=parts.fingerprints,
         chat=chat,

@@ -29,6 +29,7 @@ from rag_service.fitting.background import RelevanceFitter
 from rag_service.indices import IndexDefinition, find_index, load_index, load_indices
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
+from rag_service.ingest.postponed import PostponedUploads
 from rag_service.ingest.queue import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, close_embedding
@@ -112,6 +113,7 @@ class Components:
     agent_chat: AgentChat
     originals: Originals
     uploads: Uploads
+    postponed: PostponedUploads
     reader_suffixes: frozenset[str]  # of files that readers of other packages read
 
     @property
@@ -244,6 +246,12 @@ async def open_components(
         stack.push_async_callback(agent_models.aclose)
         originals = Originals(settings.uploads.originals_url)
         readers = plugins.reader_classes()
+        uploads = Uploads(
+            database,
+            originals,
+            current_fingerprints(settings, indices),
+            default_ttl_seconds=settings.uploads.ttl_seconds,
+        )
         yield Components(
             settings=settings,
             reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
@@ -281,11 +289,9 @@ async def open_components(
                 record=recorder.record,
             ),
             originals=originals,
-            uploads=Uploads(
-                database,
-                originals,
-                current_fingerprints(settings, indices),
-                default_ttl_seconds=settings.uploads.ttl_seconds,
+            uploads=uploads,
+            postponed=PostponedUploads(
+                uploads, settings.database.data_dir / "postponed", max_bytes=settings.uploads.keep_mb * 1024**2
             ),
         )
 

@@ -94,11 +94,18 @@ class Uploads:
         self._default_ttl_seconds = default_ttl_seconds
 
     async def accept(
-        self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None = None
+        self,
+        source: DocumentInput,
+        *,
+        corpus_id: UUID,
+        identity: Identity,
+        ttl_seconds: int | None = None,
+        upload_id: UUID | None = None,
     ) -> Upload:
         """Store document, bytes and job in one transaction.
 
-        `ttl_seconds` is the lifetime of the document; None: that of the corpus, else the default.
+        `ttl_seconds` is the lifetime of the document; None: that of the corpus, else the default. `upload_id` is the
+        id of the upload if it is a new one.
 
         Raises:
             InputError: the lifetime is not positive.
@@ -107,7 +114,7 @@ class Uploads:
         """
         check_ttl(ttl_seconds)
         async with self._database.transaction(identity) as connection:
-            return await self._accept(connection, source, corpus_id, identity, ttl_seconds)
+            return await self._accept(connection, source, corpus_id, identity, ttl_seconds, upload_id)
 
     async def move(self, document_id: UUID, *, corpus_id: UUID, identity: Identity) -> Upload:
         """Accept a stored document in another corpus, and delete it from its own, in one transaction.
@@ -150,6 +157,7 @@ class Uploads:
         corpus_id: UUID,
         identity: Identity,
         ttl_seconds: int | None,
+        upload_id: UUID | None = None,
     ) -> Upload:
         corpus = await read_corpus(connection, corpus_id)
         fingerprint = self._fingerprints.get(corpus.index_name)
@@ -164,6 +172,7 @@ class Uploads:
             name=document_name(source),
             content_hash=hashlib.sha256(source.data).hexdigest(),
             fingerprint=fingerprint,
+            id=upload_id or uuid4(),
         )
         upload, is_new = await accept_upload(connection, identity, self._originals, new)
         if is_new:

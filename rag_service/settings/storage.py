@@ -13,7 +13,7 @@ from rag_service.settings.group import SettingGroup
 class DatabaseSettings(SettingGroup, alias_generator="database_{}".format):
     """Where data lives."""
 
-    data_dir: Path = Field(Path(".rag"), alias="data_dir", description="Folder of the embedded database.")
+    data_dir: Path = Field(Path(".rag"), alias="data_dir", description="Folder of the embedded database and of uploads that wait for a database.")
     url: SecretStr | None = Field(
         None,
         description="postgresql:// URL of an external database, with the unprivileged role. Unset: embedded database.",
@@ -34,6 +34,13 @@ class UploadSettings(SettingGroup):
     max_mb: int = Field(10, alias="upload_max_mb", ge=1, le=1000, description="Maximum upload size in megabytes.")
     originals_url: str | None = Field(
         None, description="Where uploaded files are kept: any fsspec URL (`s3://…`, `file:///…`). Unset: the database."
+    )
+    keep_mb: int = Field(
+        200,
+        alias="upload_keep_mb",
+        ge=0,
+        description="Maximum size of the uploads, in megabytes, that are kept in the data folder while the database "
+        "cannot be reached, and accepted when it is back. 0: they are refused.",
     )
     ttl_seconds: int | None = Field(
         None,

@@ -18,12 +18,13 @@ from rag_service.api.corpora.schemas import (
     UploadBody,
     UploadRequest,
 )
-from rag_service.api.corpora.uploads import present_upload
+from rag_service.api.corpora.uploads import present_postponed, present_upload
 from rag_service.api.http.access import CallerDependency, TenancyServices
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_texts, read_choice, read_slice
 from rag_service.api.http.presenters import present
+from rag_service.errors import StoreError
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
 from rag_service.store.documents.catalogue import (
@@ -77,12 +78,21 @@ class CorpusDocumentsController(Controller):
     )
     async def upload(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> Response[UploadBody]:
         source, ttl_seconds = await read_document_input(request, caller.tenancy.settings)
-        await caller.run(caller.check_writable, corpus_id)
-        upload = await caller.tenancy.uploads.accept(
-            source, corpus_id=corpus_id, identity=caller.identity, ttl_seconds=ttl_seconds
-        )
-        location = f"/api/v1/uploads/{upload.id}"
-        return Response(present_upload(upload), status_code=202, headers={"Location": location})
+        try:
+            await caller.run(caller.check_writable, corpus_id)
+            upload = present_upload(
+                await caller.tenancy.uploads.accept(
+                    source, corpus_id=corpus_id, identity=caller.identity, ttl_seconds=ttl_seconds
+                )
+            )
+        except StoreError:
+            kept = await caller.tenancy.postponed.keep(
+                source, corpus_id=corpus_id, identity=caller.identity, ttl_seconds=ttl_seconds
+            )
+            if kept is None:
+                raise
+            upload = present_postponed(kept)
+        return Response(upload, status_code=202, headers={"Location": f"/api/v1/uploads/{upload.upload_id}"})
 
 
 class DocumentsController(Controller):

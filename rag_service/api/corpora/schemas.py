@@ -87,7 +87,7 @@ class UploadBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """State of an upload."""
 
     upload_id: UUID
-    document_id: UUID
+    document_id: Annotated[UUID | None, Meta(description="null: not yet known (`code` is `indexing_unavailable`).")]
     corpus_id: UUID
     file_name: str
     status: Annotated[str, Meta(description="pending, parsing, chunking, embedding, storing, indexed or failed.")]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from litestar import Controller, Response, get, post
 from litestar.enums import MediaType
 
-from rag_service.api.corpora.schemas import UploadBody
+from rag_service.api.corpora.schemas import ProgressBody, UploadBody
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest
 from rag_service.api.http.documentation import problems
@@ -17,7 +19,11 @@ from rag_service.api.http.events import WireEvent
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import report
 from rag_service.api.http.streaming import stream_events
+from rag_service.readers.common.names import clean_file_name
 from rag_service.store.documents.uploads import Upload, read_upload
+
+if TYPE_CHECKING:  # loads LlamaIndex
+    from rag_service.ingest.postponed import Postponed
 
 _LOOK_SECONDS = 0.3  # between two looks at an upload that is watched
 
@@ -64,6 +70,25 @@ async def _watch(caller: Caller, upload: Upload) -> AsyncGenerator[WireEvent, No
                 return
     except Exception as error:  # noqa: BLE001 - logged, and told to the client as far as it may know
         yield WireEvent("error", report(error))
+
+
+def present_postponed(postponed: Postponed) -> UploadBody:
+    now = datetime.now(UTC)
+    return UploadBody(
+        upload_id=postponed.id,
+        document_id=None,
+        corpus_id=postponed.corpus_id,
+        file_name=clean_file_name(postponed.source.file_name),
+        status="pending",
+        code="indexing_unavailable",
+        reason="The database cannot be reached. The file is kept, and indexed when the database is back.",
+        progress=ProgressBody(done=0, total=None),
+        attempts=0,
+        size_bytes=len(postponed.source.data),
+        expires_at=None,
+        created_at=now,
+        updated_at=now,
+    )
 
 
 def present_upload(upload: Upload) -> UploadBody:

@@ -28,6 +28,7 @@ from rag_service.store.session import Connection
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery
     from rag_service.answering.record import Difference
+    from rag_service.ingest.postponed import PostponedUploads
     from rag_service.ingest.queue import Uploads
 
 _P = ParamSpec("_P")
@@ -63,6 +64,7 @@ class TenancyServices:
     settings: Settings
     transaction: Callable[[Identity], AbstractAsyncContextManager[Connection]]  # as an identity
     uploads: Uploads
+    postponed: PostponedUploads
     originals: Originals
     fingerprints: Mapping[str, str]  # index name → fingerprint of its current settings
     chat: Callable[[ChatQuery, Identity], tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]]  # `AgentChat.stream`

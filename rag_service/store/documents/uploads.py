@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -49,6 +49,7 @@ class NewUpload:
     name: str  # unique in the corpus; the same name replaces
     content_hash: str  # SHA-256 of the bytes, hex
     fingerprint: str  # of the ingest settings in force
+    id: UUID = field(default_factory=uuid4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,12 +180,12 @@ async def _insert_upload(
     return await fetch_one(
         connection,
         Upload,
-        f"""INSERT INTO uploads (document_id, corpus_id, user_id, content_hash, file_name, title, source, tags, fields,
-                                 metadata, size_bytes, expires_at, status, created_at)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
+        f"""INSERT INTO uploads (id, document_id, corpus_id, user_id, content_hash, file_name, title, source, tags,
+                                 fields, metadata, size_bytes, expires_at, status, created_at)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
             RETURNING {_UPLOADS.columns}""",  # noqa: S608 - fixed text
         [
-            document_id, new.corpus_id, identity.user_id, new.content_hash, source.file_name, source.title,
+            new.id, document_id, new.corpus_id, identity.user_id, new.content_hash, source.file_name, source.title,
             source.source, list(source.tags), json.dumps(dict(source.fields)),
             json.dumps(dict(source.metadata), default=str), len(source.data), source.expires_at,
             "indexed" if indexed else "pending",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -43,6 +45,44 @@ def test_it_starts_without_its_database_says_so_and_recovers(stoppable: Stoppabl
     wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
     add_document(client)
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
+
+
+def test_an_upload_while_the_database_is_down_is_kept_and_indexed_when_it_is_back(
+    stoppable: StoppableServer, start: Start, tmp_path: Path
+) -> None:
+    client = start(
+        database_url=stoppable.conninfo,
+        database_timeout=0.2,
+        data_dir=tmp_path / "data",
+        upload_keep_mb=1,
+        worker_embedded=True,
+    )
+    corpus = client.post("/api/v1/corpora", json={"name": "travel"}).json()["id"]
+    documents = f"/api/v1/corpora/{corpus}/documents"
+    stoppable.stop()
+    reply = client.post(documents, json={"text": "Night trains need no approval."})
+    assert (reply.status_code, reply.json()["code"]) == (202, "indexing_unavailable"), reply.text
+    lost = client.post(f"/api/v1/corpora/{uuid4()}/documents", json={"text": "For nobody."})
+    assert lost.status_code == 202
+    assert_store_unavailable(client.post(documents, json={"text": "Too much. " * 200_000}))
+    assert_store_unavailable(client.get(reply.headers["location"]))
+    kept = tmp_path / "data" / "postponed"
+    assert len(list(kept.glob("*.upload"))) == 2
+
+    stoppable.start()
+    wait_until(lambda: client.get(reply.headers["location"]).json().get("status") == "indexed", 30)
+    assert client.get(reply.headers["location"]).json()["uploadId"] == reply.json()["uploadId"]
+    passages = client.post(SEARCH, json={"query": "Do night trains need approval?"}).json()["passages"]
+    assert passages[0]["text"] == "Night trains need no approval."
+    wait_until(lambda: len(list(kept.iterdir())) == 1, 20)
+    assert [file.suffix for file in kept.iterdir()] == [".refused"]  # its corpus does not exist
+
+
+def test_uploads_are_refused_where_the_setting_says_so(stoppable: StoppableServer, start: Start) -> None:
+    client = start(database_url=stoppable.conninfo, database_timeout=0.2, upload_keep_mb=0)
+    corpus = client.post("/api/v1/corpora", json={"name": "travel"}).json()["id"]
+    stoppable.stop()
+    assert_store_unavailable(client.post(f"/api/v1/corpora/{corpus}/documents", json={"text": "A text."}))
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])

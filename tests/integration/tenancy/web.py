@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from rag_service.auth.authenticator import Authenticator
 from rag_service.components import Components, open_components
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
+from rag_service.ingest.postponed import PostponedUploads
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.embedded import EmbeddedServer
@@ -54,6 +56,7 @@ def build_application(house: House, settings: Settings, *, chat: Any = None) -> 
         settings=settings,
         transaction=house.database.transaction,
         uploads=house.uploads,
+        postponed=PostponedUploads(house.uploads, Path("unused"), max_bytes=0),
         originals=house.originals,
         fingerprints=house.fingerprints,
         chat=chat,

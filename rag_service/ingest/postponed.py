@@ -1,0 +1,115 @@
+"""Uploads that come while the database is down: kept in files, accepted when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import structlog
+from msgspec import Struct, msgpack
+
+from rag_service.domain import Identity
+from rag_service.errors import RagError, StoreError
+from rag_service.ingest.queue import Uploads
+from rag_service.store.documents.documents import DocumentInput
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS = 2.0
+_KEPT, _REFUSED = ".upload", ".refused"
+
+
+class Postponed(Struct, frozen=True, kw_only=True):
+    """An upload that is kept. Whether its corpus exists and may be written to is checked when it is accepted."""
+
+    id: UUID  # of the upload to be
+    source: DocumentInput
+    corpus_id: UUID
+    identity: Identity
+    ttl_seconds: int | None
+
+
+class PostponedUploads:
+    """A folder of uploads, oldest first."""
+
+    def __init__(self, uploads: Uploads, folder: Path, *, max_bytes: int):
+        """
+        Args:
+            folder: made at the first upload; for the user of this process alone.
+            max_bytes: size of all files together; 0: nothing is kept.
+        """
+        self._uploads = uploads
+        self._folder = folder
+        self._max_bytes = max_bytes
+
+    async def keep(
+        self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None
+    ) -> Postponed | None:
+        """Keep an upload; None if there is no room for it or the folder cannot be written."""
+        postponed = Postponed(
+            id=uuid4(), source=source, corpus_id=corpus_id, identity=identity, ttl_seconds=ttl_seconds
+        )
+        try:
+            kept = await asyncio.to_thread(self._write, postponed)
+        except OSError as error:
+            log.warning("upload_not_postponed", exc_info=error)
+            return None
+        if kept:
+            log.info("upload_postponed", upload_id=str(postponed.id))
+        return postponed if kept else None
+
+    async def run(self) -> None:
+        """Accept what is kept as soon as the database is back, until cancelled."""
+        while True:
+            try:
+                await self.deliver()
+            except Exception as error:
+                log.warning("postponed_uploads_failed", exc_info=error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def deliver(self) -> None:
+        """Accept what is kept, oldest first, until the database fails. Another process may do the same: the content
+        is accepted once."""
+        for file in await asyncio.to_thread(self._files):
+            try:
+                postponed = msgpack.decode(await asyncio.to_thread(file.read_bytes), type=Postponed)
+            except FileNotFoundError:  # another process was faster
+                continue
+            try:
+                await self._uploads.accept(
+                    postponed.source,
+                    corpus_id=postponed.corpus_id,
+                    identity=postponed.identity,
+                    ttl_seconds=postponed.ttl_seconds,
+                    upload_id=postponed.id,
+                )
+            except StoreError:
+                return
+            except RagError as error:
+                log.warning("postponed_upload_refused", upload_id=str(postponed.id), file=file.name, code=error.code)
+                await asyncio.to_thread(file.replace, file.with_suffix(_REFUSED))
+            else:
+                await asyncio.to_thread(file.unlink, missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob(f"*{_KEPT}"))
+
+    def _write(self, postponed: Postponed) -> bool:
+        if not self._max_bytes:
+            return False
+        data = msgpack.encode(postponed)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sum(file.stat().st_size for file in self._folder.iterdir()) + len(data) > self._max_bytes:
+            return False
+        file = self._folder / f"{time.time_ns():020}-{postponed.id}{_KEPT}"
+        unfinished = file.with_suffix(".part")
+        unfinished.touch(mode=0o600)
+        with unfinished.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        unfinished.replace(file)
+        return True
