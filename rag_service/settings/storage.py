@@ -13,7 +13,9 @@ from rag_service.settings.group import SettingGroup
 class DatabaseSettings(SettingGroup, alias_generator="database_{}".format):
     """Where data lives."""
 
-    data_dir: Path = Field(Path(".rag"), alias="data_dir", description="Folder of the embedded database and of uploads that wait for a database.")
+    data_dir: Path = Field(
+        Path(".rag"), alias="data_dir", description="Folder of the embedded database and of kept uploads."
+    )
     url: SecretStr | None = Field(
         None,
         description="postgresql:// URL of an external database, with the unprivileged role. Unset: embedded database.",
