@@ -18,7 +18,7 @@ from rag_service.cli.models import pull_models
 from rag_service.cli.progress import told_progress
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.domain import Answer, CitationStatus
-from rag_service.errors import DocumentError, UnsupportedMediaError
+from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Outcome
 from rag_service.models.embedding.embeddings import warm_up
@@ -45,7 +45,9 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
 
         async def first_steps() -> None:
             folder = documents or components.indices[settings.indices.default].documents_path
-            await ingest_files(components, [folder], console)
+            stored, _ = await ingest_files(components, [folder], console)
+            if not (stored or serve):
+                raise InputError(f"None of the documents in {folder} could be read.")
             asked = question or (await _example(components) if documents else SAMPLE_QUESTION)
             if asked:
                 print_answer(await _ask(components, asked), console)
@@ -96,7 +98,7 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
     """Ingest files and folders, on the Ray cluster of an address if given; returns the number of failures."""
     if ray is None:
         async with open_components(settings) as components:
-            return await ingest_files(components, paths, Console())
+            return (await ingest_files(components, paths, Console()))[1]
     from rag_service.ingest.bulk.bulk import BulkIngestor
     from rag_service.ingest.bulk.ray_cluster import connected
 
@@ -107,7 +109,8 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
         async with open_components(settings) as components:
             corpus = await components.default_corpus(LOCAL_ADMIN)
             transform = cluster.transform(settings, find_index(components.indices, corpus.index_name))
-            return await ingest_files(components, paths, console, BulkIngestor(components.ingestor, transform))
+            bulk = BulkIngestor(components.ingestor, transform)
+            return (await ingest_files(components, paths, console, bulk))[1]
 
 
 async def ask_once(settings: Settings, question: str) -> None:
@@ -122,8 +125,8 @@ async def ask_once(settings: Settings, question: str) -> None:
 
 async def ingest_files(
     components: Components, paths: Sequence[Path], console: Console, bulk: BulkIngestor | None = None
-) -> int:
-    """Ingest files and folders, print what became of each file, and return the number of failures."""
+) -> tuple[int, int]:
+    """Ingest files and folders, and print what became of each; returns the numbers of documents and of failures."""
     found = await asyncio.to_thread(find_files, paths, components.reader_suffixes)
     files = found.files
     stored: dict[str, Ingested] = {}
@@ -176,7 +179,7 @@ async def ingest_files(
             console.print(f"  note: {escape(name)}: {escape(warning)}", style="dim")
     if found.litter:
         console.print(f"  hidden, lock and temporary files skipped: {len(found.litter)}", style="dim")
-    return len(failures)
+    return len(stored), len(failures)
 
 
 async def _ask(components: Components, question: str) -> Answer:

@@ -108,7 +108,7 @@ async def test_the_command_line_lists_every_file_that_was_not_taken(
         (tmp_path / name).write_bytes(data)
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     console = Console(record=True, width=300, file=io.StringIO())
-    assert await ingest_files(service, [tmp_path], console) == 1
+    assert await ingest_files(service, [tmp_path], console) == (3, 1)
     text = console.export_text()
     for told in (
         "Ingesting: 0 of 5, a.md",
@@ -121,7 +121,7 @@ async def test_the_command_line_lists_every_file_that_was_not_taken(
         "hidden, lock and temporary files skipped: 1",
     ):
         assert told in text
-    assert await ingest_files(service, [tmp_path / "old.doc"], console) == 1  # it was named
+    assert await ingest_files(service, [tmp_path / "old.doc"], console) == (0, 1)  # it was named
 
 
 async def test_the_content_of_a_copy_stays_when_the_other_file_changes(service: Components, tmp_path: Path) -> None:

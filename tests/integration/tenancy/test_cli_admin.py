@@ -67,6 +67,14 @@ def test_quickstart_over_a_folder_without_documents_is_one_sentence(run, tmp_pat
     assert "Traceback" not in outcome.output and "request" not in outcome.output
 
 
+def test_quickstart_once_fails_where_no_document_can_be_read(run, tmp_path: Path) -> None:
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 no more")
+    outcome = run(main, "quickstart", "--once", "--documents", str(tmp_path))
+    assert outcome.exit_code == 1
+    assert "not ingested: broken.pdf" in outcome.output
+    assert "None of the documents in" in outcome.output
+
+
 def test_an_empty_question_is_refused(run) -> None:
     outcome = run(main, "ask", " ")
     assert (outcome.exit_code, "The question is empty." in outcome.output) == (2, True)
