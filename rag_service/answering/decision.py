@@ -32,7 +32,7 @@ from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, words
 from rag_service.tables.asking.answers import asks_otherwise
 from rag_service.tables.asking.question import read_question
-from rag_service.tables.vocabulary import column_word, read_words
+from rag_service.tables.vocabulary import column_word, is_verb, read_words
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
 SIGNALS = ("relevance", "lead")
@@ -189,9 +189,9 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
     """Whether an answer only quotes rows of tables, and rows cannot prove it.
 
-    A row proves no calculation, nothing about an attribute that it does not have (no salary without such a column), and
-    not that others lack something. A single one proves "how much is …" if the question has all words of its name; the
-    first one proves a maximum or a total if that is its name.
+    A row proves no calculation, not that others lack something, and nothing about an attribute that it does not have: no
+    salary without such a column. Any word that is no verb may be one. A single row proves "how much is …" if the
+    question has all words of its name; the first one proves a maximum or a total if that is its name.
     """
     if not citations or not all(map(_is_row, citations)):
         return False
@@ -220,7 +220,7 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     if is_amount:
         return bool(missing) or not is_asked_for
     begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
-    return any(word.concepts for word in missing) or bool(missing and begins)
+    return any(begins or word.concepts or not is_verb(word.text, language) for word in missing)
 
 
 def _is_row(citation: Citation) -> bool:

@@ -11,7 +11,9 @@ from rag_service.tables.vocabulary import Word, column_word
 
 FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
 MONEY = frozenset({"price", "amount", "expense"})
-BY_KIND = MONEY | {"percentage", "length"}
+EARNED = frozenset({"sales", "income"})
+_QUANTITY = frozenset({"quantity"})
+BY_KIND = MONEY | EARNED | {"percentage", "length"}
 MAX_BY_KIND = 2  # columns that a word may mean
 _TIME = frozenset({"time"})
 _TIME_UNITS = _TIME | {"year"}
@@ -33,6 +35,10 @@ def find_by_kind(table: StoredTable, headers: Sequence[Sequence[Word]], concepts
     elif concepts & MONEY:
         amounts = [place for place, column in enumerate(table.columns) if column.kind is Kind.CURRENCY]
         found = holding(MONEY, FIGURES) or amounts
+    elif concepts & EARNED:  # "which store sold the most": the most money, or the most pieces
+        amounts = [place for place, column in enumerate(table.columns) if column.kind is Kind.CURRENCY]
+        pieces = holding(_QUANTITY, FIGURES) if "sales" in concepts else []
+        found = sorted({*(holding(EARNED | {"amount"}, FIGURES) or amounts), *pieces})
     elif "length" in concepts:
         timed = {
             place for place, column in enumerate(table.columns) if column.kind in FIGURES and _is_time(column.unit)

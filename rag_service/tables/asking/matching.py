@@ -12,7 +12,7 @@ from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.kinds import FIGURES, MONEY, find_by_kind, header_words
+from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.spoken_values import has_unit, read_value
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
@@ -165,8 +165,11 @@ class Match:
                 )
                 if not columns and by_concept and "quantity" in word.concepts:
                     columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
-                is_name = by_concept and self.names_document(place, or_caption=True)
-                if not columns and by_concept and not is_name and (columns := self.columns_by_kind(word.concepts)):
+                # "Sold" is no name of a file of sales, but asks for what they brought in.
+                means_money = bool(word.concepts & EARNED)
+                is_name = by_concept and self.names_document(place, or_caption=True, by_meaning=not means_money)
+                by_kind = by_concept and not is_name and word.text not in self._data.last  # "who started last"
+                if not columns and by_kind and (columns := self.columns_by_kind(word.concepts)):
                     self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
                     columns = tuple(self.of_kind(Kind.DATE))
@@ -295,12 +298,12 @@ class Match:
                 self.is_doubtful = True
         self._match_value_parts()
 
-    def names_document(self, place: int, *, or_caption: bool = False) -> bool:
-        """Whether a word stands in the name of the file or the sheet."""
+    def names_document(self, place: int, *, or_caption: bool = False, by_meaning: bool = True) -> bool:
+        """Whether a word stands in the name of the file or the sheet, or there is another word for the same."""
         asked, table = self.words[place], self.table
         title = f"{table.document} {table.sheet or ''} {table.caption if or_caption else ''}"
         named = map(column_word, words(title))
-        return any(asked.forms & other.forms or asked.concepts & other.concepts for other in named)
+        return any(asked.forms & other.forms or (by_meaning and asked.concepts & other.concepts) for other in named)
 
     def _with_unit(self, word: Word) -> list[int]:
         """The columns whose unit a word is: "kg", "euros"."""
@@ -331,6 +334,10 @@ class Match:
         }
         columns = [column for column, held in holding.items() if held]
         taken = {one.column for one in self.filters}
+        if len(columns) == 1 and columns[0] in taken and self._add_value(columns[0], holding[columns[0]]):
+            self._take(run)
+            self.value_places.update(run)
+            return
         if len(columns) == 1 and columns[0] not in taken and not all(key.isdigit() for key in keys):
             shown = tuple(self._values[columns[0]][key] for key in holding[columns[0]])
             self.filters.append(
@@ -339,6 +346,22 @@ class Match:
             self._take(run)
             self.value_places.update(run)
             self.is_doubtful |= by_beginning
+
+    def _add_value(self, column: int, held: Sequence[str]) -> bool:
+        """Another value of a column beside one that is named already: "Ben and Tom"; whether each names one value."""
+        (before, *more) = [one for one in self.filters if one.column == column]
+        keys = [key for key, shown in self._values[column].items() if shown in before.shown]
+        plain = before.comparison in (Comparison.EQUAL, Comparison.CONTAINS)
+        if more or not plain or len(held) != 1 or len(keys) != len(before.shown) or held[0] in keys:
+            return False
+        if before.comparison is Comparison.CONTAINS and len(keys) != 1:
+            return False
+        keys.append(held[0])
+        shown = tuple(self._values[column][key] for key in keys)
+        self.filters[self.filters.index(before)] = Filter(
+            column=column, comparison=Comparison.EQUAL, values=tuple(keys), shown=shown
+        )
+        return True
 
     def bound_filters(self) -> list[tuple[Filter, ...]] | None:
         """The filters, in each reading of the comparisons; None if a comparison has no column."""

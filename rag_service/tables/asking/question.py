@@ -279,6 +279,9 @@ def _read_operations(question: Question, data: TableWords) -> None:
     if {"difference", "ratio"} & question.operations.keys():
         for start, end, _ in list(_phrases(question, ("between",), data)):
             _take(question, start, end)
+        for place, word in enumerate(question.words):
+            if word.text in data.than:  # "how much more does Ben earn than Tom"
+                _take(question, place, place + 1)
 
 
 def _read_count(question: Question) -> None:

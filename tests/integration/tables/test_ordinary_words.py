@@ -1,0 +1,82 @@
+"""Tables asked in ordinary words: first names, "sold", "earned", "popular", "still", "last"."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.domain import Decision, ProofMethod
+from rag_service.retrieval.query import RagQuery
+from tests.integration.answers.conftest import Ingest, ingest, open_service, service
+from tests.integration.tables.sheets import Rows, workbook
+from tests.integration.tables.unseen_questions import says
+
+__all__ = ["ingest", "open_service", "service"]  # fixtures
+
+STAFF: Rows = [
+    ("Employee", "Department", "Start date", "Salary (EUR)", "Holiday days left"),
+    ("Anna Berg", "Sales", date(2018, 4, 1), 52000, 12),
+    ("Tom Hill", "IT", date(2021, 9, 15), 61000, 7),
+    ("Ben Otto", "IT", date(2016, 6, 1), 68500, 3),
+    ("Maya Singh", "Finance", date(2023, 3, 20), 55000, 22),
+]
+VENTAS = """Mes;Tienda;Producto;Unidades;Importe
+enero;Sevilla;Bicicleta;14;5.600,00
+enero;Bilbao;Patinete;30;4.200,00
+febrero;Sevilla;Patinete;22;3.080,00
+marzo;Bilbao;Bicicleta;17;6.800,00
+marzo;Cádiz;Patinete;11;1.540,00
+"""
+FORMULES: Rows = [
+    ("Formule", "Prix par mois", "Puissance (kW)", "Clients"),
+    ("Éco", 14.99, 3, 820),
+    ("Confort", 24.99, 6, 2310),
+    ("Pro", 44.99, 12, 640),
+]
+LIVROS = """Título;Autor;Ano;Exemplares
+O Mar Alto;Rita Lopes;2011;5
+Cidade Breve;João Neves;1998;3
+A Última Carta;Rita Lopes;2020;8
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "certain"),
+    [
+        ("How much more does Ben earn than Tom?", "7,500", True),
+        ("What's the difference in salary between Ben and Tom?", "7,500", True),
+        ("How much do Ben and Maya earn?", "68,500 & 55,000", True),
+        ("Who started last?", "Maya Singh", True),
+        ("How many days off does Maya still have?", "22", False),
+        ("¿Cuánto vendió Cádiz?", "11 & 1540", False),  # pieces or money
+        ("¿Qué tienda facturó más?", "Bilbao", False),
+        ("¿Cuál es el producto más popular?", "Patinete: 63", True),
+        ("Quelle est la formule la plus populaire ?", "Confort", True),
+        ("Quelle est la formule la plus puissante ?", "Pro", True),
+        ("Qual é o livro mais recente?", "A Última Carta", True),
+    ],
+)
+async def test_ordinary_words_are_understood(
+    service: Components, ingest: Ingest, question: str, said: str, certain: bool
+) -> None:
+    await ingest(workbook({"Staff": STAFF}), "staff.xlsx")
+    await ingest(VENTAS, "ventas.csv")
+    await ingest(workbook({"Abonnements": FORMULES}), "abonnements.xlsx")
+    await ingest(LIVROS, "livros.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
+    assert says(answer.text.replace("\xa0", " "), said), answer.text
+    assert {citation.method for citation in answer.citations} == {ProofMethod.COMPUTED}
+    assert (answer.decision is Decision.CAN_PROCEED) is certain
+
+
+@pytest.mark.parametrize("question", ["¿Qué margen tenemos con Cádiz?", "Which parking space has Maya?"])
+async def test_a_row_proves_nothing_about_what_it_does_not_have(
+    service: Components, ingest: Ingest, question: str
+) -> None:
+    await ingest(workbook({"Staff": STAFF}), "staff.xlsx")
+    await ingest(VENTAS, "ventas.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
+    assert answer.citations
+    assert answer.decision is Decision.UNCERTAIN
