@@ -189,9 +189,9 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
     """Whether an answer only quotes rows of tables, and rows cannot prove it.
 
-    A row proves no calculation, not that others lack something, and nothing about an attribute that it does not have: no
-    salary without such a column. Any word that is no verb may be one. A single row proves "how much is …" if the
-    question has all words of its name; the first one proves a maximum or a total if that is its name.
+    A row proves no calculation, not that others lack something, and nothing about an attribute that it lacks: no salary
+    without such a column. Any word that is no verb may be one. A single row proves "how much is …" if the question has
+    all words of its name; the first one proves a maximum or a total if that is its name.
     """
     if not citations or not all(map(_is_row, citations)):
         return False
