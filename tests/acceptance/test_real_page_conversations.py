@@ -103,18 +103,15 @@ def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_
 
 def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_service: RealService) -> None:
     bo = real_service.add_person("bo with two tabs")
-    renamed, deleted = keep(real_service, bo, "to be renamed"), keep(real_service, bo, "to be deleted")
+    renamed = keep(real_service, bo, "to be renamed")
     one = enter(bo)
     history(one)
-    for kept in (renamed, deleted):
-        one.client.delete(f"/api/v1/conversations/{kept}").raise_for_status()
+    one.client.delete(f"/api/v1/conversations/{renamed}").raise_for_status()
     press(one, "to be renamed", "Rename")
     fill(one, Title="too late")
     assert "no longer exists" in one.page.locator(".dialog .notice-error").inner_text()
     assert one.page.locator(".dialog").get_by_label("Title").input_value() == "too late"
     one.page.keyboard.press("Escape")
-    press(one, "to be deleted", "Delete")
-    one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#conversations-list >> text=You have no conversations yet")
     add(one, upload_of("leave.md", NOTE))
     row(one, "leave.md").filter(has_text="1 passage").wait_for()
@@ -133,6 +130,41 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     one.client.delete(f"/api/v1/corpora/{corpus}").raise_for_status()
     one.page.set_input_files("#files", [upload_of("late.md", NOTE)])
     one.page.wait_for_selector(".upload[data-state=failed] >> text=no longer exists")
+
+
+def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: RealService) -> None:
+    ida = real_service.add_person("ida")
+    for title in ("pinned too late", "deleted twice", "renamed twice"):
+        keep(real_service, ida, title)
+    long = keep(real_service, ida, "long", exchanges=40)
+    one, two = enter(ida, at=f"#ask/{long}"), enter(ida)
+    history(two)
+    one.page.wait_for_selector("#earlier:not([hidden])")
+    press(two, "long", "Delete")
+    two.page.click(".dialog button[type=submit]")
+    row(two, "long").wait_for(state="detached")
+    one.page.click("#earlier")
+    one.page.wait_for_selector("section.ask .view-messages .notice-error >> text=no longer exists")
+
+    history(one)
+    for tab, title in ((one, "of the first tab"), (two, "of the second tab")):
+        press(tab, "renamed twice", "Rename")
+        fill(tab, Title=title)
+        row(tab, title).wait_for()
+    for tab in (one, two):
+        press(tab, "deleted twice", "Delete")
+    for tab in (one, two):
+        tab.page.click(".dialog button[type=submit]")
+        row(tab, "deleted twice").wait_for(state="detached")
+        assert tab.page.locator(".dialog, #conversations-messages .notice").count() == 0
+    row(one, "of the second tab").wait_for()  # who came last; the first tab's list was fetched anew
+    press(one, "pinned too late", "Delete")
+    one.page.click(".dialog button[type=submit]")
+    row(one, "pinned too late").wait_for(state="detached")
+    press(two, "pinned too late", "Pin to the top")
+    two.page.wait_for_selector("#conversations-messages .notice-error >> text=no longer exists")
+    row(two, "pinned too late").wait_for(state="detached")
+    assert two.page.locator("#conversations-list .row").count() == 1
 
 
 def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_service: RealService) -> None:
@@ -205,8 +237,15 @@ def test_two_thousand_messages_open_at_their_end_and_show_the_earlier_ones(
 ) -> None:
     eve = real_service.add_person("eve")
     kept = keep(real_service, eve, "long", exchanges=1000)
-    one = enter(eve, at=f"#ask/{kept}")
-    one.page.wait_for_selector(".turn >> text=question 1000")
+    one = enter(eve)
+    times = []
+    for _ in range(3):  # the machine may be busy with other tests
+        one.page.goto("about:blank")
+        one.page.goto(f"/#ask/{kept}", wait_until="commit")
+        one.page.wait_for_selector(".turn >> text=question 1000")
+        times.append(one.page.evaluate("performance.now()"))
+        one.page.evaluate("sessionStorage.removeItem('rag_turns'); sessionStorage.removeItem('rag_conversation')")
+    assert min(times) <= 1000, times
     assert questions(one) == [f"question {n}" for n in range(971, 1001)]
     one.page.click("#earlier")
     one.page.wait_for_selector(".turn >> text=question 941")

@@ -249,6 +249,42 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     assert one.page.locator("#documents-list .row").count() == 0
 
 
+def test_two_tabs_change_the_same_document(enter: SignIn, real_service: RealService) -> None:
+    gina = real_service.add_person("gina")
+    one = enter(gina)
+    names = ("twice.md", "download.md", "retention.md", "several.md", "stays.md")
+    add(one, *(upload_of(name, f"{NOTE}\nThis is {name}.\n") for name in names))
+    two = enter(gina)
+    documents(two)
+    for tab in (one, two):
+        row(tab, "twice.md").filter(has_text="1 passage").wait_for()
+        press(tab, "twice.md", "Delete")
+    for tab in (one, two):
+        tab.page.click(".dialog button[type=submit]")
+        row(tab, "twice.md").wait_for(state="detached")
+        assert tab.page.locator(".dialog, #documents-messages .notice").count() == 0
+    listed = one.client.get(f"/api/v1/corpora/{one.client.get('/api/v1/corpora').json()['items'][0]['id']}/documents")
+    ids = {document["fileName"]: document["id"] for document in listed.json()["items"]}
+    for name, gone in (("download.md", "Download"), ("retention.md", "Retention")):
+        one.client.delete(f"/api/v1/documents/{ids[name]}").raise_for_status()
+        press(two, name, gone)
+        if gone == "Retention":
+            two.page.select_option(".dialog select", label="7 days")
+            two.page.click(".dialog button[type=submit]")
+            two.page.wait_for_selector(".dialog .notice-error >> text=no longer exists")
+            two.page.keyboard.press("Escape")
+        else:
+            two.page.wait_for_selector("#documents-messages .notice-error >> text=no longer exists")
+        row(two, name).wait_for(state="detached")
+    row(two, "several.md").get_by_role("checkbox").check()
+    row(two, "stays.md").get_by_role("checkbox").check()
+    one.client.delete(f"/api/v1/documents/{ids['several.md']}").raise_for_status()
+    two.page.click("#documents-selection >> text=Delete")
+    two.page.click(".dialog button[type=submit]")
+    two.page.wait_for_selector("text=2 documents have been deleted", state="attached")
+    assert two.page.locator("#documents-list .row").count() == 0
+
+
 def test_dropped_file_is_uploaded_from_anywhere(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("gil"))
     one.page.evaluate(

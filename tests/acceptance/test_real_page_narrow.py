@@ -17,6 +17,11 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LONG = "w" * 180
+EVERY_WORD = """() => [
+    document.body.innerText,
+    ...[...document.querySelectorAll("[title], [aria-label]")].flatMap((one) => [one.title, one.ariaLabel]),
+    ...[...document.querySelectorAll("option")].map((one) => one.textContent),
+].join()"""
 TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # they turn the direction of what follows
 HOSTILE = f"\u2069\u202e<script>alert(1)</script><style>*{{width:999px}}</style>{'w' * 120}"
 COLUMNS = [f"column {n}" for n in range(14)]
@@ -32,7 +37,7 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
     wide: list[tuple[str, object]] = []
 
     def check(where: str) -> None:
-        if TURNS.search(one.page.locator("body").inner_text()):
+        if TURNS.search(one.page.evaluate(EVERY_WORD)):
             wide.append((where[:40], "turned"))
         if (by := one.page.evaluate(SCROLLS)) > 0:
             wide.append((where[:40], by))
@@ -43,10 +48,28 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
         client.post("/api/v1/users", json={"name": f"{mark}{HOSTILE}"}).raise_for_status()
         client.post("/api/v1/keys", json={"name": LONG}).raise_for_status()
         report = f"# {LONG}\n\nThe {LONG} of Lyon keeps 4200 bolts in {mark}. " + LONG + "\n"
-        body = {"text": report, "fileName": f"{mark}{LONG}.md"}
+        body = {"text": report, "title": HOSTILE, "fileName": f"{mark}{LONG}.md", "tags": [HOSTILE[:60]]}
         client.post(f"/api/v1/corpora/{corpus['id']}/documents", json=body).raise_for_status()
-    add(one, upload_of(f"{mark}{LONG}.csv", SHEET))
+    add(one, upload_of(f"{mark}\u202e{LONG}.csv", SHEET))
     check("documents")
+    one.page.select_option("#corpus", index=one.page.locator("#corpus option").count() - 1)
+    one.page.locator("#documents-list .row", has_text=".md").get_by_role("checkbox").check()
+    check("documents of a corpus")
+    if chips := one.page.locator("#documents-list .row .chip-plain").all():
+        chips[0].click()
+        one.page.wait_for_selector("#documents-tag:not([hidden])")
+        check("documents with a tag")
+        one.page.click("#documents-tag")
+    one.page.locator("#documents-selection button").first.click()
+    one.page.wait_for_selector("#scope-clear:not([hidden])")
+    check("scope")
+    one.page.click("#scope")
+    one.page.wait_for_selector(".dialog")
+    check("choice of the scope")
+    one.page.keyboard.press("Escape")
+    one.page.click("#scope-clear")
+    one.page.click("nav a[data-to=documents]")
+    one.page.wait_for_selector("#documents-list .listing[aria-busy=false]")
     one.page.locator("#documents-list .row button").last.click()
     check("delete")
     one.page.keyboard.press("Escape")

@@ -100,9 +100,15 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
                 client.patch(at, json={"groups": [group]}).raise_for_status()
                 upload = client.post(f"{at}/documents", json={"text": text, "title": group}).raise_for_status().json()
                 client.get(f"/api/v1/uploads/{upload['uploadId']}/events").raise_for_status()  # ends when it is indexed
-        ana, bea = visits(service, "#documents"), visits(service, "?sign_in=not_permitted")
-        assert "Ask an administrator for access" in bea.page.locator("#sign-in-messages").inner_text()
-        assert "sign_in" not in bea.page.url
+        ana, bea = visits(service, "#documents"), visits(service)
+        for outcome, words in (
+            ("refused", "The sign-in was not completed"),
+            ("unavailable", "cannot be reached"),
+            ("not_permitted", "Ask an administrator for access"),
+        ):
+            bea.page.goto(f"/?sign_in={outcome}")
+            bea.page.wait_for_selector(f"#sign-in-messages >> text={words}")
+            assert "sign_in" not in bea.page.url
         assert ana.page.locator("#to-provider").inner_text() == "Sign in with Example ID"
         through(ana, "ana")
         through(bea, "bea")
@@ -122,13 +128,15 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
         assert ask(bea, QUESTION), "somebody else's session lives on"
 
 
+def end_session(service: RealService) -> None:
+    with psycopg.connect(service.owner_conninfo, autocommit=True) as connection:
+        connection.execute("DELETE FROM rag.sessions s USING rag.users u WHERE u.id = s.user_id AND subject = 'ana'")
+
+
 def _session_that_ends_midway(ana: Visit, service: RealService) -> None:
     def end(response: Any) -> None:
         if response.url.endswith("/stream"):
-            with psycopg.connect(service.owner_conninfo, autocommit=True) as connection:
-                connection.execute(
-                    "DELETE FROM rag.sessions s USING rag.users u WHERE u.id = s.user_id AND subject = 'ana'"
-                )
+            end_session(service)
 
     ana.page.on("response", end)
     assert "412" in ask(ana, QUESTION), "an answer that was begun is finished"
@@ -139,6 +147,22 @@ def _session_that_ends_midway(ana: Visit, service: RealService) -> None:
     through(ana, "ana")
     ana.page.wait_for_selector("#question")
     assert "412" in text_of(ana), "it is the same user's"
+    assert ana.page.input_value("#question") == "And next year?"
+
+    waiting: list[Any] = []
+    ana.page.route("**/answer/stream", lambda route: waiting.append(route))
+    ana.page.press("#question", "Enter")
+    ana.page.wait_for_selector(".answer.is-busy")
+    end_session(service)
+    ana.page.click("nav a[data-to=documents]")
+    ana.page.wait_for_selector("#sign-in-messages >> text=Your session has ended")
+    ana.page.unroute("**/answer/stream")
+    through(ana, "ana")  # leaves the page, and with it the answer that was on its way
+    documents(ana)
+    ana.page.click("nav a[data-to=ask]")
+    ana.page.wait_for_selector("#question")
+    assert ana.page.input_value("#question") == "And next year?"
+    assert "412" in text_of(ana)
 
 
 def _sign_out_in_all_tabs(ana: Visit, service: RealService) -> None:

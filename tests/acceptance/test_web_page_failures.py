@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rag_service.errors import AuthenticationError, ModelBusyError, ModelError
 from tests.integration.web.browser import Open, browser, visit
 from tests.integration.web.conftest import serve_page
+from tests.integration.web.real import sign_in
 from tests.integration.web.scenes import Scene
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
@@ -42,6 +45,35 @@ def test_failure_midway_keeps_the_partial_answer(visit: Open) -> None:
     assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
     assert "incomplete" in one.page.locator("[role=alert]").inner_text()
     assert one.badge(0).get_attribute("data-status") == "pending"
+
+
+USER = {"id": "00000000-0000-0000-0000-000000000001", "name": "Ada", "role": "user", "scopes": ["read", "write"]}
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["answer goes on", "answer breaks"])
+def test_session_that_ends_while_an_answer_streams_asks_for_a_sign_in_and_loses_nothing(
+    visit: Open, breaks: bool
+) -> None:
+    scene = Scene(pause=0.1, ending=AuthenticationError("expired") if breaks else None)
+    one = visit(scene, settings={"auth": "required"})
+    one.page.route("**/users/me", lambda route: route.fulfill(content_type="application/json", body=json.dumps(USER)))
+    sign_in(one, "a-key")
+    one.ask("stock in Lyon?", until=".answer-text:has-text('plant in Lyon')")
+    if not breaks:
+        one.page.route("**/api/v1/corpora*", lambda route: route.fulfill(status=401))
+        one.page.click("nav a[data-to=documents]")
+    one.page.wait_for_selector("#sign-in-messages >> text=Your session has ended")
+    one.page.wait_for_selector("#credential:focus")
+    one.page.wait_for_selector(".turn [role=alert]" if breaks else ".turn .why", state="attached")
+    scene.ending = None
+    sign_in(one, "another-key")
+    one.page.click("nav a[data-to=ask]")
+    assert one.page.locator(".asked").inner_text().endswith("stock in Lyon?")
+    assert "plant in Lyon" in one.page.locator(".answer-text").inner_text()
+    if breaks:
+        assert "incomplete" in one.page.locator(".turn [role=alert]").inner_text()
+        one.page.click("text=Ask again")
+        one.page.wait_for_selector(".turn:nth-child(2) .why")
 
 
 def test_stream_that_ends_early_keeps_the_partial_answer_and_says_so(visit: Open) -> None:

@@ -113,13 +113,24 @@ def test_why_shows_decision_confidence_time_and_scores(visit: Open) -> None:
         assert fact in shown
 
 
-def test_uncertain_answer_says_why_and_shows_no_number(visit: Open) -> None:
-    one = visit()
+@pytest.mark.parametrize(
+    ("locale", "reason", "confidence"),
+    [
+        ("en-US", "At least one source does not support the answer.", "Confidence"),
+        ("es-ES", "Al menos una fuente no respalda la respuesta.", "Confianza"),
+        ("fr-FR", "Au moins une source n’appuie pas la réponse.", "Confiance"),
+        ("pt-PT", "Pelo menos uma fonte não confirma a resposta.", "Confiança"),
+    ],
+)
+def test_uncertain_answer_says_why_and_shows_no_number(visit: Open, locale: str, reason: str, confidence: str) -> None:
+    one = visit(locale=locale)
     one.ask("kinds")
+    assert reason in one.page.locator(".decision").inner_text(), "at once, in a short sentence"
     one.page.click(".why summary")
-    shown = one.page.locator(".why .facts").inner_text()
-    assert "At least one source does not support the answer." in shown
-    assert "Confidence" not in shown, "a high number would contradict it"
+    assert confidence not in one.page.locator(".why .facts").inner_text(), "a high number would contradict it"
+    one.ask("stock")
+    one.page.locator(".why summary").last.click()
+    assert confidence in one.page.locator(".why .facts").last.inner_text()
 
 
 def test_places_of_passages_are_in_the_language_of_the_page(visit: Open) -> None:

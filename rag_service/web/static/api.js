@@ -125,7 +125,10 @@ async function* answerEvents(path, body, signal) {
   try {
     for await (const { event, data } of readEvents(response.body)) {
       if (event === "done") return;
-      if (event === "error") throw new ApiError(data);
+      if (event === "error") {
+        if (data.code === "not_authenticated") expire();
+        throw new ApiError(data);
+      }
       yield { event, data };
     }
   } catch (error) {

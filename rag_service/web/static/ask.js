@@ -7,6 +7,7 @@ import { announce, byId } from "./dom.js";
 import { showOwnExamples } from "./examples.js";
 import { readConversation, readTurns, saveConversation, saveTurns } from "./history.js";
 import { t } from "./i18n.js";
+import { trying } from "./notice.js";
 import { currentScope, scopeTo } from "./scope.js";
 import { Turn } from "./turn.js";
 
@@ -63,7 +64,7 @@ export class Asking {
       this._startNew();
       this._composer.focus();
     });
-    byId("earlier").addEventListener("click", () => this._showEarlier());
+    byId("earlier").addEventListener("click", () => trying(document.querySelector(".ask .view-messages"), () => this._showEarlier()));
     document.addEventListener("agent-chosen", () => this._tellSwitch());
     document.addEventListener("conversation-deleted", ({ detail }) => detail === this._current && !this._running && this._startNew());
   }

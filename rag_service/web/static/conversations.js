@@ -5,6 +5,7 @@ import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus } from "./dom.js";
 import { t } from "./i18n.js";
 import { chip, Listing, makeRow, moment } from "./listing.js";
+import { trying } from "./notice.js";
 import { mayWrite } from "./session.js";
 
 const TYPING = 250; // milliseconds after the last key until it is searched
@@ -49,10 +50,11 @@ function row(conversation) {
   });
 }
 
-async function pin({ id, pinned }) {
-  await change("PATCH", `/conversations/${id}`, { pinned: !pinned });
-  await settle(t("saved"));
-}
+const pin = ({ id, pinned }) =>
+  trying(byId("conversations-messages"), async () => {
+    await change("PATCH", `/conversations/${id}`, { pinned: !pinned });
+    await settle(t("saved"));
+  }, listing);
 
 async function rename({ id }, title) {
   const saved = await formDialog({
@@ -61,7 +63,7 @@ async function rename({ id }, title) {
     action: t("save"),
     save: (values) => change("PATCH", `/conversations/${id}`, values),
   });
-  if (saved) await settle(t("saved"));
+  await settle(saved ? t("saved") : ""); // refused, it may be gone
 }
 
 async function save(conversation, title) {

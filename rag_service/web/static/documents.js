@@ -5,10 +5,10 @@ import { deleteAll, moveAll } from "./batch.js";
 import { idOf, isWritable, listCorpora, titleOf } from "./corpora.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { announce, byId, catchFocus, el, icon } from "./dom.js";
-import { fileSize, t } from "./i18n.js";
+import { fileSize, t, upright } from "./i18n.js";
 import { lifetimeField, toSeconds } from "./lifetime.js";
 import { chip, day, Listing, makeRow, moment } from "./listing.js";
-import { errorNotice } from "./notice.js";
+import { trying } from "./notice.js";
 import { extensionOf, iconOf } from "./places.js";
 import { pathOf, readable } from "./folders.js";
 import { scopeTo } from "./scope.js";
@@ -56,7 +56,7 @@ const isChosen = () => [choice().q, choice().status, tag].some((one) => one !== 
 async function chooseTag(wanted) {
   tag = wanted;
   byId("documents-tag").hidden = tag === null;
-  byId("documents-tag").textContent = `${tag} ×`;
+  byId("documents-tag").textContent = `${upright(tag ?? "")} ×`;
   byId("documents-tag").ariaLabel = t("tag_clear", { name: tag ?? "" });
   await listing.show(0);
 }
@@ -177,7 +177,7 @@ function row(document) {
 }
 
 const tagButton = (name) =>
-  el("button", { type: "button", className: "chip chip-plain", title: t("tag_only", { name }), onclick: () => chooseTag(name) }, name);
+  el("button", { type: "button", className: "chip chip-plain", title: t("tag_only", { name }), onclick: () => chooseTag(name) }, upright(name));
 
 function stateOf(document) {
   if (document.status === "indexed") return "";
@@ -191,21 +191,12 @@ const failure = ({ reason }) => (reason ? el("p", { className: "row-fault", lang
 const warnings = ({ warnings: told }) => (told?.length ? el("p", { className: "muted", lang: "en" }, told.join(" ")) : null);
 
 /** What fails is told above the list. */
-async function trying(action) {
-  const messages = byId("documents-messages");
-  messages.replaceChildren();
-  try {
-    await action();
-  } catch (error) {
-    if (!error.problem) throw error;
-    messages.replaceChildren(errorNotice(error));
-  }
-}
+const attempt = (action) => trying(byId("documents-messages"), action, listing);
 
-const save = (document, name) => trying(() => download(`/documents/${document.id}/original`, name));
+const save = (document, name) => attempt(() => download(`/documents/${document.id}/original`, name));
 
 const retry = (document) =>
-  trying(async () => {
+  attempt(async () => {
     await change("POST", `/uploads/${document.uploadId}/retry`);
     await listing.refresh();
   });
@@ -231,7 +222,7 @@ async function setLifetime(document, name) {
     action: t("save"),
     save: ({ ttlSeconds }) => change("PATCH", `/documents/${document.id}`, { ttlSeconds: toSeconds(ttlSeconds) }),
   });
-  if (saved) await settle(t("saved"));
+  await settle(saved ? t("saved") : ""); // refused, it may be gone
 }
 
 async function remove(document, name) {

@@ -2,7 +2,7 @@
 
 import { announce, catchFocus, el, icon } from "./dom.js";
 import { Listing } from "./listing.js";
-import { errorNotice } from "./notice.js";
+import { trying } from "./notice.js";
 
 /**
  * A list with its head, put into `section`.
@@ -32,14 +32,8 @@ export class Frame {
   }
 
   /** Run an action; what the API refuses outside of a dialog is told above the list. */
-  async trying(action) {
-    this._messages.replaceChildren();
-    try {
-      await action();
-    } catch (error) {
-      if (!error.problem) throw error;
-      this._messages.replaceChildren(errorNotice(error));
-    }
+  trying(action) {
+    return trying(this._messages, action, this.listing);
   }
 
   /** After something was changed: the list anew, a word on it, and the focus where it makes sense. */

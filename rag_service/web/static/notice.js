@@ -27,6 +27,22 @@ export function errorNotice(error, ...actions) {
   );
 }
 
+/**
+ * Run an action; what the API refuses is told in `messages`.
+ *
+ * @param listing of what the action is about: fetched anew where that was deleted meanwhile, in another tab
+ */
+export async function trying(messages, action, listing = null) {
+  messages.replaceChildren();
+  try {
+    await action();
+  } catch (error) {
+    if (!error.problem) throw error;
+    messages.replaceChildren(errorNotice(error));
+    if (error.code === "not_found") await listing?.refresh();
+  }
+}
+
 /** @param kind error, warn or info */
 export function notice(kind, ...children) {
   const role = kind === "error" ? "alert" : null;

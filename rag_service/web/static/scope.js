@@ -4,14 +4,14 @@ import { chosenAgent } from "./agents.js";
 import { read } from "./api.js";
 import { byId, el, icon } from "./dom.js";
 import { readScope, saveScope } from "./history.js";
-import { t } from "./i18n.js";
+import { t, upright } from "./i18n.js";
 
 const ALL = { corpora: [], documents: [], tags: [] };
 let scope = { ...ALL, ...readScope() };
 
 /** {words, filters} of the next question; null: all documents, or those of the agent. */
 export function currentScope() {
-  const words = [...scope.corpora, ...scope.documents].map(({ name }) => name).concat(scope.tags.map((tag) => `#${tag}`));
+  const words = [...scope.corpora, ...scope.documents].map(({ name }) => name).concat(scope.tags.map((tag) => `#${tag}`)).map(upright);
   if (!words.length || chosenAgent()) return null;
   const ids = (items) => items.map(({ id }) => id);
   const filters = { corpusIds: ids(scope.corpora), documentIds: ids(scope.documents), tags: scope.tags };
@@ -55,7 +55,7 @@ async function choose() {
     text: t("scope_text"),
     fields: [
       ...box("corpora", t("manage_corpora"), corpora, scope.corpora, titleOf),
-      ...box("documents", t("scope_documents"), scope.documents, scope.documents, ({ name }) => name),
+      ...box("documents", t("scope_documents"), scope.documents, scope.documents, ({ name }) => upright(name)),
       { name: "tags", label: t("scope_tags"), hint: t("scope_tags_hint"), value: scope.tags.join(", "), maxLength: 1000 },
     ],
     action: t("scope_apply"),

@@ -2,7 +2,7 @@
 
 import { ApiError, change, upload as send } from "./api.js";
 import { announce, byId, el, icon } from "./dom.js";
-import { fileSize, percent, t } from "./i18n.js";
+import { fileSize, percent, t, upright } from "./i18n.js";
 import { pathOf } from "./folders.js";
 import { errorNotice } from "./notice.js";
 import { iconOf } from "./places.js";
@@ -25,7 +25,7 @@ class Upload {
     this._enqueue = enqueue;
     this.name = target.name ?? pathOf(file) ?? file.name;
     this._state = el("p", { className: "upload-state" });
-    this._bar = el("progress", { max: 1, value: 0, "aria-label": this.name });
+    this._bar = el("progress", { max: 1, value: 0, "aria-label": upright(this.name) });
     this._more = el("div", { className: "upload-more" });
     this._button = el("button", { type: "button", className: "quiet" });
     this.element = el(
@@ -35,7 +35,7 @@ class Upload {
       el(
         "div",
         { className: "upload-body" },
-        el("p", { className: "upload-name" }, this.name, el("span", { className: "muted" }, ` · ${fileSize(file.size)}`)),
+        el("p", { className: "upload-name" }, el("bdi", {}, upright(this.name)), el("span", { className: "muted" }, ` · ${fileSize(file.size)}`)),
         this._bar,
         this._state,
       ),

@@ -1,7 +1,7 @@
 // What an answer rests on: decision, confidence and its parts, time, and every passage with its relevance.
 
 import { el, icon } from "./dom.js";
-import { decimal, duration, t, whole } from "./i18n.js";
+import { decimal, duration, t, upright, whole } from "./i18n.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { summarize } from "./proof.js";
 
@@ -15,7 +15,6 @@ export function makeWhy(final, question) {
     final.standaloneQuestion && final.standaloneQuestion !== question && [t("why_searched"), final.standaloneQuestion],
     // A high number beside "uncertain" would contradict it: how sure the passages make us is not all that counts.
     final.decision === "can_proceed" && [t("why_confidence"), meter(final.confidence)],
-    final.decision === "uncertain" && [t("why_reason"), reasonOf(final)],
     [t("why_relevance"), decimal(parts.meanRelevance)],
     parts.meanRerank !== null && [t("why_rerank"), decimal(parts.meanRerank)],
     [t("why_time"), duration(final.latencyMs)],
@@ -49,7 +48,7 @@ function passage(source, final) {
     "li",
     {},
     el("div", { className: "passage-head" }, icon(iconOf(source.fileName)), el("span", {}, sourcePlace(source)), meter(source.score)),
-    el("p", { className: "muted" }, source.title, shown ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
+    el("p", { className: "muted" }, upright(source.title ?? ""), shown ? ` · ${t("why_shown", { mark: shown.mark })}` : null),
     shown ? el("p", { className: "snippet" }, shown.snippet) : null,
   );
 }
@@ -73,7 +72,7 @@ export function makeDecision(final, isProved) {
     "p",
     { className: `decision decision-${final.decision}` },
     icon(shape[final.decision], `is-${shape[final.decision]}`),
-    t(words),
+    words === "decision_uncertain" ? `${t(words)}. ${reasonOf(final)}` : t(words),
     el("span", { className: "muted" }, ` · ${figures.join(" · ")}`),
   );
 }

@@ -20,6 +20,11 @@ WORKBOOK = xlsx(
     ],
     sheet="Stocks",
 )
+MAIL = (
+    b"From: Rui <rui@example.org>\r\nTo: Ana <ana@example.org>\r\nSubject: Pallets for Porto\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\n\r\n"
+    b"The supplier delivers the pallets to Porto on 14 March.\r\n"
+)
 HOSTILE = (
     "# Notes\n\n<script>window.hacked = 1</script> The warehouse in Metz holds 640 barrels of oil "
     "<img src=http://evil.example/p.png onerror='window.hacked=1'>.\n\n"
