@@ -32,6 +32,7 @@ def test_file_is_ingested_with_its_details(serve: Serve) -> None:
     data = {"title": "Informe", "source": "ERP", "tags": ["a, b", "c"], "metadata": '{"year": 2024, "draft": null}'}
     response = serve(script).post(URL, files=FILE, data=data)
     assert response.status_code == 201
+    document = {"documentId": str(DOCUMENT.id), "outcome": "added", "chunkCount": 2, "warnings": []}
     assert response.json() == document
     document = script.documents[0]
     assert (document.data, document.file_name, document.name) == (b"Hola", "informe.txt", None)
