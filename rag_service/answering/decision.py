@@ -214,7 +214,7 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
         word
         for word in found
         if word.is_content
-        and word.text not in data.filler
+        and word.text not in data.filler | load_language(language).files.overview
         and not any(word.forms & other.forms or word.concepts & other.concepts for other in held)
     ]
     if is_amount:

@@ -284,6 +284,7 @@ class CitedSynthesizer(BaseSynthesizer):
         confidence = estimate_confidence(self._fit, query.signals, sources, language, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
         said = text.removeprefix(prompted.preface)
+        asked = query.question if query.found.files is None else query.found.files.rest  # without the names of files
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         guardrails: tuple[GuardrailCheck, ...] = ()
@@ -303,7 +304,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 warned=bool(prompted.warning),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
-                proved=not (checked.flagged or refuted or lacks_proof(query.question, checked.citations, language)),
+                proved=not (checked.flagged or refuted or lacks_proof(asked, checked.citations, language)),
                 allowed=all(check.passed for check in guardrails),
                 least=self._fit.limits.get(language, self._fit.least),
             ),

@@ -56,7 +56,7 @@ def test_files_come_in_and_a_broken_one_does_not_stop_the_others(embedded: Servi
     assert told[1].seconds_left is not None
     assert [(item.name, item.outcome) for item in report] == [("broken.pdf", "failed"), ("hr/loans.md", "added")]
     assert report[0].reason
-    assert [item.outcome for item in embedded.ingest([folder / "hr"])] == ["unchanged"]  # the same content
+    assert [item.outcome for item in embedded.ingest(folder)] == ["failed", "unchanged"]
     (folder / "hr" / "loans.md").write_text(LOANS.replace("75", "80"))
     assert [item.outcome for item in embedded.ingest(str(folder))] == ["failed", "replaced"]
 
