@@ -172,9 +172,18 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
     one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
-    one.page.locator(".upload").nth(0).get_by_role("button", name="Try again").click()
-    one.page.wait_for_selector(".upload:nth-child(1)[data-state=working]")
-    one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
+    assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
+    one.page.route("**/documents", lambda route: route.abort())
+    one.page.set_input_files("#files", [upload_of("later.md", f"{NOTE} Later.")])
+    one.page.wait_for_selector(".upload:nth-child(4)[data-state=failed] >> text=cannot be reached")
+    one.page.unroute("**/documents")
+    one.page.locator(".upload").nth(3).get_by_role("button", name="Try again").click()
+    one.page.wait_for_selector(".upload:nth-child(4)[data-state=done]")
+    french = enter(real_service.add_person("emile"), locale="fr-FR")
+    documents(french)
+    french.page.set_input_files("#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish")])
+    french.page.wait_for_selector("#documents-list .row-fault >> text=Le fichier ne peut pas être lu.")
+    assert french.page.locator("#documents-list .row-fault [lang=en]").count() == 1
 
 
 def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, real_service: RealService) -> None:
