@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rag_service.store.embedded import EmbeddedServer
-from tests.acceptance.page_actions import ask, documents, fill, manage
+from tests.acceptance.page_actions import ask, documents, fill, manage, press, row
 from tests.doubles.openid import OpenIdProvider, running_provider
 from tests.integration.web.browser import Visit, browser, find_axe, serious_findings, watch_page
 from tests.integration.web.real import RealService, running_service
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnik\u2066"
 PEOPLE = {
     "ana": {"name": "Ana", "groups": ["finance"]},
-    "bea": {"name": HOSTILE, "groups": ["legal", "<script>alert(2)</script>"]},
+    "bea": {"name": HOSTILE, "groups": ["legal", "<script>alert(2)</script>", "\u202enimda\u2066"]},
 }
 SECRETS = {
     "finance": "The budget of finance is 412 amber stones.",
@@ -123,9 +123,24 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
             one.page.click("nav a[data-to=conversations]")
             one.page.wait_for_selector(".row >> text=stones")
             assert other not in text_of(one).replace("readable", "")
+        _hostile_claims_stay_text(visits(service), service)
         _session_that_ends_midway(ana, service)
         _sign_out_in_all_tabs(ana, service)
         assert ask(bea, QUESTION), "somebody else's session lives on"
+
+
+def _hostile_claims_stay_text(boss: Visit, service: RealService) -> None:
+    boss.page.click("summary >> text=Use an API key")
+    boss.page.fill("#credential", service.admin.key)
+    boss.page.press("#credential", "Enter")
+    boss.page.wait_for_selector("#account:not([hidden])")
+    manage(boss, "users")
+    shown = row(boss, "gnik").inner_text()
+    assert "<img src=x onerror=alert(1)>gnik" in shown and "<script>alert(2)</script>" in shown
+    assert "nimda" not in shown, "a group that hides what it is called is none"
+    assert not any(mark in shown for mark in "\u202e\u2066")
+    press(boss, "gnik", "Edit")
+    boss.page.wait_for_selector(".dialog >> text=<img src=x onerror=alert(1)>gnik")
 
 
 def end_session(service: RealService) -> None:
