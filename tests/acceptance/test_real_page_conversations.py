@@ -284,6 +284,12 @@ def test_two_thousand_messages_open_at_their_end_and_show_the_earlier_ones(
         one.page.locator(".turn").nth(shown + 29 if shown < 990 else 999).wait_for()
     assert questions(one) == [f"question {n}" for n in range(1, 1001)]
     assert one.page.evaluate(SCROLLED) <= 200, "milliseconds for one step of scrolling"
+    history(one)
+    press(one, "long", "Export")
+    one.page.select_option(".dialog select", "json")
+    with one.page.expect_download() as saved:
+        one.page.click(".dialog button[type=submit]")
+    assert len(json.loads(saved.value.path().read_text())["messages"]) == 2000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
