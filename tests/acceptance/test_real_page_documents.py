@@ -14,9 +14,10 @@ from PIL import Image
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, WIDE, browser
-from tests.integration.web.papers import HOSTILE, REPORT, WORKBOOK, upload_of
+from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
+from tests.unit.readers.office_samples import pptx, shape
 from tests.unit.readers.scans import page_image, saved
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
@@ -102,6 +103,27 @@ def test_quotes_of_scans_are_marked_in_the_picture(enter: SignIn, real_service: 
         left, top = (mark["x"] - page["x"]) / page["width"], (mark["y"] - page["y"]) / page["height"]
         size = mark["width"] / page["width"], mark["height"] / page["height"]
         assert (left, top, *size) == pytest.approx((10 / 210, 100 / 297, width / 210, 6 / 297), abs=0.02)
+        one.page.keyboard.press("Escape")
+
+
+def test_quotes_of_slides_and_mails_are_marked_in_their_text(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("bruno"))
+    deck = pptx([shape("Orders are steady.")], [shape("The crane of Sines lifts 44 tons.")])
+    add(one, upload_of("deck.pptx", deck), upload_of("mail.eml", MAIL))
+    questions = {
+        "How much does the crane of Sines lift?": ("deck.pptx · slide 2", "The crane of Sines lifts 44 tons", deck),
+        "When does the supplier deliver the pallets to Porto?": ("mail.eml", "pallets to Porto on 14 March", MAIL),
+    }
+    for question, (place, quote, original) in questions.items():
+        ask(one, question)
+        badge = one.page.locator(".turn").last.locator(".badge").first
+        assert place in (badge.text_content() or "")
+        badge.click()
+        one.page.wait_for_selector("#panel .passage-text mark")
+        assert quote in " ".join(one.page.locator(MARKED).all_inner_texts())
+        with one.page.expect_download() as saved:
+            one.page.click("text=Download original")
+        assert saved.value.path().read_bytes() == original
         one.page.keyboard.press("Escape")
 
 
