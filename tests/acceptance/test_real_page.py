@@ -288,3 +288,22 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     one.page.click(".dialog button[type=submit]")
     one.page.wait_for_selector("#status >> text=renamed has been deleted", state="attached")
     assert row(one, "renamed").count() == 0
+
+
+def test_what_another_administrator_has_deleted_is_told_and_leaves_the_list(
+    enter: SignIn, real_service: RealService
+) -> None:
+    one = enter(real_service.admin)
+    for kind, body in (("corpora", {"kind": "global"}), ("agents", {}), ("users", {})):
+        name = f"gone from the {kind}"
+        at = f"/api/v1/{kind}"
+        made = one.client.post(at, json={"name": name, **body}).raise_for_status().json()["id"]
+        manage(one, kind)
+        row(one, name).wait_for()
+        one.client.delete(f"{at}/{made}").raise_for_status()
+        press(one, name, "Edit")
+        one.page.click(".dialog button[type=submit]")
+        one.page.wait_for_selector(".dialog .notice-error >> text=no longer exists")
+        one.page.keyboard.press("Escape")
+        row(one, name).wait_for(state="detached")
+        assert one.page.locator(".dialog").count() == 0

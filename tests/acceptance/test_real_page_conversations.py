@@ -19,6 +19,17 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 VACATION = "How many days of vacation do employees receive?"
 HOSTILE = "<script>alert(1)</script> \u202egnp.exe\u2066 " + "w" * 170
+SCROLLED = """async () => {
+    const { scrollHeight } = document.documentElement;
+    const times = [];
+    for (let step = 0; step < 40; step += 1) {
+        const began = performance.now();
+        scrollTo(0, (scrollHeight * step) / 40);
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - began);
+    }
+    return times.sort((a, b) => a - b)[20];
+}"""
 SCROLLS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -167,6 +178,19 @@ def test_two_tabs_change_the_same_conversation(enter: SignIn, real_service: Real
     assert two.page.locator("#conversations-list .row").count() == 1
 
 
+def test_a_dialog_closes_with_the_part_that_it_belongs_to(enter: SignIn, real_service: RealService) -> None:
+    lee = real_service.add_person("lee")
+    keep(real_service, lee, "open")
+    one = enter(lee)
+    history(one)
+    press(one, "open", "Rename")
+    one.page.wait_for_selector(".dialog[open]")
+    one.page.go_back()
+    one.page.wait_for_selector("#question")
+    assert one.page.locator(".dialog").count() == 0
+    assert one.client.get("/api/v1/conversations").json()["items"][0]["title"] == "open"
+
+
 def test_list_is_searched_renamed_exported_and_deleted(enter: SignIn, real_service: RealService) -> None:
     cy, stranger = real_service.add_person("cy"), real_service.add_person("stranger")
     one = enter(cy)
@@ -254,6 +278,18 @@ def test_two_thousand_messages_open_at_their_end_and_show_the_earlier_ones(
     one.page.reload()
     one.page.wait_for_selector("#earlier:not([hidden])")
     assert questions(one)[-1] == "question 1000"
+    while one.page.locator("#earlier").is_visible():
+        shown = one.page.locator(".turn").count()
+        one.page.click("#earlier")
+        one.page.locator(".turn").nth(shown + 29 if shown < 990 else 999).wait_for()
+    assert questions(one) == [f"question {n}" for n in range(1, 1001)]
+    assert one.page.evaluate(SCROLLED) <= 200, "milliseconds for one step of scrolling"
+    history(one)
+    press(one, "long", "Export")
+    one.page.select_option(".dialog select", "json")
+    with one.page.expect_download() as saved:
+        one.page.click(".dialog button[type=submit]")
+    assert len(json.loads(saved.value.path().read_text())["messages"]) == 2000
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

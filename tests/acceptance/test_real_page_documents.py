@@ -14,9 +14,10 @@ from PIL import Image
 
 from tests.acceptance.page_actions import MARKED, NOTE, add, ask, documents, press, row
 from tests.integration.web.browser import PHONE, WIDE, browser
-from tests.integration.web.papers import HOSTILE, REPORT, WORKBOOK, upload_of
+from tests.integration.web.papers import HOSTILE, MAIL, REPORT, WORKBOOK, upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 from tests.serving import wait_until
+from tests.unit.readers.office_samples import pptx, shape
 from tests.unit.readers.scans import page_image, saved
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
@@ -105,6 +106,27 @@ def test_quotes_of_scans_are_marked_in_the_picture(enter: SignIn, real_service: 
         one.page.keyboard.press("Escape")
 
 
+def test_quotes_of_slides_and_mails_are_marked_in_their_text(enter: SignIn, real_service: RealService) -> None:
+    one = enter(real_service.add_person("bruno"))
+    deck = pptx([shape("Orders are steady.")], [shape("The crane of Sines lifts 44 tons.")])
+    add(one, upload_of("deck.pptx", deck), upload_of("mail.eml", MAIL))
+    questions = {
+        "How much does the crane of Sines lift?": ("deck.pptx · slide 2", "The crane of Sines lifts 44 tons", deck),
+        "When does the supplier deliver the pallets to Porto?": ("mail.eml", "pallets to Porto on 14 March", MAIL),
+    }
+    for question, (place, quote, original) in questions.items():
+        ask(one, question)
+        badge = one.page.locator(".turn").last.locator(".badge").first
+        assert place in (badge.text_content() or "")
+        badge.click()
+        one.page.wait_for_selector("#panel .passage-text mark")
+        assert quote in " ".join(one.page.locator(MARKED).all_inner_texts())
+        with one.page.expect_download() as saved:
+            one.page.click("text=Download original")
+        assert saved.value.path().read_bytes() == original
+        one.page.keyboard.press("Escape")
+
+
 def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -172,9 +194,18 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
     one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
-    one.page.locator(".upload").nth(0).get_by_role("button", name="Try again").click()
-    one.page.wait_for_selector(".upload:nth-child(1)[data-state=working]")
-    one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
+    assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
+    one.page.route("**/documents", lambda route: route.abort())
+    one.page.set_input_files("#files", [upload_of("later.md", f"{NOTE} Later.")])
+    one.page.wait_for_selector(".upload:nth-child(4)[data-state=failed] >> text=cannot be reached")
+    one.page.unroute("**/documents")
+    one.page.locator(".upload").nth(3).get_by_role("button", name="Try again").click()
+    one.page.wait_for_selector(".upload:nth-child(4)[data-state=done]")
+    french = enter(real_service.add_person("emile"), locale="fr-FR")
+    documents(french)
+    french.page.set_input_files("#files", [upload_of("broken.pdf", b"%PDF-1.4 rubbish")])
+    french.page.wait_for_selector("#documents-list .row-fault >> text=Le fichier ne peut pas être lu.")
+    assert french.page.locator("#documents-list .row-fault [lang=en]").count() == 1
 
 
 def test_document_is_replaced_downloaded_and_given_a_lifetime(enter: SignIn, real_service: RealService) -> None:

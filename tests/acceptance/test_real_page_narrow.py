@@ -47,6 +47,8 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
         client.post("/api/v1/agents", json={"name": f"{mark}{HOSTILE}", "description": LONG}).raise_for_status()
         client.post("/api/v1/users", json={"name": f"{mark}{HOSTILE}"}).raise_for_status()
         client.post("/api/v1/keys", json={"name": LONG}).raise_for_status()
+        source = {"target": f"https://{mark}.invalid/{LONG}", "everySeconds": 86400, "depth": 0}
+        client.post(f"/api/v1/corpora/{corpus['id']}/sources", json=source).raise_for_status()
         report = f"# {LONG}\n\nThe {LONG} of Lyon keeps 4200 bolts in {mark}. " + LONG + "\n"
         body = {"text": report, "title": HOSTILE, "fileName": f"{mark}{LONG}.md", "tags": [HOSTILE[:60]]}
         client.post(f"/api/v1/corpora/{corpus['id']}/documents", json=body).raise_for_status()
@@ -55,11 +57,10 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
     one.page.select_option("#corpus", index=one.page.locator("#corpus option").count() - 1)
     one.page.locator("#documents-list .row", has_text=".md").get_by_role("checkbox").check()
     check("documents of a corpus")
-    if chips := one.page.locator("#documents-list .row .chip-plain").all():
-        chips[0].click()
-        one.page.wait_for_selector("#documents-tag:not([hidden])")
-        check("documents with a tag")
-        one.page.click("#documents-tag")
+    one.page.locator("#documents-list .row button.chip").first.click()
+    one.page.wait_for_selector("#documents-tag:not([hidden])")
+    check("documents with a tag")
+    one.page.click("#documents-tag")
     one.page.locator("#documents-selection button").first.click()
     one.page.wait_for_selector("#scope-clear:not([hidden])")
     check("scope")
@@ -73,9 +74,15 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
     one.page.locator("#documents-list .row button").last.click()
     check("delete")
     one.page.keyboard.press("Escape")
-    for name in ("corpora", "agents", "users", "keys", "feedback"):
+    for name in ("corpora", "sources", "agents", "users", "keys", "feedback"):
         manage(one, name)
+        one.page.wait_for_selector("#manage-list .row" if name != "feedback" else "#manage-list .listing")
         check(name)
+    one.page.click("#manage-lists a[data-list=retrieval]")
+    one.page.fill("#retrieval-question", f"How many bolts does Lyon keep in {mark}?")
+    one.page.press("#retrieval-question", "Enter")
+    one.page.wait_for_selector(".passages .chip-good")
+    check("retrieval")
     one.page.click("nav a[data-to=ask]")
     check("welcome")
     for question in (
@@ -88,6 +95,12 @@ def test_no_view_scrolls_sideways_with_long_names_and_wide_tables(
         check(question)
         one.page.locator(".turn").last.locator(".why summary").click()
         check(f"why: {question}")
+        one.page.locator(".turn").last.locator(".answer-foot .thumbs button").last.click()
+        form = one.page.locator(".turn").last.locator(".feedback-form")
+        for part in ("textarea", "button[type=submit]"):
+            form.locator(part).click(trial=True)  # fails where something else covers it
+        check(f"feedback: {question}")
+        form.get_by_role("button").last.click()
         if badge := one.page.locator(".turn").last.locator(".badge").all():
             badge[0].click()
             one.page.wait_for_selector("#panel[open]")

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rag_service.store.embedded import EmbeddedServer
-from tests.acceptance.page_actions import ask, documents, fill, manage
+from tests.acceptance.page_actions import ask, documents, fill, manage, press, row
 from tests.doubles.openid import OpenIdProvider, running_provider
 from tests.integration.web.browser import Visit, browser, find_axe, serious_findings, watch_page
 from tests.integration.web.real import RealService, running_service
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnik\u2066"
 PEOPLE = {
     "ana": {"name": "Ana", "groups": ["finance"]},
-    "bea": {"name": HOSTILE, "groups": ["legal", "<script>alert(2)</script>"]},
+    "bea": {"name": HOSTILE, "groups": ["legal", "<script>alert(2)</script>", "\u202enimda\u2066"]},
 }
 SECRETS = {
     "finance": "The budget of finance is 412 amber stones.",
@@ -69,12 +69,12 @@ def service_with(postgres: EmbeddedServer, **changes: Any) -> Any:
     return running_service(postgres, port=port, public_url=f"http://127.0.0.1:{port}", **changes)
 
 
-def through(one: Visit, subject: str) -> None:
+def through(one: Visit, subject: str, until: str = "#account:not([hidden])") -> None:
     """Sign in at the provider."""
     one.page.click("#to-provider")
     one.page.fill("input[name=sub]", subject)
     one.page.press("input[name=sub]", "Enter")
-    one.page.wait_for_selector("#account:not([hidden])")
+    one.page.wait_for_selector(until)
 
 
 def text_of(one: Visit) -> str:
@@ -101,14 +101,13 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
                 upload = client.post(f"{at}/documents", json={"text": text, "title": group}).raise_for_status().json()
                 client.get(f"/api/v1/uploads/{upload['uploadId']}/events").raise_for_status()  # ends when it is indexed
         ana, bea = visits(service, "#documents"), visits(service)
-        for outcome, words in (
-            ("refused", "The sign-in was not completed"),
-            ("unavailable", "cannot be reached"),
-            ("not_permitted", "Ask an administrator for access"),
+        for address, words in (
+            ("/?sign_in=unavailable", "The sign-in service cannot be reached"),
+            ("/auth/callback?state=made-up.0000&code=made-up", "The sign-in was not completed"),
         ):
-            bea.page.goto(f"/?sign_in={outcome}")
+            bea.page.goto(address)
             bea.page.wait_for_selector(f"#sign-in-messages >> text={words}")
-            assert "sign_in" not in bea.page.url
+        assert "sign_in" not in bea.page.url
         assert ana.page.locator("#to-provider").inner_text() == "Sign in with Example ID"
         through(ana, "ana")
         through(bea, "bea")
@@ -123,9 +122,28 @@ def test_two_people_see_their_own_and_nothing_stays_after_the_sign_out(
             one.page.click("nav a[data-to=conversations]")
             one.page.wait_for_selector(".row >> text=stones")
             assert other not in text_of(one).replace("readable", "")
+        _hostile_claims_stay_text(visits(service), service)
         _session_that_ends_midway(ana, service)
         _sign_out_in_all_tabs(ana, service)
         assert ask(bea, QUESTION), "somebody else's session lives on"
+        with psycopg.connect(service.owner_conninfo, autocommit=True) as connection:
+            connection.execute("UPDATE rag.users SET active = false WHERE subject = 'ana'")
+        through(ana, "ana", until="#sign-in-messages >> text=Ask an administrator for access")
+        assert signed_out(ana)
+
+
+def _hostile_claims_stay_text(boss: Visit, service: RealService) -> None:
+    boss.page.click("summary >> text=Use an API key")
+    boss.page.fill("#credential", service.admin.key)
+    boss.page.press("#credential", "Enter")
+    boss.page.wait_for_selector("#account:not([hidden])")
+    manage(boss, "users")
+    shown = row(boss, "gnik").inner_text()
+    assert "<img src=x onerror=alert(1)>gnik" in shown and "<script>alert(2)</script>" in shown
+    assert "nimda" not in shown, "a group that hides what it is called is none"
+    assert not any(mark in shown for mark in "\u202e\u2066")
+    press(boss, "gnik", "Edit")
+    boss.page.wait_for_selector(".dialog >> text=<img src=x onerror=alert(1)>gnik")
 
 
 def end_session(service: RealService) -> None:

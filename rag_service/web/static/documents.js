@@ -11,6 +11,7 @@ import { chip, day, Listing, makeRow, moment } from "./listing.js";
 import { trying } from "./notice.js";
 import { extensionOf, iconOf } from "./places.js";
 import { pathOf, readable } from "./folders.js";
+import { mayGoWell, ownReason } from "./refusal.js";
 import { scopeTo } from "./scope.js";
 import { addFiles, statusWords } from "./upload.js";
 import { isFinal, watch } from "./watch.js";
@@ -167,7 +168,7 @@ function row(document) {
     ],
     more: el("div", {}, status === "failed" ? failure(document) : warnings(document), ...document.tags.map(tagButton)),
     actions: [
-      writable && status === "failed" && document.uploadId && { icon: "retry", label: t("try_again"), onclick: () => retry(document) },
+      writable && status === "failed" && document.uploadId && mayGoWell(document.code) && { icon: "retry", label: t("try_again"), onclick: () => retry(document) },
       writable && { icon: "replace", label: t("replace"), onclick: () => replace(document, name) },
       writable && { icon: "clock", label: t("lifetime"), onclick: () => setLifetime(document, name) },
       chunkCount > 0 && { icon: "download", label: t("download"), onclick: () => save(document, name) },
@@ -185,7 +186,10 @@ function stateOf(document) {
   return chip("bad", t(document.chunkCount ? "status_failed_older" : "status_failed"));
 }
 
-const failure = ({ reason }) => (reason ? el("p", { className: "row-fault", lang: "en" }, reason) : null);
+function failure({ code, reason }) {
+  const own = ownReason(code);
+  return reason ? el("p", { className: "row-fault" }, own && `${own} `, el("span", { lang: "en" }, reason)) : null;
+}
 
 /** What of the file is not in its text: scanned pages, attachments that could not be read. */
 const warnings = ({ warnings: told }) => (told?.length ? el("p", { className: "muted", lang: "en" }, told.join(" ")) : null);

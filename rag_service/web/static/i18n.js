@@ -2,6 +2,8 @@
 
 const strings = JSON.parse(document.getElementById("strings").content.textContent);
 export const language = document.documentElement.lang;
+/** How numbers and dates are written: as the reader's own country does, where its language is that of the page. */
+export const locale = navigator.languages.find((one) => one.split("-")[0] === language) ?? language;
 const plural = new Intl.PluralRules(language);
 
 /** The words for `key`; `{name}` is filled from `values`. A `count` chooses between `key_one` and `key_other`. */
@@ -22,12 +24,12 @@ const format = (value) => (typeof value === "number" ? whole(value) : upright(St
 /** A name without the characters that turn the direction of what follows it (UAX #9); CSS alone cannot contain them. */
 export const upright = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 
-export const whole = (value) => new Intl.NumberFormat(language).format(value);
+export const whole = (value) => new Intl.NumberFormat(locale).format(value);
 
 export const decimal = (value) =>
-  new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);
+  new Intl.NumberFormat(locale, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);
 
-export const percent = (share) => new Intl.NumberFormat(language, { style: "percent" }).format(share);
+export const percent = (share) => new Intl.NumberFormat(locale, { style: "percent" }).format(share);
 
 /** Milliseconds in words: "320 ms", "4.2 s". */
 export function duration(milliseconds) {
@@ -37,5 +39,5 @@ export function duration(milliseconds) {
 
 export function fileSize(bytes) {
   const [amount, unit] = bytes < 1e6 ? [Math.max(1, Math.round(bytes / 1e3)), "kilobyte"] : [bytes / 1e6, "megabyte"];
-  return new Intl.NumberFormat(language, { style: "unit", unit, maximumFractionDigits: 1 }).format(amount);
+  return new Intl.NumberFormat(locale, { style: "unit", unit, maximumFractionDigits: 1 }).format(amount);
 }

@@ -1,7 +1,7 @@
 // A list as the API pages it: one slice at a time, however long the whole is.
 
 import { announce, el, icon } from "./dom.js";
-import { t, upright, whole } from "./i18n.js";
+import { locale, t, upright, whole } from "./i18n.js";
 import { errorNotice } from "./notice.js";
 
 const PER_PAGE = 50;
@@ -158,8 +158,8 @@ export function makeRow({ icon: drawing, title: name, href = null, state = null,
 /** A word on the state of something. @param tone good, warn, bad or plain */
 export const chip = (tone, words) => el("span", { className: `chip chip-${tone}` }, words);
 
-const DATE = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium" });
-const MOMENT = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
+const DATE = new Intl.DateTimeFormat(locale, { dateStyle: "medium" });
+const MOMENT = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
 export const day = (iso) => DATE.format(new Date(iso));
 export const moment = (iso) => MOMENT.format(new Date(iso));

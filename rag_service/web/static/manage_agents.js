@@ -53,7 +53,7 @@ export function makeList(section, user) {
       action: t("save"),
       save: (values) => change("PUT", `/agents/${agent.id}`, bodyOf(values)),
     });
-    if (saved) await settle(t("saved"));
+    await settle(saved ? t("saved") : ""); // refused, it may be gone
   }
 
   /** With the corpora that it answers from: without one it has nothing to say. */
@@ -95,7 +95,7 @@ export function makeList(section, user) {
         return true;
       },
     });
-    if (saved) await frame.changed(t("saved"));
+    await frame.changed(saved ? t("saved") : ""); // refused, it may be gone
   }
 
   async function remove(agent) {

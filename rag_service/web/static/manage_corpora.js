@@ -75,7 +75,7 @@ export function makeList(section, user) {
       save: ({ name, shared = corpus.shared, groups = corpus.groups.join(), ttlSeconds }) =>
         change("PATCH", at(corpus), { name, shared, groups: split(groups), ttlSeconds: toSeconds(ttlSeconds) }),
     });
-    if (saved) await frame.changed(t("saved"));
+    await frame.changed(saved ? t("saved") : ""); // refused, it may be gone
   }
 
   async function setActive(corpus, active) {

@@ -64,7 +64,7 @@ export function makeList(section, user) {
       action: t("save"),
       save: ({ role }) => change("PATCH", at(other), { role }),
     });
-    if (saved) await frame.changed(t("saved"));
+    await frame.changed(saved ? t("saved") : ""); // refused, it may be gone
   }
 
   async function setActive(other, active) {

@@ -14,6 +14,15 @@ const USUAL = [
   [/^(?:An? \w+ named .*|A user with this \w+) already exists\.$/s, "fault_taken"],
 ];
 
+// The same file is refused again.
+const FINAL = new Set(["invalid_input", "too_large", "unreadable_document", "unsupported_media_type"]);
+
+/** Whether what failed for a reason of this code may go well another time. */
+export const mayGoWell = (code) => !FINAL.has(code);
+
+/** Why something failed, by its code, where the API's English reason is foreign to the reader; else null. */
+export const ownReason = (code) => (language !== "en" && knows(`error_${code}`) ? t(`error_${code}`) : null);
+
 /** The sentence in the reader's language; null where only the API's own English can tell it. */
 export function faultWords(message) {
   if (language === "en") return message;

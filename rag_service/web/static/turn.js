@@ -9,7 +9,7 @@ import { FeedbackBar } from "./feedback.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
-import { proofOf, summarize } from "./proof.js";
+import { proofOf } from "./proof.js";
 import { makeDecision, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
@@ -127,7 +127,7 @@ export class Turn {
       this.feedback = given;
       this._onChange();
     });
-    const cited = final.citations.length ? t("complete_citations", { summary: summarize(final.citations) }) : "";
+    const decision = makeDecision(final, !kinds.size);
     this._below.replaceChildren(
       ...[
         makeLegend(kinds, final.citations),
@@ -137,14 +137,14 @@ export class Turn {
         el(
           "div",
           { className: "answer-foot" },
-          makeDecision(final, !kinds.size),
+          decision,
           el("div", { className: "answer-actions" }, feedback.buttons, this._editButton(), this._copyButton()),
         ),
         feedback.more,
         makeWhy(final, this.question),
       ].filter(Boolean),
     );
-    announce(`${t("complete")} ${cited} ${t(`decision_${final.decision}`)}.`);
+    announce(`${t("complete")} ${decision.textContent}`);
   }
 
   /** Thumbs on a citation of a complete answer. */

@@ -6,6 +6,7 @@ import { fileSize, percent, t, upright } from "./i18n.js";
 import { pathOf } from "./folders.js";
 import { errorNotice } from "./notice.js";
 import { iconOf } from "./places.js";
+import { mayGoWell, ownReason } from "./refusal.js";
 import { isFinal, watch } from "./watch.js";
 
 const CLOSED = new Set(["done", "failed", "cancelled"]);
@@ -65,7 +66,7 @@ class Upload {
       else if (!error.problem) throw error;
       else {
         if (error.status === 404) this._id = null;
-        this._finish("failed", t("upload_failed"), errorNotice(error));
+        this._fail(error);
       }
     }
   }
@@ -103,7 +104,7 @@ class Upload {
     this._button.hidden = true;
     this._tell(accepted);
     if (!isFinal(accepted)) {
-      watch(this._id, (state, error) => (error ? this._finish("failed", t("upload_failed"), errorNotice(error)) : this._tell(state)));
+      watch(this._id, (state, error) => (error ? this._fail(error) : this._tell(state)));
     }
   }
 
@@ -112,7 +113,7 @@ class Upload {
     if (status === "indexed") {
       this._finish("done", t(this.target.name ? "upload_replaced" : "upload_added", { count: progress.total ?? progress.done }));
     } else if (status === "failed") {
-      this._finish("failed", t("upload_failed"), errorNotice(new ApiError({ code: code ?? "internal_error", detail: reason })));
+      this._fail(new ApiError({ code: code ?? "internal_error", detail: reason }));
     } else {
       this._show("working", statusWords(state));
       if (progress.total) this._bar.value = progress.done / progress.total;
@@ -120,12 +121,16 @@ class Upload {
     }
   }
 
-  _finish(outcome, words, more = null) {
+  _fail(error) {
+    this._finish("failed", t("upload_failed"), mayGoWell(error.code));
+    this._more.replaceChildren(errorNotice(error));
+  }
+
+  _finish(outcome, words, again = outcome === "cancelled") {
     this.outcome = outcome;
     this._show(outcome, words);
-    if (more) this._more.replaceChildren(more);
-    if (outcome === "done") this._button.hidden = true;
-    else this._offer("try_again", () => this._enqueue(this));
+    this._button.hidden = !again;
+    if (again) this._offer("try_again", () => this._enqueue(this));
     this.target.ended();
   }
 
@@ -146,9 +151,9 @@ class Upload {
 }
 
 /** What an upload is doing, in words. */
-export function statusWords({ status, reason, progress }) {
+export function statusWords({ status, code, reason, progress }) {
   const figures = status === "embedding" && progress.total ? ` ${t("upload_progress", { done: progress.done, total: progress.total })}` : "";
-  const wait = status === "pending" && reason ? ` ${reason}` : "";
+  const wait = status === "pending" && reason ? ` ${ownReason(code) ?? reason}` : "";
   return t(`status_${status}`) + figures + wait;
 }
 

@@ -16,7 +16,7 @@ export function startViews({ onLeave, onShow }) {
 
   function show(moveFocus) {
     const [name, ...rest] = location.hash.slice(1).split("/");
-    const section = find(name) ?? shown ?? sections[0];
+    const section = find(name) ?? (name && shown ? shown : sections[0]); // "": Back, to where the visit began
     if (section === shown) {
       if (find(name)) onShow(section, rest.join("/"));
       return;
@@ -45,6 +45,9 @@ export function startViews({ onLeave, onShow }) {
     event.preventDefault();
     (shown.querySelector("[data-start]:not([hidden])") ?? shown.querySelector("h1")).focus();
   });
-  addEventListener("hashchange", () => show(true));
+  addEventListener("hashchange", () => {
+    for (const dialog of document.querySelectorAll(".dialog[open]")) dialog.close(); // it belongs to the part that is left
+    show(true);
+  });
   show(false);
 }

@@ -278,3 +278,49 @@ def test_rows_of_a_sheet_are_shown_as_a_small_table(visit: Open) -> None:
     ]
     for text in ("Product: bolt [C1].", "a | b | c", "Note: one | two", "one\nA: 1 | B: 2"):
         assert run(one, "render.js", RENDERED, text)[0] == "text", text
+
+
+@pytest.mark.parametrize(
+    ("locale", "day", "number"),
+    [
+        ("en-US", "Nov 25, 2026", "1,234"),
+        ("en-GB", "25 Nov 2026", "1,234"),
+        ("fr-CH", "25 nov. 2026", "1\u202f234"),
+        ("es-MX", "25 nov 2026", "1,234"),
+        ("pt-BR", "25 de nov. de 2026", "1.234"),
+        ("de-DE", "Nov 25, 2026", "1,234"),  # a page in English to a reader whose language it has not
+    ],
+)
+def test_dates_and_numbers_are_written_as_in_the_readers_country(
+    visit: Open, locale: str, day: str, number: str
+) -> None:
+    one = visit(locale=locale)
+    assert run(one, "listing.js", "({ day }) => day('2026-11-25T12:00:00Z')") == day
+    assert run(one, "i18n.js", "({ whole }) => whole(1234)") == number
+
+
+UNCERTAIN = """({ makeDecision }, changes) => {
+    const final = { decision: "uncertain", citations: [], latencyMs: 5, ...changes };
+    return makeDecision(final, true).textContent;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("locale", "changes", "reason"),
+    [
+        ("en-US", {"modelError": "gone", "flagged": [[0, 1]]}, "The language model failed"),
+        ("en-US", {"flagged": [[0, 1]]}, "Some sentences are not proved by their source"),
+        ("es-ES", {"guardrails": {"passed": False}}, "La respuesta incumple una regla"),
+        ("fr-FR", {}, "Chaque phrase est prouvée, mais ne répond peut-être pas à votre question."),
+        ("pt-PT", {}, "Todas as frases estão provadas, mas podem não responder à sua pergunta."),
+    ],
+)
+def test_uncertain_answer_names_the_reason_that_weighs_most(
+    visit: Open, locale: str, changes: dict[str, Any], reason: str
+) -> None:
+    assert reason in run(visit(locale=locale), "why.js", UNCERTAIN, changes)
+
+
+def test_answer_without_documents_says_that_and_no_other_reason(visit: Open) -> None:
+    told = run(visit(), "why.js", UNCERTAIN, {"ragUsed": False})
+    assert told.startswith("Answered without documents ·")
