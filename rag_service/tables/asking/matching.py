@@ -14,6 +14,7 @@ from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bi
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
+from rag_service.tables.reading.statements import total_words
 from rag_service.tables.spoken_values import has_unit, read_value
 from rag_service.tables.vocabulary import Word, beginning_of, column_word
 
@@ -186,8 +187,11 @@ class Match:
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
 
     def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
-        """The columns of amounts, times or percentages that may be meant where none is called so."""
-        return find_by_kind(self.table, self._headers, concepts)
+        """The columns of amounts, times or percentages that may be meant where none is called so; else a total."""
+        found = find_by_kind(self.table, self._headers, concepts)
+        if found or not concepts & MONEY:
+            return found
+        return tuple(c for c in self.of_kind(*FIGURES) if total_words().issuperset(words(self.table.columns[c].name)))
 
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""

@@ -40,6 +40,16 @@ O Mar Alto;Rita Lopes;2011;5
 Cidade Breve;João Neves;1998;3
 A Última Carta;Rita Lopes;2020;8
 """
+VIAJES = """Empleado;Destino;Hotel;Transporte;Dietas;Total
+Marta Gil;Lisboa;320,00;185,50;96,00;601,50
+Jorge Paz;París;540,00;260,00;144,00;944,00
+Marta Gil;Berlín;410,00;230,40;120,00;760,40
+"""
+VINHA = """Parcela;Casta;Hectares;Produção (kg)
+Vale Fundo;Touriga;2,5;11250
+Encosta;Alvarinho;1,8;9900
+"""
+STAGES: Rows = [("Nom", "École", "Indemnité (€/mois)"), ("Zoé Lambert", "INSA", 620), ("Karim Haddad", "Centrale", 700)]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +66,9 @@ A Última Carta;Rita Lopes;2020;8
         ("Quelle est la formule la plus populaire ?", "Confort", True),
         ("Quelle est la formule la plus puissante ?", "Pro", True),
         ("Qual é o livro mais recente?", "A Última Carta", True),
+        ("¿Cuál fue el viaje más caro?", "944,00: París", False),
+        ("Quel stagiaire gagne le plus ?", "Karim Haddad", True),
+        ("Quanto produziu a Encosta?", "9900", True),
     ],
 )
 async def test_ordinary_words_are_understood(
@@ -65,6 +78,9 @@ async def test_ordinary_words_are_understood(
     await ingest(VENTAS, "ventas.csv")
     await ingest(workbook({"Abonnements": FORMULES}), "abonnements.xlsx")
     await ingest(LIVROS, "livros.csv")
+    await ingest(VIAJES, "gastos_viaje.csv")
+    await ingest(VINHA, "vinha.csv")
+    await ingest(workbook({"Stagiaires": STAGES}), "stagiaires.xlsx")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert says(answer.text.replace("\xa0", " "), said), answer.text
     assert {citation.method for citation in answer.citations} == {ProofMethod.COMPUTED}

@@ -122,7 +122,7 @@ async def test_absence_numbers_and_words_that_are_not_understood(
         ("¿De qué modelo tenemos más?", "40: Duna 2", ""),
         ("Which model is the largest?", "", "40: Duna 2"),  # not the one with most pieces
         ("¿Cuánto se ha gastado en hotel?", "Elena Ríos: 312,40 €", ""),
-        ("Which month had the highest production at Alder?", "", "number of rows"),
+        ("Which month had the highest production at Alder?", "22400: 2024-02", "number of rows"),
     ],
 )
 async def test_what_is_counted_and_how_much_is_told(
