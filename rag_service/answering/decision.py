@@ -202,7 +202,7 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     found = read_words(words(question), language)
     name = [column_word(word) for word in words((citations[0].quote or "").split(" | ")[0].partition(": ")[2])]
     is_asked_for = all(any(word.forms & one.forms for one in found) for word in name if word.is_content)
-    cues = {word for key in _CALCULATED for phrase in data.phrases[key] for word in words(phrase)}
+    cues = {phrase for key in _CALCULATED for phrase in data.phrases[key]}  # "maximum", not the "alto" of "más alto"
     is_called_so = is_asked_for and not cues.isdisjoint(word.text for word in name)
     is_amount = asked is not None and asked.asks_amount and len(citations) == 1
     if asked is not None and (asked.negations or (asked.asks and not (is_amount or is_called_so))):

@@ -258,6 +258,8 @@ class _Resolver:
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
+        if self._asks_who() and not narrowed(asked, self._table, (Kind.TEXT,)) and asked:
+            return []  # "who lent it": not the number of loans
         exact = [one for one in base.filters if one.shown and one.comparison is not Comparison.BETWEEN]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
@@ -284,6 +286,9 @@ class _Resolver:
             parts = replace(base, column=columns[0], is_part=True)  # the total, if there are several
             return [parts, replace(parts, operation=Operation.SUM)]
         return [replace(base, column=column) for column in columns]
+
+    def _asks_who(self) -> bool:
+        return any("person" in word.concepts and not word.is_content for word in self._match.words)
 
     def _signs_fit(self, plan: Plan) -> bool:
         """Whether the currencies that the question writes are those of the columns used."""

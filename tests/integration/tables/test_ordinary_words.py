@@ -87,12 +87,15 @@ async def test_ordinary_words_are_understood(
     assert (answer.decision is Decision.CAN_PROCEED) is certain
 
 
-@pytest.mark.parametrize("question", ["¿Qué margen tenemos con Cádiz?", "Which parking space has Maya?"])
+@pytest.mark.parametrize(
+    "question", ["¿Qué margen tenemos con Cádiz?", "Which parking space has Maya?", "De que género é O Mar Alto?"]
+)
 async def test_a_row_proves_nothing_about_what_it_does_not_have(
     service: Components, ingest: Ingest, question: str
 ) -> None:
     await ingest(workbook({"Staff": STAFF}), "staff.xlsx")
     await ingest(VENTAS, "ventas.csv")
+    await ingest(LIVROS, "livros.csv")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert answer.citations
     assert answer.decision is Decision.UNCERTAIN
