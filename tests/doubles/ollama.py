@@ -205,6 +205,10 @@ class OllamaDouble:
         """Queue replies for the next requests to this path."""
         self._scripts[path].extend(replies)
 
+    def unscript(self, path: str) -> None:
+        """Forget the queued replies to this path."""
+        self._scripts[path].clear()
+
     def bodies(self, path: str) -> list[dict[str, Any]]:
         """Decoded bodies of the requests to a path, in order."""
         return [request.body for request in self.requests if request.path == path]

@@ -101,7 +101,7 @@ def test_it_takes_a_job_finishes_it_and_stops_when_told(
 def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
     client: httpx.Client, environment: dict[str, str], ollama: OllamaDouble, tmp_path: Path
 ) -> None:
-    ollama.script(EMBED, embed(delay=60))
+    ollama.script(EMBED, *[embed(delay=60)] * 3)  # the application may embed a text of its own at its start
     path = upload(client, "a.txt")
     with worker(environment, tmp_path) as process:
         reach(client, path, "embedding")
@@ -109,6 +109,7 @@ def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
     output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
     assert seconds < GRACE + 5
+    ollama.unscript(EMBED)
     left = client.get(path).json()
     assert (left["status"], left["attempts"]) == ("pending", 0)  # at once, and not counted as a failed try
     with worker(environment, tmp_path):
