@@ -146,7 +146,7 @@ class Service(Searchable):
         """Ingest files, and all documents below folders, into the default corpus.
 
         A file that cannot be read is reported as `failed` with its reason, one of a folder that is no document as
-        `skipped`; hidden and lock files are left out. Unchanged content is not stored twice; a
+        `skipped`; hidden and lock files are left out. Unchanged files are not stored twice; a
         changed file replaces its earlier version. Files of folders are named by their path within the folder.
 
         `on_progress` is called before each file, on another thread.

@@ -71,8 +71,8 @@ class CorpusDocumentsController(Controller):
         status_code=202,
         summary="Upload a document",
         description="Send a file as multipart/form-data, or a text as JSON. The reply is sent once it has been stored; "
-        "`Location` is the address of its progress. The same content is not indexed twice. A file with the same name "
-        "replaces the document in one step, when the new version is indexed.",
+        "`Location` is the address of its progress. The same content under the same name is not indexed "
+        "twice. A file with the same name replaces the document in one step, when the new version is indexed.",
         operation_class=accepts(UploadRequest, form=UPLOAD_FORM_SCHEMA),
         responses=problems(400, 401, 403, 404, 408, 409, 413, 415, 500),
     )
