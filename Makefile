@@ -34,6 +34,7 @@ unit: $(VENV)/.dev
 soak: $(VENV)/.dev $(VENV)/.ray
 	$(BIN)/python -m tests.soak.kill_workers $(ARGS)
 	$(BIN)/python -m tests.soak.kill_syncs
+	$(BIN)/python -m tests.soak.kill_anything
 	$(BIN)/python -m tests.soak.hostile_files
 	$(BIN)/python -m tests.soak.many_workers
 	$(BIN)/python -m tests.soak.many_servers

@@ -56,12 +56,15 @@ def leave_embedded_servers() -> None:
 
     Runs at exit by itself, but not after a signal.
     """
+    import psutil  # type: ignore[import-untyped]  # comes with the wheel
+
     while _joined:
         server = _joined.pop()
         with suppress(OSError):  # the folder may be gone
             with server._lock:
                 _forget_ended(server)
-            server.cleanup()
+            with suppress(psutil.NoSuchProcess):  # killed by somebody else
+                server.cleanup()
 
 
 def _start(folder: Path) -> EmbeddedServer:

@@ -122,6 +122,16 @@ def test_the_next_one_that_joins_clears_up_after_a_killed_process(folder: Path) 
     assert not runs(folder)
 
 
+def test_a_process_ends_quietly_after_its_database_was_killed(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with holder(folder) as process:
+        postmaster = int((folder / "postgres" / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, signal.SIGKILL)
+        wait_until(lambda: not embedded._is_running(postmaster, None))
+        leave(process)
+    (folder / "postgres" / "postmaster.pid").unlink(missing_ok=True)  # which a killed one leaves behind
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_an_id_that_another_process_got_after_a_restart_holds_nothing(folder: Path) -> None:
     with holder(folder) as process:
         leave(process)
