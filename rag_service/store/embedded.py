@@ -132,7 +132,7 @@ def _last_change_of_list(server: Any) -> float | None:
 
 def _is_running(process_id: int, born_before: float | None) -> bool:
     """Whether there is such a process, and an old enough one."""
-    import psutil  # type: ignore[import-untyped]  # comes with the wheel
+    import psutil
 
     try:
         process = psutil.Process(process_id)
