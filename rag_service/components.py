@@ -325,7 +325,7 @@ def _open_chat(
     chat = build_chat(settings, extractive=extractive, llm=plugins.llm)
     stack.push_async_callback(chat.aclose)
     metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
-    metrics.watch_waiting(lambda: chat.waiting)
+    metrics.watch_waiting(lambda: chat.slots.waiting)
     return chat
 
 

@@ -104,9 +104,9 @@ class WrappedEmbedding(BaseEmbedding):
         return self._inner.get_text_embedding_batch(texts)
 
 
-async def warm_up(embedding: BaseEmbedding) -> None:
-    """Load or reach the model, if the class can."""
-    if load := getattr(embedding, "warm_up", None):
+async def warm_up(model: object) -> None:
+    """Load or reach a model, if its class can."""
+    if load := getattr(model, "warm_up", None):
         await load()
 
 

@@ -52,6 +52,7 @@ log = structlog.get_logger(__name__)
 
 MODEL_NAME = "extractive"
 MAX_QUOTES = 3
+_ONLY_PASSAGES = "The extractive answerer only supports answers from passages; configure a chat model."
 COMPARED = 12  # sentences compared by vectors: the best by the other features; 8 to 16 choose alike (decision 020)
 # Set on the cooperative sets (decision 020): replies as short as before token vectors, and more often right.
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
@@ -129,17 +130,15 @@ class ExtractiveLLM(CustomLLM):
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
 
     def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        raise ModelOutputError("The extractive answerer only supports answers from passages; configure a chat model.")
+        raise ModelOutputError(_ONLY_PASSAGES)
 
     def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
-        raise ModelOutputError("The extractive answerer only supports answers from passages; configure a chat model.")
+        raise ModelOutputError(_ONLY_PASSAGES)
 
     async def _answer(self, messages: Sequence[ChatMessage]) -> list[str]:
         last = messages[-1] if messages else None
         if not isinstance(last, GroundedMessage) or last.evidence is None:
-            raise ModelOutputError(
-                "The extractive answerer only supports answers from passages; configure a chat model."
-            )
+            raise ModelOutputError(_ONLY_PASSAGES)
         scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:

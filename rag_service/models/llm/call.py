@@ -63,6 +63,20 @@ def prepare_call(
     return llm, [instruction, *messages], {}
 
 
+def numbered_schema(name: str, count: int, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object whose list `name` has an entry for each of the ids 1..`count`, with these properties."""
+    entry = {
+        "type": "object",
+        "properties": {"id": {"type": "integer", "minimum": 1, "maximum": count}, **properties},
+        "required": ["id", *properties],
+    }
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": entry, "minItems": count, "maxItems": count}},
+        "required": [name],
+    }
+
+
 @cache
 def _derives_from(kind: type[LLM], package: str) -> bool:
     """Whether the class comes from an integration package, without importing the package."""

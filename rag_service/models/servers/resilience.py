@@ -90,14 +90,9 @@ class Slots:
         self._queue = queue
         self._patience = patience  # seconds
         self._semaphore = asyncio.Semaphore(limit)
-        self._waiting = 0
+        self.waiting = 0  # calls in the queue now
         self._admitted = 0
         self._mean_hold = 1.0  # seconds, moving mean of how long a slot is held
-
-    @property
-    def waiting(self) -> int:
-        """Calls in the queue now."""
-        return self._waiting
 
     @contextmanager
     def admit(self) -> Iterator[None]:
@@ -121,16 +116,16 @@ class Slots:
 
         Raises ModelBusyError if the queue is full or patience runs out; `retry_after` is estimated from recent calls.
         """
-        if self._semaphore.locked() and self._waiting >= self._queue:
+        if self._semaphore.locked() and self.waiting >= self._queue:
             raise self._busy()
-        self._waiting += 1
+        self.waiting += 1
         try:
             async with asyncio.timeout(self._patience):
                 await self._semaphore.acquire()
         except TimeoutError:
             raise self._busy() from None
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
         began = time.monotonic()
         try:
             yield
@@ -139,7 +134,7 @@ class Slots:
             self._semaphore.release()
 
     def _busy(self) -> ModelBusyError:
-        wait = self._mean_hold * (self._waiting + 1) / self._limit
+        wait = self._mean_hold * (self.waiting + 1) / self._limit
         return ModelBusyError(
             "The language model is busy with other requests.", retry_after=min(60, max(1, round(wait)))
         )
