@@ -23,6 +23,10 @@ class Word:
     concepts: frozenset[str]
     is_content: bool
 
+    def is_like(self, other: Word) -> bool:
+        """Whether the two are forms of one word, or words for the same."""
+        return bool(self.forms & other.forms or self.concepts & other.concepts)
+
 
 @lru_cache(maxsize=20_000)
 def _word(word: str, language: str) -> Word:
