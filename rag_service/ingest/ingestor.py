@@ -90,14 +90,14 @@ class Ingestor:
         """What the chunks of this index depend on; stored with every document."""
         return index.fingerprint(embedding_model=self._model, dimension=self._dimension)
 
-    def vector_store(self, index: IndexDefinition, identity: Identity, *, corpus_id: UUID | None = None) -> ChunkStore:
-        """A LlamaIndex vector store over everything the identity may read, or over one corpus."""
+    def vector_store(self, index: IndexDefinition, identity: Identity) -> ChunkStore:
+        """A LlamaIndex vector store over everything the identity may read."""
         key = self.fingerprint(index)
         if key not in self._stores:
             self._stores[key] = ChunkStore(
                 self._database, identity, dimension=self._dimension, index=index, fingerprint=key
             )
-        return self._stores[key].bound_to(identity, corpus_id=corpus_id)
+        return self._stores[key].bound_to(identity)
 
     async def ingest(
         self,

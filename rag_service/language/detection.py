@@ -29,12 +29,12 @@ _ACCENT = 2.0  # the same for each letter of a word that only some of the langua
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def detect_language(text: str, *, default: str | None = None) -> str | None:
-    """Language whose function words and letters fit the text best; the default where none does.
+def detect_language(text: str) -> str | None:
+    """Language whose function words and letters fit the text best; None where none does.
 
     For documents as for questions: a table of names and figures has no language.
     """
-    return _choose(text, likely_languages(text)) or default
+    return _choose(text, likely_languages(text))
 
 
 def guess_language(question: str, likely: Sequence[str] | None = None) -> str | None:

@@ -68,7 +68,6 @@ class Proof:
     negations: Words
     months: tuple[Words, ...]  # January first
     weekdays: Words
-    ordinals: Words
     compound_numbers: Words  # beginnings
     numbers: Mapping[str, Words]  # digits → number words
     ambiguous_numbers: Words  # those that are other words in another language
@@ -94,7 +93,6 @@ class Questions:
     """How questions are asked. Phrases are words with single spaces."""
 
     empty_phrases: tuple[str, ...]  # "how long": phrases that ask and say nothing
-    question_words: Words  # that begin a complete question
     follow_ups: tuple[str, ...]  # "what about": beginnings of a question that goes on from the one before
     references: Words  # "it", "that": words for what was named before
     conjunctions: Words  # "and": as first word they go on from the question before

@@ -40,7 +40,6 @@ _PREFIX = re.compile(r"^\W+")
 class FigureRow:
     """A row of a statement."""
 
-    table_id: UUID
     document_id: UUID
     document: str  # file name, or title
     caption: str
@@ -120,7 +119,6 @@ async def _read_rows(connection: Connection, question: FigureQuestion, ids: Sequ
             columns[table_id] = tuple(msgspec.convert(stored, list[Column]))
         found.append(
             FigureRow(
-                table_id=table_id,
                 document_id=document_id,
                 document=document,
                 caption=caption,

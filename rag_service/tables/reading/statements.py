@@ -56,12 +56,12 @@ class _Open:
     since: int = 0  # lines of this page before its first row
 
 
-def find_statements(lines: Sequence[PageLine], *, first: int = 0) -> Iterator[Table]:
-    """Tables whose columns are years or periods; `first` is the number of the first."""
+def find_statements(lines: Sequence[PageLine]) -> Iterator[Table]:
+    """Tables whose columns are years or periods."""
     opened = list(_walk(lines))
     shown = Counter(mark for one in opened if (mark := _decimal(one)) is not None)
     likely = shown.most_common(1)[0][0] if shown else None
-    number = first
+    number = 0
     for one in opened:
         table = _build(one, _decimal(one) or likely, number)
         if table is not None:
