@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, languages_of, load_language, union_of
 from rag_service.language.words import fold, words
 
 _SAMPLE = 20_000  # characters of a text that are looked at
@@ -91,8 +91,7 @@ def _content_words(found: Sequence[str]) -> list[str]:
 
 @cache
 def _function_words() -> frozenset[str]:
-    every = map(load_language, language_codes())
-    return frozenset().union(*(data.stop_words | data.detection.frequent_words for data in every))
+    return union_of(data.stop_words | data.detection.frequent_words for data in languages_of(None))
 
 
 @lru_cache(maxsize=20_000)

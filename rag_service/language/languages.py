@@ -6,7 +6,7 @@ A new language is a new file there, with prompts, messages and page texts; no Py
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -255,6 +255,11 @@ def read_language(file: Path) -> Language:
 def languages_of(code: str | None) -> tuple[Language, ...]:
     """The language of that code alone; all of them where it is None or not supported."""
     return tuple(map(load_language, (code,) if code in language_codes() else language_codes()))
+
+
+def union_of(groups: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The words of all groups, such as the same group of several languages."""
+    return frozenset().union(*groups)
 
 
 def texts_in(code: str | None) -> Texts:

@@ -37,7 +37,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
 from rag_service.models.embedding.guarded import local_model
@@ -339,7 +339,7 @@ def _answer_types() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
     In the words of all languages: a question may be answered by a document in another one. Persons, places, dates and
     reasons were tried as well: one more of a hundred English questions, and none of others.
     """
-    every = [load_language(code) for code in language_codes()]
+    every = languages_of(None)
     units = [data.proof.units for data in every]
     numbers = {word for data in every for words in data.proof.numbers.values() for word in words}
     numbers |= {word for data in every for word in data.proof.fractions}
