@@ -48,7 +48,7 @@ class ChatDelta:
     prompt_truncated: bool = False  # the model saw only part of the prompt
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ChatModel:
     """A LlamaIndex LLM with limits. One object per provider and process, shared by all requests."""
 
