@@ -27,7 +27,7 @@ from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
 from rag_service.indices import IndexDefinition, find_index, load_index, load_indices
-from rag_service.ingest.embedding_cache import wrap_embedding
+from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
 from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.postponed import PostponedUploads
 from rag_service.ingest.queue import Uploads
@@ -215,43 +215,22 @@ async def open_components(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings, serving=True))
         metrics = metrics or Metrics()
-        embedding = wrap_embedding(
-            build_embedding(settings, embedding=plugins.embedding), settings, database, metrics=metrics
-        )
-        stack.push_async_callback(close_embedding, embedding)
+        embedding, fitter = await _open_embedding(stack, settings, database, indices, plugins, metrics)
         questions = embedding.inner  # without the cache of passages
-        relevance = ModelRelevance(embedding.model_name, watched=settings.retrieval.fit_relevance)
-        fitter = RelevanceFitter(
-            relevance, database, guard_embedding(questions, settings), indices[settings.indices.default]
-        )
-        await fitter.load()
-        extractive = ExtractiveLLM(questions, relevance)
+        extractive = ExtractiveLLM(questions, fitter.relevance)
         chat = _open_chat(stack, settings, extractive, plugins, metrics)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
-        search = open_search(settings, database, questions, indices, metrics, relevance)
+        search = open_search(settings, database, questions, indices, metrics, fitter.relevance)
         retriever, replica = await stack.enter_async_context(search)
         recorder = AnswerRecorder(database, prompts, settings)
+        tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
         engine = _build_engine(
-            retriever,
-            chat,
-            prompts,
-            settings,
-            indices,
-            plugins,
-            judge=judge,
-            record=recorder.record,
-            tables=TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ()),
+            retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record, tables=tables
         )
         agent_models = AgentModels(settings, chat, lambda adapted: build_chat(adapted, extractive=extractive))
         stack.push_async_callback(agent_models.aclose)
-        originals = Originals(settings.uploads.originals_url)
+        postponed = _build_postponed(settings, database, indices)
         readers = plugins.reader_classes()
-        uploads = Uploads(
-            database,
-            originals,
-            current_fingerprints(settings, indices),
-            default_ttl_seconds=settings.uploads.ttl_seconds,
-        )
         yield Components(
             settings=settings,
             reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
@@ -271,7 +250,7 @@ async def open_components(
                 database,
                 embedding,
                 indices,
-                originals=originals,
+                originals=postponed.uploads.originals,
                 readers=readers,
                 transformations=plugins.transformations,
             ),
@@ -288,12 +267,40 @@ async def open_components(
                 prompts=prompts,
                 record=recorder.record,
             ),
-            originals=originals,
-            uploads=uploads,
-            postponed=PostponedUploads(
-                uploads, settings.database.data_dir / "postponed", max_bytes=settings.uploads.keep_mb * 1024**2
-            ),
+            originals=postponed.uploads.originals,
+            uploads=postponed.uploads,
+            postponed=postponed,
         )
+
+
+async def _open_embedding(
+    stack: AsyncExitStack,
+    settings: Settings,
+    database: Database,
+    indices: Mapping[str, IndexDefinition],
+    plugins: Plugins,
+    metrics: Metrics,
+) -> tuple[CachedEmbedding, RelevanceFitter]:
+    """The embedding model, which `stack` closes, and what is known of its cosines."""
+    built = build_embedding(settings, embedding=plugins.embedding)
+    embedding = wrap_embedding(built, settings, database, metrics=metrics)
+    stack.push_async_callback(close_embedding, embedding)
+    relevance = ModelRelevance(embedding.model_name, watched=settings.retrieval.fit_relevance)
+    guarded = guard_embedding(embedding.inner, settings)
+    fitter = RelevanceFitter(relevance, database, guarded, indices[settings.indices.default])
+    await fitter.load()
+    return embedding, fitter
+
+
+def _build_postponed(
+    settings: Settings, database: Database, indices: Mapping[str, IndexDefinition]
+) -> PostponedUploads:
+    """Uploads, and those that wait for the database."""
+    originals = Originals(settings.uploads.originals_url)
+    fingerprints = current_fingerprints(settings, indices)
+    uploads = Uploads(database, originals, fingerprints, default_ttl_seconds=settings.uploads.ttl_seconds)
+    folder = settings.database.data_dir / "postponed"
+    return PostponedUploads(uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2)
 
 
 async def _resolve_scope(database: Database, agent: Agent, identity: Identity) -> AgentScope:
@@ -325,7 +332,7 @@ def _open_chat(
     chat = build_chat(settings, extractive=extractive, llm=plugins.llm)
     stack.push_async_callback(chat.aclose)
     metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
-    metrics.watch_waiting(lambda: chat.waiting)
+    metrics.watch_waiting(lambda: chat.slots.waiting)
     return chat
 
 

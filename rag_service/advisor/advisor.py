@@ -143,7 +143,14 @@ class Advisor:
         )
         context = fitted.context
         said, model_error = await self._ask(fitted, ResponseReply, max_tokens=answer_tokens)
-        drafts = self._quote(inquiry, article, context, tokens=answer_tokens) if said is None else said.sections
+        drafts: Sequence[SectionReply]
+        if said is not None:
+            drafts = said.sections
+        else:
+            weights, language = article.retrieval.weights, article.language
+            drafts = quote_sections(
+                context.hits, inquiry=inquiry.text, weights=weights, language=language, tokens=answer_tokens
+            )
         checked = check_response(
             drafts,
             context.hits,
@@ -235,17 +242,6 @@ class Advisor:
                 raise
             log.warning("answer_degraded", without="model", code=error.code, exc_info=error)
             return None, error.code
-
-    def _quote(
-        self, inquiry: Inquiry, article: Article, context: PackedContext, *, tokens: int
-    ) -> Sequence[SectionReply]:
-        return quote_sections(
-            context.hits,
-            inquiry=inquiry.text,
-            weights=article.retrieval.weights,
-            language=article.language,
-            tokens=tokens,
-        )
 
 
 def _decide(article: Article, context: PackedContext, *, proved: bool = True) -> Decision:

@@ -96,13 +96,9 @@ def check_response(
 def _read(drafts: Sequence[SectionReply]) -> Iterator[tuple[int, Part | None, str]]:
     for number, draft in enumerate(drafts):
         yield number, None, draft.topic
-        for part, texts in (
-            ("answerComponents", draft.answer_components),
-            ("steps", draft.steps),
-            ("warnings", draft.warnings),
-        ):
+        for part, texts in draft.parts():
             for text in texts:
-                yield number, part, text  # type: ignore[misc]  # the names are those of Part
+                yield number, part, text
 
 
 def _as_paragraph(statement: _Statement) -> str:

@@ -151,6 +151,10 @@ class SectionReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_unk
     steps: Statements
     warnings: Statements
 
+    def parts(self) -> tuple[tuple[Part, list[str]], ...]:
+        """Its lists by their names in the API."""
+        return ("answerComponents", self.answer_components), ("steps", self.steps), ("warnings", self.warnings)
+
 
 class ResponseReply(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A response as a model writes it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from rag_service.errors import ConfigurationError
 from rag_service.models.llm.model import ChatModel
@@ -17,29 +18,23 @@ _KEPT = 64  # models kept; the least recently used one is dropped
 _Key = tuple[str | None, str | None, float | None, int | None]
 
 
+@dataclass
 class AgentModels:
     """Builds and keeps the models of agents; the settings give what an agent does not set."""
 
-    def __init__(self, settings: Settings, base: ChatModel, build: Callable[[Settings], ChatModel]):
-        """
-        Args:
-            settings: of the service.
-            base: for agents that set nothing.
-            build: makes a model for other settings.
-        """
-        self._settings = settings
-        self._base = base
-        self._build = build
-        self._built: dict[_Key, ChatModel] = {}  # least recently used first
-        self._retired: list[ChatModel] = []  # a stream may still read from them: closed at the end
+    settings: Settings  # of the service
+    base: ChatModel  # for agents that set nothing
+    build: Callable[[Settings], ChatModel]  # makes a model for other settings
+    _built: dict[_Key, ChatModel] = field(default_factory=dict, init=False)  # least recently used first
+    _retired: list[ChatModel] = field(default_factory=list, init=False)  # streams may read from them: closed at the end
 
     def model_for(self, agent: Agent) -> ChatModel:
         """The model of an agent; built at first use."""
         spec = agent.spec
         key = spec.provider, spec.model_name, spec.temperature, spec.max_tokens
         if not any(value is not None for value in key):
-            return self._base
-        model = self._built.pop(key, None) or self._build(_adapt(self._settings, spec))
+            return self.base
+        model = self._built.pop(key, None) or self.build(_adapt(self.settings, spec))
         self._built[key] = model
         if len(self._built) > _KEPT:
             self._retired.append(self._built.pop(next(iter(self._built))))

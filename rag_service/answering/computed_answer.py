@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -51,13 +50,9 @@ def choose_passages(
     computed: ComputedAnswer, sources: Sequence[Hit], found: Sequence[Hit], *, limit: int
 ) -> tuple[Hit, ...]:
     """The passages of the answer, best first: of the documents whose cells are cited; others if nothing is cited."""
-    wanted = cited_documents(computed)
+    wanted = {cells.document_id for cells in computed.quotes}
     chosen = {hit.chunk.id: hit for hit in (*sources, *found) if hit.chunk.document.id in wanted}
     return tuple(chosen.values())[:limit] or tuple(sources or found)[:limit]
-
-
-def cited_documents(computed: ComputedAnswer) -> set[UUID]:
-    return {cells.document_id for cells in computed.quotes}
 
 
 def check_computed(computed: ComputedAnswer, shown: Sequence[Hit]) -> CheckedAnswer:

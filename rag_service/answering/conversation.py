@@ -17,7 +17,7 @@ from rag_service.answering.prompt.templates import Prompts, new_boundary
 from rag_service.domain import Turn
 from rag_service.errors import ModelError
 from rag_service.language.detection import guess_language
-from rag_service.language.languages import FALLBACK_LANGUAGE, Questions, language_codes, load_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, Questions, languages_of
 from rag_service.language.words import count_tokens, terms, words
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.planner import find_names
@@ -73,7 +73,7 @@ def _stands_alone(question: str, before: str, language: str) -> bool:
     if len(content) >= _FEW_TERMS:
         return True
     asked = words(question)
-    every = [load_language(code).questions for code in language_codes()]
+    every = [data.questions for data in languages_of(None)]
     if len(content) < _MIN_TERMS:
         return False
     if any(not questions.references.isdisjoint(asked) or _goes_on(asked, questions) for questions in every):

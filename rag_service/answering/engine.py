@@ -159,7 +159,7 @@ class CitedQueryEngine(RetrieverQueryEngine):
         answer_id = uuid4()
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
         query.model = query.model or self._synthesizer.chat
-        with query.model.admit():
+        with query.model.slots.admit():
             if (reply := reply_to_small_talk(query.question)) is not None:
                 response = await self._synthesizer.reply(query, reply.text, language=reply.language)
             else:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import Annotated, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
 
 import structlog
-from litestar import Response, delete, get, post
+from litestar import Response, Router, delete, get, post
 from litestar.datastructures import Cookie
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
@@ -20,7 +22,7 @@ from rag_service.api.http.fields import check_texts
 from rag_service.api.http.schemas import Name
 from rag_service.api.http.services import from_state
 from rag_service.auth.passwords import MAX_CHARS, MIN_CHARS
-from rag_service.auth.sessions import cookie_names, derive, find_session
+from rag_service.auth.sessions import CookieNames, cookie_names, derive, find_session
 from rag_service.auth.sign_in import SignIn
 from rag_service.errors import AuthenticationError, PermissionDeniedError, RagError, StoreError
 from rag_service.settings import Settings
@@ -45,62 +47,79 @@ class AcceptedInvitation(Struct, kw_only=True, frozen=True, forbid_unknown_field
     password: Annotated[str, Meta(min_length=MIN_CHARS, max_length=MAX_CHARS)]
 
 
-def sign_in_routes(settings: Settings) -> list[HTTPRouteHandler]:
+@dataclass(frozen=True)
+class _Cookies:
+    """The cookies of a browser that signs in."""
+
+    settings: Settings
+
+    @cached_property
+    def names(self) -> CookieNames:
+        return cookie_names(self.settings)
+
+    def make(self, name: str, value: str, seconds: int, *, samesite: Literal["lax", "strict"] = "lax") -> Cookie:
+        """One that scripts cannot read, unless it is the token."""
+        secure, hidden = self.settings.sign_in.is_secure, name != self.names.token
+        return Cookie(name, value=value, max_age=seconds, secure=secure, httponly=hidden, samesite=samesite)
+
+    def of_session(self, session: str | None) -> list[Cookie]:
+        """Those that begin a session, or end it (None)."""
+        seconds = 0 if session is None else self.settings.sign_in.hours * 3600
+        token = "" if session is None else derive(session, "csrf")
+        return [
+            self.make(self.names.session, session or "", seconds, samesite="strict"),
+            self.make(self.names.token, token, seconds, samesite="strict"),
+        ]
+
+    async def begin(self, request: AnyRequest, sign_in: SignIn, session: str) -> list[Cookie]:
+        """Those of a new session, which takes the place of the browser's last one."""
+        if before := request.cookies.get(self.names.session):
+            await sign_in.end(before)
+        return self.of_session(session)
+
+
+def sign_in_routes(settings: Settings) -> list[Router]:
     """The routes of the one way to sign in that the settings choose; none where users have keys alone."""
     if not settings.sign_in.way:
         return []
-    names, secure = cookie_names(settings), settings.sign_in.is_secure
-    session_seconds = settings.sign_in.hours * 3600
+    cookies = _Cookies(settings)
+    ways = _password_routes(cookies) if settings.sign_in.way == "password" else _provider_routes(cookies)
+    routes = [*ways, _sign_out_route(cookies)]
+    return [Router("/", route_handlers=routes, dependencies={"sign_in": from_state("sign_in")})]
 
-    def cookie(name: str, value: str, seconds: int, **options: Any) -> Cookie:
-        return Cookie(name, value=value, max_age=seconds, secure=secure, **{"httponly": True, **options})
 
-    def session_cookies(session: str | None) -> list[Cookie]:
-        """Those that begin a session, or end it (None)."""
-        seconds = 0 if session is None else session_seconds
-        token = "" if session is None else derive(session, "csrf")
-        return [
-            cookie(names.session, session or "", seconds, samesite="strict"),
-            cookie(names.token, token, seconds, samesite="strict", httponly=False),
-        ]
-
-    async def begin(request: AnyRequest, sign_in: SignIn, session: str) -> list[Cookie]:
-        """The cookies of a new session, which takes the place of the browser's last one."""
-        if before := request.cookies.get(names.session):
-            await sign_in.end(before)
-        return session_cookies(session)
-
-    def leave(outcome: str, address: str = "/", cookies: list[Cookie] | None = None) -> Reply:
-        headers = {"Location": address if outcome == "done" else f"/?sign_in={outcome}"}
-        return Response(None, status_code=303, headers=headers, cookies=cookies or [])
-
-    @get("/auth/login", include_in_schema=False, dependencies={"sign_in": from_state("sign_in")})
+def _provider_routes(cookies: _Cookies) -> list[HTTPRouteHandler]:
+    @get("/auth/login", include_in_schema=False)
     async def go_to_provider(request: AnyRequest, sign_in: SignInDependency) -> Reply:
-        given = request.cookies.get(names.sign_in, "")  # of another tab: both may come back
+        given = request.cookies.get(cookies.names.sign_in, "")  # of another tab: both may come back
         secret = given if _SECRET.fullmatch(given) else secrets.token_urlsafe(32)
         try:
             address = await sign_in.provider.address(secret)
         except RagError as error:
-            return leave(_outcome(error))
-        return leave("done", address, [cookie(names.sign_in, secret, _SIGN_IN_SECONDS, samesite="lax")])
+            return _leave(_failed(error))
+        return _leave(address, [cookies.make(cookies.names.sign_in, secret, _SIGN_IN_SECONDS)])
 
-    @get("/auth/callback", include_in_schema=False, dependencies={"sign_in": from_state("sign_in")})
+    @get("/auth/callback", include_in_schema=False)
     async def come_back(request: AnyRequest, sign_in: SignInDependency) -> Reply:
-        cookies = [cookie(names.sign_in, "", 0, samesite="lax")]
+        made, address = [cookies.make(cookies.names.sign_in, "", 0)], "/"
+        secret = request.cookies.get(cookies.names.sign_in, "")
         try:
-            session = await sign_in.with_provider(request.cookies.get(names.sign_in, ""), dict(request.query_params))
-            cookies += await begin(request, sign_in, session)
+            session = await sign_in.with_provider(secret, dict(request.query_params))
+            made += await cookies.begin(request, sign_in, session)
         except RagError as error:
-            return leave(_outcome(error), cookies=cookies)
-        return leave("done", cookies=cookies)
+            address = _failed(error)
+        return _leave(address, made)
 
+    return [go_to_provider, come_back]
+
+
+def _password_routes(cookies: _Cookies) -> list[HTTPRouteHandler]:
     @post(
         "/api/v1/session",
         tags=["Session"],
         summary="Sign in with name and password",
         operation_class=accepts(PasswordSignIn),
         responses=problems(400, 401, 500),
-        dependencies={"sign_in": from_state("sign_in")},
         status_code=204,
     )
     async def sign_in_with_password(request: AnyRequest, sign_in: SignInDependency) -> Reply:
@@ -108,7 +127,7 @@ def sign_in_routes(settings: Settings) -> list[HTTPRouteHandler]:
         body = await read_json(request, PasswordSignIn)
         check_texts(required={"name": body.name, "password": body.password})
         session = await sign_in.with_password(body.name.strip(), body.password)
-        return Response(None, status_code=204, cookies=await begin(request, sign_in, session))
+        return Response(None, status_code=204, cookies=await cookies.begin(request, sign_in, session))
 
     @post(
         "/api/v1/session/invitation",
@@ -116,7 +135,6 @@ def sign_in_routes(settings: Settings) -> list[HTTPRouteHandler]:
         summary="Choose a password with an invitation, and sign in",
         operation_class=accepts(AcceptedInvitation),
         responses=problems(400, 401, 500),
-        dependencies={"sign_in": from_state("sign_in")},
         status_code=204,
     )
     async def accept_invitation(request: AnyRequest, sign_in: SignInDependency) -> Reply:
@@ -124,28 +142,28 @@ def sign_in_routes(settings: Settings) -> list[HTTPRouteHandler]:
         body = await read_json(request, AcceptedInvitation)
         check_texts(required={"invitation": body.invitation, "password": body.password})
         session = await sign_in.with_invitation(body.invitation, body.password)
-        return Response(None, status_code=204, cookies=await begin(request, sign_in, session))
+        return Response(None, status_code=204, cookies=await cookies.begin(request, sign_in, session))
 
-    @delete(
-        "/api/v1/session",
-        tags=["Session"],
-        summary="Sign out",
-        responses=problems(401, 500),
-        dependencies={"sign_in": from_state("sign_in")},
-        status_code=204,
-    )
+    return [sign_in_with_password, accept_invitation]
+
+
+def _sign_out_route(cookies: _Cookies) -> HTTPRouteHandler:
+    @delete("/api/v1/session", tags=["Session"], summary="Sign out", responses=problems(401, 500), status_code=204)
     async def sign_out(request: AnyRequest, sign_in: SignInDependency) -> Reply:
         """The session ends within RAG_AUTH_CACHE_SECONDS, its cookies at once."""
-        if session := find_session(request.headers, names):
+        if session := find_session(request.headers, cookies.names):
             await sign_in.end(session)
-        return Response(None, status_code=204, cookies=session_cookies(None))
+        return Response(None, status_code=204, cookies=cookies.of_session(None))
 
-    if settings.sign_in.way == "password":
-        return [sign_in_with_password, accept_invitation, sign_out]
-    return [go_to_provider, come_back, sign_out]
+    return sign_out
 
 
-def _outcome(error: RagError) -> str:
-    """What the page may say: nothing about whether there is such a user."""
+def _leave(address: str, cookies: list[Cookie] | None = None) -> Reply:
+    return Response(None, status_code=303, headers={"Location": address}, cookies=cookies or [])
+
+
+def _failed(error: RagError) -> str:
+    """The page that says why; nothing about whether there is such a user."""
     log.warning("sign_in_failed", code=error.code, reason=error.message)
-    return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), "unavailable")
+    outcome = next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), "unavailable")
+    return f"/?sign_in={outcome}"

@@ -14,6 +14,7 @@ import click
 
 from rag_service.cli.running import (
     Failure,
+    as_administrator,
     owner_and_service,
     progress,
     read_quiet_settings,
@@ -42,7 +43,7 @@ def _run(
     settings = read_quiet_settings()
 
     async def transact() -> _Result:
-        async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
+        async with as_administrator(settings) as connection:
             return await work(connection, *args, **kwargs)
 
     return run_command(transact())

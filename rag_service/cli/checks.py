@@ -208,7 +208,7 @@ async def check_reranker(settings: Settings) -> str:
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
     try:
         reranker = build_reranker(settings, chat=chat)
-        await reranker.warm_up()
+        await warm_up(reranker)
     finally:
         await chat.aclose()
     return settings.rerank.strategy

@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from rag_service.sources.report import SyncProgress
+
 _LINE_SECONDS = 5.0  # between two lines
 
-Tell = Callable[[int, int, str, float | None], None]  # done, total, what is worked on, seconds left
+Tell = Callable[[SyncProgress], None]
 
 
 @contextmanager
@@ -25,9 +27,10 @@ def told_progress(console: Console, what: str) -> Iterator[Tell]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, visible=False)
 
-        def tell(done: int, total: int, name: str, seconds_left: float | None) -> None:
-            description = f"{_left(seconds_left)} {escape(name)}"
-            bar.update(task, completed=done, total=total, description=description, visible=done < total)
+        def tell(step: SyncProgress) -> None:
+            description = f"{_left(step.seconds_left)} {escape(step.name)}"
+            is_visible = step.done < step.total
+            bar.update(task, completed=step.done, total=step.total, description=description, visible=is_visible)
 
         yield tell
 
@@ -35,11 +38,11 @@ def told_progress(console: Console, what: str) -> Iterator[Tell]:
 def _lines(console: Console, what: str) -> Tell:
     said = time.monotonic()
 
-    def tell(done: int, total: int, name: str, seconds_left: float | None) -> None:
+    def tell(step: SyncProgress) -> None:
         nonlocal said
-        if done < total and time.monotonic() - said >= _LINE_SECONDS:
+        if step.done < step.total and time.monotonic() - said >= _LINE_SECONDS:
             said = time.monotonic()
-            parts = filter(None, (f"{what}: {done} of {total}", _left(seconds_left), name))
+            parts = filter(None, (f"{what}: {step.done} of {step.total}", _left(step.seconds_left), step.name))
             console.print(", ".join(parts), markup=False, highlight=False, soft_wrap=True)
 
     return tell

@@ -25,7 +25,7 @@ from rag_service.models.embedding.embeddings import warm_up
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
-from rag_service.sources.report import seconds_left
+from rag_service.sources.report import SyncProgress, seconds_left
 
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
@@ -138,7 +138,8 @@ async def ingest_files(
         def step(name: str, advance: int = 0) -> None:
             nonlocal done
             done += advance
-            tell(done, len(files), name, seconds_left(started, done, len(files)))
+            left = seconds_left(started, done, len(files))
+            tell(SyncProgress(done=done, total=len(files), name=name, seconds_left=left))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
             for name, file in files:

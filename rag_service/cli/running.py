@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -17,6 +17,9 @@ import click
 from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
 from rag_service.store.embedded import leave_embedded_servers, start_embedded_server
+from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.opening import open_database
+from rag_service.store.session import Connection
 
 if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps
@@ -153,6 +156,13 @@ async def owner_and_service(settings: Settings) -> tuple[str, str]:
     if settings.database.owner_url is None:
         raise click.UsageError("Set RAG_DATABASE_OWNER_URL to the URL of the role that owns the database.")
     return settings.database.owner_url.get_secret_value(), settings.database.url.get_secret_value()
+
+
+@asynccontextmanager
+async def as_administrator(settings: Settings) -> AsyncIterator[Connection]:
+    """A transaction of the local administrator."""
+    async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
+        yield connection
 
 
 @contextmanager

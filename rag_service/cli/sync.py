@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from uuid import UUID
 
@@ -12,7 +10,7 @@ import click
 from rich.console import Console
 
 from rag_service.cli.progress import told_progress
-from rag_service.cli.running import read_quiet_settings, run_command
+from rag_service.cli.running import as_administrator, read_quiet_settings, run_command
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 from rag_service.store.corpora import DEFAULT_CORPUS, find_or_create_corpus
@@ -24,9 +22,7 @@ from rag_service.store.documents.sources import (
     remove_source,
 )
 from rag_service.store.migrate import LOCAL_ADMIN
-from rag_service.store.opening import open_database
 from rag_service.store.rows import LIMIT_MAX, Slice
-from rag_service.store.session import Connection
 
 _EVERY = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}  # seconds
 _COUNTS = ("added", "changed", "renamed", "deleted", "unchanged", "kept", "not_taken")
@@ -72,7 +68,7 @@ async def _sync(
         with told_progress(console, "Syncing") as tell:
             sync = await components.open_sync(
                 target, LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete,
-                on_progress=lambda step: tell(step.done, step.total, step.name, step.seconds_left),
+                on_progress=tell,
             )  # fmt: skip
             if watch:
                 async for happened in sync.watch():
@@ -105,7 +101,7 @@ def add_command(target: str, corpus: str | None, depth: int, every: str) -> None
 
         settings = read_quiet_settings()
         source = open_source(target, settings, depth=depth)
-        async with _as_administrator() as connection:
+        async with as_administrator(read_quiet_settings()) as connection:
             name, index = corpus or DEFAULT_CORPUS, settings.indices.default
             found = await find_or_create_corpus(connection, LOCAL_ADMIN, name, index)
             added = await add_source(
@@ -124,7 +120,7 @@ def list_command() -> None:
     async def show() -> None:
         from rag_service.client.results import table
 
-        async with _as_administrator() as connection:
+        async with as_administrator(read_quiet_settings()) as connection:
             page = await list_sources(connection, Slice(limit=LIMIT_MAX))
         rows = [
             (source.id, source.corpus_name, source.target, source.status, _outcome(source)) for source in page.items
@@ -154,9 +150,7 @@ def run_now_command(source_id: UUID) -> None:
             async with components.database.transaction(LOCAL_ADMIN) as connection:
                 await read_source(connection, source_id)
             with told_progress(Console(stderr=True), "Syncing") as tell:
-                report = await components.source_runner().run_now(
-                    source_id, on_progress=lambda step: tell(step.done, step.total, step.name, step.seconds_left)
-                )
+                report = await components.source_runner().run_now(source_id, on_progress=tell)
         _print(Console(), str(report))
 
     run_command(run())
@@ -169,15 +163,8 @@ def remove_command(source_id: UUID, with_documents: bool) -> None:
     """Remove a source and keep its documents."""
 
     async def remove() -> None:
-        async with _as_administrator() as connection:
+        async with as_administrator(read_quiet_settings()) as connection:
             await remove_source(connection, source_id, documents=with_documents)
         click.echo("Removed.")
 
     run_command(remove())
-
-
-@asynccontextmanager
-async def _as_administrator() -> AsyncIterator[Connection]:
-    settings = read_quiet_settings()
-    async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
-        yield connection

@@ -28,6 +28,7 @@ from rag_service.models.plugins import parse_options, require_extra
 from rag_service.settings import Settings
 
 UNTRUE = ("false", "unsupported")  # labels that a veto should fire on
+PRECISION = 0.95  # of the claims that a judge accepts
 _WORST_FIRST = (*REFUTED, CitationStatus.UNCHECKED, CitationStatus.VERIFIED)
 
 
@@ -83,9 +84,9 @@ def check_claims(claims: Iterable[LabelledClaim]) -> JudgedClaims:
 
 
 def choose_thresholds(
-    claims: Sequence[LabelledClaim], probabilities: Sequence[float], *, run: str, precision: float = 0.95
+    claims: Sequence[LabelledClaim], probabilities: Sequence[float], *, run: str
 ) -> dict[str, Threshold]:
-    """By language, the lowest probability from which on so many claims are true; above 1 if there is none."""
+    """By language, the lowest probability from which on `PRECISION` of the claims are true; above 1 without one."""
     chosen = {}
     for language in dict.fromkeys(claim.lang for claim in claims):
         rated = [
@@ -97,7 +98,7 @@ def choose_thresholds(
         for limit in sorted({probability for probability, _ in rated}):
             accepted = [true for probability, true in rated if probability >= limit]
             share = sum(accepted) / len(accepted)
-            if share >= precision:
+            if share >= PRECISION:
                 recall = sum(accepted) / max(1, sum(true for _, true in rated))
                 threshold = replace(threshold, threshold=limit, precision=share, recall=recall)
                 break

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -72,28 +72,16 @@ class Progress:
     total: int = 0
 
 
+@dataclass(eq=False)
 class RelevanceFitter:
     """Keeps a `ModelRelevance` up to date."""
 
-    def __init__(
-        self,
-        relevance: ModelRelevance,
-        database: Database,
-        embedding: GuardedEmbedding,
-        index: IndexDefinition,
-    ):
-        """
-        Args:
-            relevance: what is kept up to date.
-            embedding: the model, without a cache.
-            index: its BM25 parameters and synonyms are those of the fit.
-        """
-        self.relevance = relevance
-        self.progress = Progress()
-        self._database = database
-        self._embedding = embedding
-        self._index = index
-        self._revision: bytes | None = None  # of the model, once this process has asked it
+    relevance: ModelRelevance  # what is kept up to date
+    database: Database
+    embedding: GuardedEmbedding  # the model, without a cache
+    index: IndexDefinition  # its BM25 parameters and synonyms are those of the fit
+    progress: Progress = field(default_factory=Progress, init=False)
+    _revision: bytes | None = field(default=None, init=False)  # of the model, once this process has asked it
 
     def report(self) -> RelevanceReport:
         """The present state in words."""
@@ -107,7 +95,7 @@ class RelevanceFitter:
         if not self.relevance.watched:
             return
         try:
-            async with self._database.transaction(LOCAL_ADMIN) as connection:
+            async with self.database.transaction(LOCAL_ADMIN) as connection:
                 found = await read_model_fit(connection, self.relevance.model)
         except (StoreError, psycopg.Error) as error:
             log.warning("relevance_unreadable", exc_info=error)
@@ -155,7 +143,7 @@ class RelevanceFitter:
                 self.relevance.known = None
         if self.relevance.state == "fitted":
             return True
-        async with self._database.transaction(LOCAL_ADMIN) as connection:
+        async with self.database.transaction(LOCAL_ADMIN) as connection:
             if not await lease_model(connection, self.relevance.model, self._revision):
                 return False
         try:
@@ -167,13 +155,13 @@ class RelevanceFitter:
 
     async def _read_revision(self) -> bytes:
         """What the model makes of one text in both roles: a model or a prefix that changed makes something else."""
-        query = await self._embedding.embed_unhurried_query(_PROBE)
-        passage = (await self._embedding.aget_text_embedding_batch([_PROBE]))[0]
+        query = await self.embedding.embed_unhurried_query(_PROBE)
+        passage = (await self.embedding.aget_text_embedding_batch([_PROBE]))[0]
         return np.array([*query, *passage], dtype="<f4").tobytes()
 
     async def _give_back(self) -> None:
         try:
-            async with self._database.transaction(LOCAL_ADMIN) as connection:
+            async with self.database.transaction(LOCAL_ADMIN) as connection:
                 await renew_lease(connection, self.relevance.model, seconds=0)
         except (StoreError, psycopg.Error):  # the lease ends by itself
             log.warning("relevance_lease_kept")
@@ -191,12 +179,12 @@ class RelevanceFitter:
         embedded = _join(sets, passages, [[*some, *others] for some, others in zip(first, rest, strict=True)])
         scales = await asyncio.to_thread(fit_scales, embedded)
         run = f"background-{datetime.now(UTC):%Y%m%d}"
-        fits = await asyncio.to_thread(fit_relevance, embedded, scales, self._index, run=run)
+        fits = await asyncio.to_thread(fit_relevance, embedded, scales, self.index, run=run)
         await self._store(ModelFit(model=model, revision=revision, scales=scales, fits=fits))
         log.info("relevance_fitted", model=model, alphas={language: fit.alpha for language, fit in fits.items()})
 
     async def _store(self, fit: ModelFit) -> None:
-        async with self._database.transaction(LOCAL_ADMIN) as connection:
+        async with self.database.transaction(LOCAL_ADMIN) as connection:
             await store_model_fit(connection, fit)
         self.relevance.known = fit
 
@@ -206,13 +194,13 @@ class RelevanceFitter:
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _BATCH):
             batch = texts[start : start + _BATCH]
-            keys = [embedding_key(text, model=model, dimension=self._embedding.dimension, role=role) for text in batch]
-            async with self._database.transaction(LOCAL_ADMIN) as connection:
+            keys = [embedding_key(text, model=model, dimension=self.embedding.dimension, role=role) for text in batch]
+            async with self.database.transaction(LOCAL_ADMIN) as connection:
                 found = await read_embeddings(connection, keys)
             missing = {key: text for key, text in zip(keys, batch, strict=True) if key not in found}
             if missing:
                 made = dict(zip(missing, await self._ask(list(missing.values()), role), strict=True))
-                async with self._database.transaction(LOCAL_ADMIN) as connection:
+                async with self.database.transaction(LOCAL_ADMIN) as connection:
                     await write_embeddings(connection, made, tenant=None, ttl_seconds=_KEPT_SECONDS)
                     await renew_lease(connection, self.relevance.model)
                 found |= made
@@ -222,8 +210,8 @@ class RelevanceFitter:
 
     async def _ask(self, texts: list[str], role: Literal["query", "passage"]) -> list[list[float]]:
         if role == "passage":
-            return await self._embedding.aget_text_embedding_batch(texts)
-        return [await self._embedding.embed_unhurried_query(text) for text in texts]
+            return await self.embedding.aget_text_embedding_batch(texts)
+        return [await self.embedding.embed_unhurried_query(text) for text in texts]
 
 
 def _texts(questions: QuestionSet) -> list[str]:

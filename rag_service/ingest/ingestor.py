@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from uuid import UUID, uuid4
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -49,36 +49,22 @@ Stored = Callable[[Connection, DocumentInput, UUID], Awaitable[None]]  # called 
 Write = Callable[[Connection, NewDocument, Sequence[BaseNode]], Awaitable[None]]  # stores a document with its chunks
 
 
+@dataclass(eq=False)
 class Ingestor:
     """Brings documents into corpora: for uploads, the command line, notebooks and clusters alike."""
 
-    def __init__(
-        self,
-        database: Database,
-        embedding: BaseEmbedding,
-        reader: FileReader | None = None,
-        *,
-        model: str,
-        dimension: int,
-        originals: Originals | None = None,
-        transformations: Sequence[TransformComponent] = (),
-    ):
-        """
-        Args:
-            model, dimension: of the embedding; part of the fingerprint.
-            originals: keeps the original bytes; None keeps only the text.
-            transformations: run for every index, after those of its definition; not part of the fingerprint. A
-                `NodeParser` among them replaces our chunker.
-        """
-        self._database = database
-        self._embedding = embedding
-        self._reader = reader or FileReader()
-        self._model = model
-        self._dimension = dimension
-        self._originals = originals
-        self._transformations = tuple(transformations)
-        self._built: dict[str, Sequence[TransformComponent]] = {}  # by fingerprint
-        self._stores: dict[str, ChunkStore] = {}
+    database: Database
+    embedding: BaseEmbedding
+    reader: FileReader = field(default_factory=FileReader)
+    _: KW_ONLY
+    model: str  # of the embedding; part of the fingerprint, as its dimension
+    dimension: int
+    originals: Originals | None = None  # keeps the original bytes; None keeps only the text
+    # Run for every index, after those of its definition; not part of the fingerprint. A `NodeParser` among them
+    # replaces our chunker.
+    transformations: Sequence[TransformComponent] = ()
+    _built: dict[str, Sequence[TransformComponent]] = field(default_factory=dict, init=False)  # by fingerprint
+    _stores: dict[str, ChunkStore] = field(default_factory=dict, init=False)
 
     def prepare(self, indices: Iterable[IndexDefinition]) -> None:
         """Load the readers and transformations of index definitions; raises ConfigurationError at start."""
@@ -88,16 +74,16 @@ class Ingestor:
 
     def fingerprint(self, index: IndexDefinition) -> str:
         """What the chunks of this index depend on; stored with every document."""
-        return index.fingerprint(embedding_model=self._model, dimension=self._dimension)
+        return index.fingerprint(embedding_model=self.model, dimension=self.dimension)
 
-    def vector_store(self, index: IndexDefinition, identity: Identity, *, corpus_id: UUID | None = None) -> ChunkStore:
-        """A LlamaIndex vector store over everything the identity may read, or over one corpus."""
+    def vector_store(self, index: IndexDefinition, identity: Identity) -> ChunkStore:
+        """A LlamaIndex vector store over everything the identity may read."""
         key = self.fingerprint(index)
         if key not in self._stores:
             self._stores[key] = ChunkStore(
-                self._database, identity, dimension=self._dimension, index=index, fingerprint=key
+                self.database, identity, dimension=self.dimension, index=index, fingerprint=key
             )
-        return self._stores[key].bound_to(identity, corpus_id=corpus_id)
+        return self._stores[key].bound_to(identity)
 
     async def ingest(
         self,
@@ -139,7 +125,7 @@ class Ingestor:
         name = document_name(source)
         content_hash = hashlib.sha256(source.data).hexdigest()
         fingerprint = self.fingerprint(index)
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             stored = await find_document(connection, corpus.id, name=name)
         if stored is not None and (stored.content_hash, stored.fingerprint) == (content_hash, fingerprint):
             return Ingested(document_id=stored.id, outcome=Outcome.UNCHANGED, chunk_count=stored.chunk_count)
@@ -177,7 +163,7 @@ class Ingestor:
         async def store(connection: Connection, nodes: Sequence[BaseNode]) -> None:
             await write(connection, *finish_nodes(document, nodes, read))
 
-        embedding = self._embedding
+        embedding = self.embedding
         if isinstance(embedding, CachedEmbedding):  # a retry then embeds only what is missing
             embedding = embedding.for_corpus(corpus, identity)
         transformations = self._transformations_of(index)
@@ -193,9 +179,7 @@ class Ingestor:
 
     async def read(self, source: DocumentInput, index: IndexDefinition) -> Document:
         """Read a document with the reader for its format."""
-        documents = await self._reader.aload_data(
-            source.data, file_name=source.file_name, readers=reader_classes(index)
-        )
+        documents = await self.reader.aload_data(source.data, file_name=source.file_name, readers=reader_classes(index))
         return documents[0]
 
     async def store(
@@ -207,7 +191,7 @@ class Ingestor:
         """
         if not nodes:
             raise DocumentError(f"{document.file_name} contains no searchable text.")
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             await self._write(connection, admitted, document, nodes)
         return _done(admitted, document, len(nodes))
 
@@ -257,16 +241,16 @@ class Ingestor:
     def _transformations_of(self, index: IndexDefinition) -> Sequence[TransformComponent]:
         key = self.fingerprint(index)
         if key not in self._built:
-            self._built[key] = build_transformations(index, self._transformations)
+            self._built[key] = build_transformations(index, self.transformations)
         return self._built[key]
 
     async def _write(
         self, connection: Connection, admitted: Admitted, document: NewDocument, nodes: Sequence[BaseNode]
     ) -> None:
         await store_document(connection, document, nodes)
-        if self._originals is not None:
+        if self.originals is not None:
             version = (document.id, document.content_hash)
-            await self._originals.write(connection, *version, corpus_id=document.corpus_id, data=admitted.source.data)
+            await self.originals.write(connection, *version, corpus_id=document.corpus_id, data=admitted.source.data)
             await forget_earlier_originals(connection, *version)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -32,18 +33,14 @@ class Postponed(Struct, frozen=True, kw_only=True):
     ttl_seconds: int | None
 
 
+@dataclass(frozen=True)
 class PostponedUploads:
     """A folder of uploads, oldest first."""
 
-    def __init__(self, uploads: Uploads, folder: Path, *, max_bytes: int):
-        """
-        Args:
-            folder: made at the first upload; for the user of this process alone.
-            max_bytes: size of all files together; 0: nothing is kept.
-        """
-        self._uploads = uploads
-        self._folder = folder
-        self._max_bytes = max_bytes
+    uploads: Uploads
+    folder: Path  # made at the first upload; for the user of this process alone
+    _: KW_ONLY
+    max_bytes: int  # size of all files together; 0: nothing is kept
 
     async def keep(
         self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None
@@ -79,7 +76,7 @@ class PostponedUploads:
             except FileNotFoundError:  # another process was faster
                 continue
             try:
-                await self._uploads.accept(
+                await self.uploads.accept(
                     postponed.source,
                     corpus_id=postponed.corpus_id,
                     identity=postponed.identity,
@@ -95,16 +92,16 @@ class PostponedUploads:
                 await asyncio.to_thread(file.unlink, missing_ok=True)
 
     def _files(self) -> list[Path]:
-        return sorted(self._folder.glob(f"*{_KEPT}"))
+        return sorted(self.folder.glob(f"*{_KEPT}"))
 
     def _write(self, postponed: Postponed) -> bool:
-        if not self._max_bytes:
+        if not self.max_bytes:
             return False
         data = msgpack.encode(postponed)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if sum(file.stat().st_size for file in self._folder.iterdir()) + len(data) > self._max_bytes:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if sum(file.stat().st_size for file in self.folder.iterdir()) + len(data) > self.max_bytes:
             return False
-        file = self._folder / f"{time.time_ns():020}-{postponed.id}{_KEPT}"
+        file = self.folder / f"{time.time_ns():020}-{postponed.id}{_KEPT}"
         unfinished = file.with_suffix(".part")
         unfinished.touch(mode=0o600)
         with unfinished.open("wb") as out:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -72,26 +72,15 @@ async def enqueue(connection: Connection, upload_id: UUID, user_id: UUID) -> Non
         raise StoreError("The database failed during the request.", retry_after=5) from error
 
 
+@dataclass(frozen=True)
 class Uploads:
     """Accepts documents: the front of the queue, used by the API."""
 
-    def __init__(
-        self,
-        database: Database,
-        originals: Originals,
-        fingerprints: Mapping[str, str],
-        *,
-        default_ttl_seconds: int | None,
-    ):
-        """
-        Args:
-            fingerprints: index name → fingerprint of its settings, which tells whether the same content needs work.
-            default_ttl_seconds: lifetime where neither upload nor corpus names one; None: no limit.
-        """
-        self._database = database
-        self._originals = originals
-        self._fingerprints = fingerprints
-        self._default_ttl_seconds = default_ttl_seconds
+    database: Database
+    originals: Originals
+    fingerprints: Mapping[str, str]  # index name → fingerprint of its settings: whether the same content needs work
+    _: KW_ONLY
+    default_ttl_seconds: int | None  # lifetime where neither upload nor corpus names one; None: no limit
 
     async def accept(
         self,
@@ -113,7 +102,7 @@ class Uploads:
             StoreError: nothing was stored.
         """
         check_ttl(ttl_seconds)
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             return await self._accept(connection, source, corpus_id, identity, ttl_seconds, upload_id)
 
     async def move(self, document_id: UUID, *, corpus_id: UUID, identity: Identity) -> Upload:
@@ -126,12 +115,12 @@ class Uploads:
             ConflictError: it is in this corpus, which may have another document of its name.
             StoreError: nothing was changed.
         """
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             document = await read_document(connection, document_id)
             same = await find_document(connection, corpus_id, name=document.name)
             if same is not None and (same.id == document_id or same.content_hash != document.content_hash):
                 raise ConflictError(f"The corpus already has a document named {document.name!r}.")
-            data = await self._originals.read(connection, document_id, document.content_hash)
+            data = await self.originals.read(connection, document_id, document.content_hash)
             source = DocumentInput(
                 data=data,
                 file_name=document.file_name or document.name,
@@ -160,10 +149,10 @@ class Uploads:
         upload_id: UUID | None = None,
     ) -> Upload:
         corpus = await read_corpus(connection, corpus_id)
-        fingerprint = self._fingerprints.get(corpus.index_name)
+        fingerprint = self.fingerprints.get(corpus.index_name)
         if fingerprint is None:
             raise ConflictError(f"The corpus uses the index {corpus.index_name!r}, which is no longer defined.")
-        lifetime = ttl_seconds or corpus.ttl_seconds or self._default_ttl_seconds
+        lifetime = ttl_seconds or corpus.ttl_seconds or self.default_ttl_seconds
         now = await database_now(connection)
         expires_at = source.expires_at if lifetime is None else now + timedelta(seconds=lifetime)
         new = NewUpload(
@@ -174,7 +163,7 @@ class Uploads:
             fingerprint=fingerprint,
             id=upload_id or uuid4(),
         )
-        upload, is_new = await accept_upload(connection, identity, self._originals, new)
+        upload, is_new = await accept_upload(connection, identity, self.originals, new)
         if is_new:
             await enqueue(connection, upload.id, identity.user_id)
         log.info("upload_accepted", upload_id=str(upload.id), document_id=str(upload.document_id), new=is_new)
@@ -182,7 +171,7 @@ class Uploads:
 
     async def retry(self, upload_id: UUID, identity: Identity) -> Upload:
         """Retry a failed upload. Raises as `retry_upload`."""
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             upload = await retry_upload(connection, upload_id)
             await enqueue(connection, upload.id, upload.user_id or identity.user_id)
         return upload

@@ -7,6 +7,7 @@ at a time do it. Expired and deleted content is invisible to users before it is 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 
 import structlog
@@ -26,14 +27,15 @@ _LOCK = 0x5241_4750  # any constant: "RAGP"
 _PURGED_AT_ONCE = 500  # documents; a purge must not lock the corpora for long
 
 
+@dataclass(frozen=True)
 class Upkeep:
     """Periodic maintenance, without any user's identity."""
 
-    def __init__(self, database: Database, originals: Originals, queue: App, *, stalled_seconds: float):
-        self._database = database
-        self._originals = originals
-        self._queue = queue
-        self._stalled_seconds = stalled_seconds  # silence after which a worker counts as dead
+    database: Database
+    originals: Originals
+    queue: App
+    _: KW_ONLY
+    stalled_seconds: float  # silence after which a worker counts as dead
 
     async def run(self, *, every: float) -> None:
         """Run rounds until cancelled; failed rounds are logged."""
@@ -46,7 +48,7 @@ class Upkeep:
 
     async def do_round(self) -> bool:
         """Run one round; False if another process is running one."""
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
             if not await fetch_value(connection, "SELECT pg_try_advisory_xact_lock(%s)", [_LOCK]):
                 return False
             await self._revive_stalled()
@@ -55,11 +57,11 @@ class Upkeep:
                 "unwritable": await fetch_value(connection, "SELECT rag.fail_unwritable_uploads()"),
             }
         # Separate transaction: a purge locks the corpora.
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
             counts["purged"] = await fetch_value(connection, f"SELECT rag.purge_expired({_PURGED_AT_ONCE})")
-        async with self._database.transaction(None) as connection:
-            counts["discarded"] = await self._originals.discard(connection)
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
+            counts["discarded"] = await self.originals.discard(connection)
+        async with self.database.transaction(None) as connection:
             counts["forgotten_embeddings"] = await purge_embeddings(connection)
         if any(counts.values()):
             log.info("upkeep_done", **counts)
@@ -67,8 +69,8 @@ class Upkeep:
 
     async def _revive_stalled(self) -> None:
         """Requeue the jobs of silent workers. Attempts are counted with their uploads."""
-        manager = self._queue.job_manager
-        stalled = await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self._stalled_seconds)
+        manager = self.queue.job_manager
+        stalled = await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=self.stalled_seconds)
         for job in stalled:
             if job.id is not None:
                 log.warning("job_stalled", job_id=job.id, **job.task_kwargs)
@@ -76,7 +78,7 @@ class Upkeep:
 
     async def _requeue_lost(self, connection: Connection) -> int:
         """Enqueue pending uploads without a job: the queue was emptied, or a revived worker ended the wrong job."""
-        quiet = timedelta(seconds=self._stalled_seconds)
+        quiet = timedelta(seconds=self.stalled_seconds)
         cursor = await connection.execute("SELECT upload_id, user_id FROM rag.lost_uploads(%s)", [quiet])
         lost = await cursor.fetchall()
         for upload_id, user_id in lost:

@@ -82,33 +82,26 @@ class GivenUpError(RagError):
     help = "Split the file or convert it to another format, and upload it again."
 
 
+@dataclass(frozen=True)
 class UploadJob:
     """Processes uploads; shared by the jobs of a process."""
 
-    def __init__(
-        self,
-        database: Database,
-        originals: Originals,
-        ingestor: Ingestor,
-        indices: Mapping[str, IndexDefinition],
-        options: WorkerOptions,
-    ):
-        self._database = database
-        self._originals = originals
-        self._ingestor = ingestor
-        self._indices = indices
-        self._options = options
+    database: Database
+    originals: Originals
+    ingestor: Ingestor
+    indices: Mapping[str, IndexDefinition]
+    options: WorkerOptions
 
     async def run(self, *, upload_id: str, user_id: str) -> None:
         """Process an upload; raises RetryLaterError if the queue must run the job again."""
         identity = Identity(user_id=UUID(user_id))
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             upload = await claim_upload(connection, UUID(upload_id))
         if upload is None:
             log.info("upload_void", upload_id=upload_id)  # deleted, replaced, finished, or its user was removed
             return
         with structlog.contextvars.bound_contextvars(upload_id=upload_id, attempt=upload.attempts):
-            if upload.attempts > self._options.attempts:
+            if upload.attempts > self.options.attempts:
                 await self._end(upload, identity, GivenUpError("Several attempts to process this file failed."))
                 return
             try:
@@ -142,7 +135,7 @@ class UploadJob:
         corpus, admitted = await self._fetch(upload, identity)
 
         async def report(status: UploadStatus, done: int, total: int | None) -> None:
-            async with self._database.transaction(identity) as connection:
+            async with self.database.transaction(identity) as connection:
                 await report_progress(connection, upload, status, done=done, total=total)
 
         async def write(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
@@ -153,19 +146,19 @@ class UploadJob:
             await store_document(connection, replace(document, expires_at=expires_at), nodes)
             await finish_upload(connection, upload, chunk_count=len(nodes))
 
-        index = find_index(self._indices, corpus.index_name)
-        return await self._ingestor.index(
+        index = find_index(self.indices, corpus.index_name)
+        return await self.ingestor.index(
             admitted, write, corpus=corpus, index=index, identity=identity, progress=report
         )
 
     async def _fetch(self, upload: Upload, identity: Identity) -> tuple[Corpus, Admitted]:
         """Corpus and document; raises ClaimLostError if they were deleted in the meantime."""
-        async with self._database.transaction(identity) as connection:
+        async with self.database.transaction(identity) as connection:
             corpus = await _require_corpus(connection, upload)
             name = await fetch_value(connection, "SELECT name FROM documents WHERE id = %s", [upload.document_id])
             if name is None:
                 raise ClaimLostError("The document was deleted.")
-            data = await self._originals.read(connection, upload.document_id, upload.content_hash)
+            data = await self.originals.read(connection, upload.document_id, upload.content_hash)
         source = DocumentInput(
             data=data,
             file_name=upload.file_name,
@@ -183,28 +176,28 @@ class UploadJob:
             document_id=upload.document_id,
             name=name,
             content_hash=upload.content_hash,
-            fingerprint=self._ingestor.fingerprint(find_index(self._indices, corpus.index_name)),
+            fingerprint=self.ingestor.fingerprint(find_index(self.indices, corpus.index_name)),
             replaces=True,
         )
 
     async def _handle(self, upload: Upload, identity: Identity, error: RagError, *, retry: bool = False) -> None:
-        if not (retry or error.retryable) or upload.attempts >= self._options.attempts:
+        if not (retry or error.retryable) or upload.attempts >= self.options.attempts:
             await self._end(upload, identity, error)
             return
         log.warning("upload_postponed", code=error.code, exc_info=error)
         try:
-            async with self._database.transaction(identity) as connection:
+            async with self.database.transaction(identity) as connection:
                 await postpone_upload(connection, upload, error)
                 now = await database_now(connection)
         except ClaimLostError:
             return
-        pause = max(self._options.pause(upload.attempts), error.retry_after or 0)
+        pause = max(self.options.pause(upload.attempts), error.retry_after or 0)
         raise RetryLaterError(now + timedelta(seconds=pause))
 
     async def _end(self, upload: Upload, identity: Identity, error: RagError) -> None:
         log.warning("upload_failed", code=error.code, exc_info=error)
         try:
-            async with self._database.transaction(identity) as connection:
+            async with self.database.transaction(identity) as connection:
                 await fail_upload(connection, upload, error)
         except ClaimLostError:
             log.info("upload_claim_lost")
@@ -212,7 +205,7 @@ class UploadJob:
     async def _put_back(self, upload: Upload, identity: Identity) -> None:
         """On shutdown: the next worker starts at once, and the attempt does not count."""
         try:
-            async with self._database.transaction(identity) as connection:
+            async with self.database.transaction(identity) as connection:
                 await postpone_upload(connection, upload, StoreError("The worker was stopped."), count=False)
         except RagError as error:
             log.warning("upload_not_put_back", exc_info=error)  # upkeep finds it

@@ -9,7 +9,7 @@ from llama_index.core.schema import TransformComponent
 
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.ingest.upload import WorkerOptions
+from rag_service.ingest.upload import UploadJob, WorkerOptions
 from rag_service.ingest.worker import Worker
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import ReaderClass
@@ -81,4 +81,4 @@ def build_worker(
         backoff_seconds=settings.worker.job_backoff_seconds,
         backoff_max_seconds=settings.worker.job_backoff_max_seconds,
     )
-    return Worker(database, originals, ingestor, indices, options)
+    return Worker(UploadJob(database, originals, ingestor, indices, options))

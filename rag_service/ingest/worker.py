@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 import psycopg
 import structlog
@@ -12,13 +12,9 @@ from procrastinate import App
 from procrastinate.exceptions import ProcrastinateException
 
 from rag_service.errors import RagError
-from rag_service.indices import IndexDefinition
-from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.queue import QUEUE, build_queue, queue_connector
 from rag_service.ingest.upkeep import Upkeep
-from rag_service.ingest.upload import UploadJob, WorkerOptions
-from rag_service.store.documents.originals import Originals
-from rag_service.store.session import Database
+from rag_service.ingest.upload import UploadJob
 
 log = structlog.get_logger(__name__)
 
@@ -26,21 +22,11 @@ _FAREWELL_SECONDS = 2.0  # after the grace period, for the last writes of a stop
 _POOL_SPARE = 2  # connections of the queue besides one for each job: heartbeat, upkeep
 
 
+@dataclass(frozen=True)
 class Worker:
     """Runs jobs and upkeep; retries for as long as the database fails."""
 
-    def __init__(
-        self,
-        database: Database,
-        originals: Originals,
-        ingestor: Ingestor,
-        indices: Mapping[str, IndexDefinition],
-        options: WorkerOptions,
-    ):
-        self._database = database
-        self._originals = originals
-        self._options = options
-        self._job = UploadJob(database, originals, ingestor, indices, options)
+    job: UploadJob
 
     async def run(self) -> None:
         """Work until cancelled. Jobs that do not end within the grace period are requeued.
@@ -53,7 +39,7 @@ class Worker:
             await asyncio.wait({working})
         finally:
             working.cancel()
-            _, left = await asyncio.wait({working}, timeout=self._options.grace_seconds + _FAREWELL_SECONDS)
+            _, left = await asyncio.wait({working}, timeout=self.job.options.grace_seconds + _FAREWELL_SECONDS)
             if left:
                 log.warning("worker_abandoned")
         working.result()  # ends on its own only with an unexpected error
@@ -65,15 +51,17 @@ class Worker:
                 log.warning("worker_stopped_by_itself")  # a side task failed, and procrastinate logged why
             except (RagError, ProcrastinateException, psycopg.Error, OSError) as error:
                 log.warning("worker_interrupted", exc_info=error)
-            await asyncio.sleep(self._options.restart_seconds)
+            await asyncio.sleep(self.job.options.restart_seconds)
 
     async def _work(self) -> None:
-        connector = queue_connector(self._database.conninfo, pool_size=self._options.concurrency + _POOL_SPARE)
-        queue = build_queue(connector, self._job)
+        connector = queue_connector(self.job.database.conninfo, pool_size=self.job.options.concurrency + _POOL_SPARE)
+        queue = build_queue(connector, self.job)
         try:
             await queue.open_async()
-            upkeep = Upkeep(self._database, self._originals, queue, stalled_seconds=self._options.stalled_seconds)
-            rounds = asyncio.create_task(upkeep.run(every=self._options.upkeep_seconds))
+            upkeep = Upkeep(
+                self.job.database, self.job.originals, queue, stalled_seconds=self.job.options.stalled_seconds
+            )
+            rounds = asyncio.create_task(upkeep.run(every=self.job.options.upkeep_seconds))
             try:
                 await self._do_jobs(queue)
             finally:
@@ -84,7 +72,7 @@ class Worker:
             await queue.close_async()
 
     async def _do_jobs(self, queue: App) -> None:
-        options = self._options
+        options = self.job.options
         await queue.run_worker_async(
             queues=[QUEUE],
             concurrency=options.concurrency,

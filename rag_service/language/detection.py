@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, languages_of, load_language, union_of
 from rag_service.language.words import fold, words
 
 _SAMPLE = 20_000  # characters of a text that are looked at
@@ -29,12 +29,12 @@ _ACCENT = 2.0  # the same for each letter of a word that only some of the langua
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def detect_language(text: str, *, default: str | None = None) -> str | None:
-    """Language whose function words and letters fit the text best; the default where none does.
+def detect_language(text: str) -> str | None:
+    """Language whose function words and letters fit the text best; None where none does.
 
     For documents as for questions: a table of names and figures has no language.
     """
-    return _choose(text, likely_languages(text)) or default
+    return _choose(text, likely_languages(text))
 
 
 def guess_language(question: str, likely: Sequence[str] | None = None) -> str | None:
@@ -91,8 +91,7 @@ def _content_words(found: Sequence[str]) -> list[str]:
 
 @cache
 def _function_words() -> frozenset[str]:
-    every = map(load_language, language_codes())
-    return frozenset().union(*(data.stop_words | data.detection.frequent_words for data in every))
+    return union_of(data.stop_words | data.detection.frequent_words for data in languages_of(None))
 
 
 @lru_cache(maxsize=20_000)

@@ -6,7 +6,7 @@ A new language is a new file there, with prompts, messages and page texts; no Py
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,7 +68,6 @@ class Proof:
     negations: Words
     months: tuple[Words, ...]  # January first
     weekdays: Words
-    ordinals: Words
     compound_numbers: Words  # beginnings
     numbers: Mapping[str, Words]  # digits → number words
     ambiguous_numbers: Words  # those that are other words in another language
@@ -94,7 +93,6 @@ class Questions:
     """How questions are asked. Phrases are words with single spaces."""
 
     empty_phrases: tuple[str, ...]  # "how long": phrases that ask and say nothing
-    question_words: Words  # that begin a complete question
     follow_ups: tuple[str, ...]  # "what about": beginnings of a question that goes on from the one before
     references: Words  # "it", "that": words for what was named before
     conjunctions: Words  # "and": as first word they go on from the question before
@@ -257,6 +255,11 @@ def read_language(file: Path) -> Language:
 def languages_of(code: str | None) -> tuple[Language, ...]:
     """The language of that code alone; all of them where it is None or not supported."""
     return tuple(map(load_language, (code,) if code in language_codes() else language_codes()))
+
+
+def union_of(groups: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The words of all groups, such as the same group of several languages."""
+    return frozenset().union(*groups)
 
 
 def texts_in(code: str | None) -> Texts:

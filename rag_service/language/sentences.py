@@ -18,7 +18,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from rag_service.language.languages import Words, languages_of
+from rag_service.language.languages import languages_of, union_of
 from rag_service.language.line_breaks import (
     FENCE,
     LABEL,
@@ -279,11 +279,11 @@ class _FullStops:
 
     def __init__(self, language: str | None):
         every = [data.sentences for data in languages_of(language)]
-        self._always = _union([data.abbreviations for data in every])
-        self._before_number = _union([data.abbreviations_before_numbers for data in every])
-        self._at_end = _union([data.abbreviations_at_end for data in every])
-        self._starters = _union([data.sentence_starters for data in every])
-        self._named_by_letter = _union([data.named_by_letter for data in every])
+        self._always = union_of(data.abbreviations for data in every)
+        self._before_number = union_of(data.abbreviations_before_numbers for data in every)
+        self._at_end = union_of(data.abbreviations_at_end for data in every)
+        self._starters = union_of(data.sentence_starters for data in every)
+        self._named_by_letter = union_of(data.named_by_letter for data in every)
 
     def ends_sentence(self, text: str, at: int, after: int, *, start: int, line: int, final: bool) -> bool | None:
         """Whether the stop at `at` does; None: more text is needed to tell.
@@ -325,7 +325,3 @@ class _FullStops:
 
 
 _full_stops = cache(_FullStops)
-
-
-def _union(groups: list[Words]) -> frozenset[str]:
-    return frozenset().union(*groups)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,40 +64,35 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
         MemoryError: the file needs more memory than this process may use.
     """
     name = clean_file_name(file_name)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they do not help the uploader
-            if reader is not None:
-                from rag_service.readers.foreign import parse_with
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they do not help the uploader
+        if reader is None:
+            return _parse_own(data, name, Parts(_parse_own))
+        from rag_service.readers.foreign import parse_with
 
-                return parse_with(reader, data.decode(), name=name)
-            return _parse_own(data, name, Parts(_parse_part))
-    except (RagError, MemoryError, NeedsOcrError):
-        raise
-    except Exception as error:  # libraries raise anything on broken files
-        raise _broken(name) from error
+        with _told_as_broken(name):
+            return parse_with(reader, data.decode(), name=name)
 
 
 def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
-    format, text = detect(data, name=name)
-    module, function = _PARSERS[format]
-    parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
-    content = data if text is None else text
-    return parser(content, name=name, parts=parts) if format in _WITH_PARTS else parser(content, name=name)
+    """Parse a file, which may be within another; raises as `parse`."""
+    with _told_as_broken(name):
+        format, text = detect(data, name=name)
+        module, function = _PARSERS[format]
+        parser: Callable[..., ParsedDocument] = getattr(importlib.import_module(module), function)
+        content = data if text is None else text
+        return parser(content, name=name, parts=parts) if format in _WITH_PARTS else parser(content, name=name)
 
 
-def _parse_part(data: bytes, name: str, parts: Parts) -> ParsedDocument:
-    """Parse a file within a file; raises as `parse`."""
+@contextmanager
+def _told_as_broken(name: str) -> Iterator[None]:
+    """Libraries raise anything on broken files: it becomes a DocumentError."""
     try:
-        return _parse_own(data, name, parts)
+        yield
     except (RagError, MemoryError, NeedsOcrError):
         raise
     except Exception as error:
-        raise _broken(name) from error
-
-
-def _broken(name: str) -> DocumentError:
-    return DocumentError(
-        f'"{name}" could not be read; it is probably damaged. '
-        "Open it in the program that created it, save it again and upload the new file."
-    )
+        raise DocumentError(
+            f'"{name}" could not be read; it is probably damaged. '
+            "Open it in the program that created it, save it again and upload the new file."
+        ) from error

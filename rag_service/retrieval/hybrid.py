@@ -71,7 +71,6 @@ class QueryEmbedding(Protocol):
 
     async def aget_query_embedding(self, query: str) -> list[float]:
         """The vector of a question."""
-        ...
 
 
 class HybridRetriever(PassageRetriever):

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_service.domain import Hit, Location
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import language_codes, languages_of, load_language
 from rag_service.language.words import fold, is_stop_word, words
 from rag_service.retrieval.planner import find_extensions
 from rag_service.store.search.scope import SearchScope, read_spans
@@ -199,7 +199,7 @@ def _take_place(question: str) -> tuple[str, Place | None]:
 
 @cache
 def _place_pattern() -> re.Pattern[str]:
-    every = [load_language(code).files.places for code in language_codes()]
+    every = [data.files.places for data in languages_of(None)]
     values = {"page": r"\d{1,6}", "slide": r"\d{1,6}", "row": r"\d{1,7}", "cell": r"[a-z]{1,3}\d{1,7}"}
     return re.compile(
         "|".join(
@@ -223,7 +223,7 @@ def _asks_for_all(word: str) -> bool:
 
 @cache
 def _sheet_pattern() -> re.Pattern[str]:
-    names = {word for code in language_codes() for word in load_language(code).files.places["sheet"]}
+    names = {word for data in languages_of(None) for word in data.files.places["sheet"]}
     return re.compile(rf"\b(?:{'|'.join(sorted(names))}) [\"“«']?[\w-]+")
 
 

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from rag_service.domain import Filters
 from rag_service.indices import IndexDefinition, Territory
 from rag_service.language.detection import detect_language, guess_language, likely_languages
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, languages_of, union_of
 from rag_service.language.words import fold, index_term, terms, word_forms, words
 from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
 from rag_service.store.search.postings import QueryTerm
@@ -129,7 +129,7 @@ def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = 
 @cache
 def _empty_phrases() -> tuple[tuple[str, ...], ...]:
     """ "How long" asks and says nothing, as "when" does; its words alone do say something and are indexed."""
-    every = (load_language(code).questions.empty_phrases for code in language_codes())
+    every = (data.questions.empty_phrases for data in languages_of(None))
     return tuple(tuple(phrase.split()) for phrases in every for phrase in phrases)
 
 
@@ -215,7 +215,7 @@ def find_territory(question: str, territories: Sequence[Territory]) -> str | Non
     ]
     if not runs:
         return None
-    prepositions = {phrase for code in language_codes() for phrase in load_language(code).questions.place_prepositions}
+    prepositions = {phrase for data in languages_of(None) for phrase in data.questions.place_prepositions}
 
     def preference(run: tuple[int, int]) -> tuple[bool, bool, int]:
         start, length = run
@@ -269,7 +269,7 @@ def find_extensions(question: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _file_words() -> frozenset[str]:
-    return frozenset(word for code in language_codes() for word in load_language(code).files.words)
+    return union_of(data.files.words for data in languages_of(None))
 
 
 def _start_of_name(question: str, end: int, earliest: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -42,25 +43,20 @@ _FAILED = "The service failed to sync this source."
 _REASONS = 50  # of files that were not taken, kept with the source
 
 
+@dataclass(frozen=True)
 class SourceRunner:
     """Syncs sources that are due."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        database: Database,
-        ingestor: Ingestor,
-        indices: Mapping[str, IndexDefinition],
-        *,
-        more: Collection[str] = (),
-    ):
-        """`more`: further extensions of documents, besides those of the index definitions."""
-        self._settings = settings
-        self._database = database
-        self._ingestor = ingestor
-        self._indices = indices
-        self._more = more
-        self._lease = timedelta(seconds=settings.worker.job_stalled_seconds)
+    settings: Settings
+    database: Database
+    ingestor: Ingestor
+    indices: Mapping[str, IndexDefinition]
+    _: KW_ONLY
+    more: Collection[str] = ()  # extensions of documents, besides those of the index definitions
+
+    @property
+    def _lease(self) -> timedelta:
+        return timedelta(seconds=self.settings.worker.job_stalled_seconds)
 
     async def run(self) -> None:
         """Sync what is due, until cancelled. A run that is cut off goes on in another process, or at the next start."""
@@ -80,7 +76,7 @@ class SourceRunner:
 
     async def run_due(self) -> bool:
         """Sync the source that is due longest; False if none is. Failures are stored with it."""
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
             source = await claim_source(connection, lease=self._lease)
         if source is None:
             return False
@@ -93,7 +89,7 @@ class SourceRunner:
 
         Raises ConflictError if a worker is at it, or it was removed, and what `Sync.run` raises.
         """
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
             source = await claim_source(connection, lease=self._lease, wanted=source_id)
         if source is None:
             raise ConflictError("This source is being synced right now.")
@@ -129,19 +125,19 @@ class SourceRunner:
             await asyncio.gather(holding, working, return_exceptions=True)
 
     async def _sync(self, source: ClaimedSource, on_progress: OnProgress | None) -> SyncReport:
-        async with self._database.transaction(source.identity) as connection:
+        async with self.database.transaction(source.identity) as connection:
             corpus = await require_writable(connection, source.corpus_id)
-        index = find_index(self._indices, corpus.index_name)
+        index = find_index(self.indices, corpus.index_name)
         sync = Sync(
             open_source(
                 source.target,
-                self._settings,
-                more={*self._more, *index.ingest.readers},
+                self.settings,
+                more={*self.more, *index.ingest.readers},
                 depth=source.depth,
                 role=source.role,
             ),
-            database=self._database,
-            ingestor=self._ingestor,
+            database=self.database,
+            ingestor=self.ingestor,
             corpus=corpus,
             index=index,
             identity=source.identity,
@@ -158,13 +154,13 @@ class SourceRunner:
                 held = await self._renew(source, self._lease)
 
     async def _renew(self, source: ClaimedSource, lease: timedelta | None) -> bool:
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
             return await hold_source(connection, source, lease=lease)
 
     async def _release(
         self, source: ClaimedSource, *, report: RunReport | None = None, error: str | None = None
     ) -> None:
-        async with self._database.transaction(None) as connection:
+        async with self.database.transaction(None) as connection:
             await release_source(connection, source, report=report, error=error)
 
 

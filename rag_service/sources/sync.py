@@ -11,8 +11,8 @@ import hashlib
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from uuid import UUID
 
@@ -34,7 +34,6 @@ from rag_service.store.documents.synced import (
     read_foreign_paths,
     read_synced,
     record_file,
-    rename_document,
     touch_files,
 )
 from rag_service.store.session import Connection, Database
@@ -45,36 +44,25 @@ _RETRY_SECONDS = 10.0  # after a failure, in a watch
 OnProgress = Callable[[SyncProgress], None]
 
 
+@dataclass
 class Sync:
     """One source and one corpus."""
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        database: Database,
-        ingestor: Ingestor,
-        corpus: Corpus,
-        index: IndexDefinition,
-        identity: Identity,
-        delete: bool | None = None,
-        on_progress: OnProgress | None = None,
-    ):
-        """
-        Args:
-            delete: whether documents that a sync of this target brought in go with their files; None: yes, unless the
-                source is all of a sudden empty.
-            on_progress: called before each file.
-        """
-        self._source = source
-        self._database = database
-        self._ingestor = ingestor
-        self._corpus = corpus
-        self._index = index
-        self._identity = identity
-        self._delete = delete
-        self._on_progress = on_progress
-        self._refused: dict[str, tuple[Version, str]] = {}  # files that could not be read, so that a watch waits
+    source: Source
+    _: KW_ONLY
+    database: Database
+    ingestor: Ingestor
+    corpus: Corpus
+    index: IndexDefinition
+    identity: Identity
+    # Whether documents that a sync of this target brought in go with their files; None: yes, unless the source is
+    # all of a sudden empty.
+    delete: bool | None = None
+    on_progress: OnProgress | None = None  # called before each file
+    refused: dict[str, tuple[Version, str]] = field(default_factory=dict, init=False)  # unreadable files, and why
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self.database.transaction(self.identity)
 
     async def run(self) -> SyncReport:
         """Make the corpus equal to the source, once.
@@ -84,7 +72,7 @@ class Sync:
             ConflictError: another sync of it runs.
             EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
         """
-        self._refused.clear()
+        self.refused.clear()
         return await self._run()
 
     async def watch(self) -> AsyncIterator[SyncReport | RagError]:
@@ -104,56 +92,39 @@ class Sync:
                         yield report
                     left = report.left
                 failed = ""
-                await asyncio.sleep(self._source.poll_seconds)
+                await asyncio.sleep(self.source.poll_seconds)
             except RagError as error:
                 if not (error.retryable or isinstance(error, ConflictError)):
                     raise
                 if error.message != failed:
                     yield error
                 failed = error.message
-                await asyncio.sleep(min(_RETRY_SECONDS, self._source.poll_seconds * 2))
+                await asyncio.sleep(min(_RETRY_SECONDS, self.source.poll_seconds * 2))
 
     async def _settled(self, before: object) -> object:
         """How the source looks; a change that goes on is waited for, a little."""
-        seen = await self._source.look()
+        seen = await self.source.look()
         for _ in range(_SETTLE):
             if before is None or seen == before:
                 break
-            await asyncio.sleep(self._source.poll_seconds)
-            before, seen = seen, await self._source.look()
+            await asyncio.sleep(self.source.poll_seconds)
+            before, seen = seen, await self.source.look()
         return seen
 
     async def _run(self) -> SyncReport:
-        async with self._database.transaction(self._identity) as connection:
-            await require_writable(connection, self._corpus.id)
-        async with self._database.transaction(self._identity) as holder:
-            await lock_target(holder, self._corpus.id, self._source.target)
-            work = _Work(
-                source=self._source,
-                database=self._database,
-                ingestor=self._ingestor,
-                corpus=self._corpus,
-                index=self._index,
-                identity=self._identity,
-                refused=self._refused,
-                on_progress=self._on_progress,
-            )
+        async with self.transaction() as connection:
+            await require_writable(connection, self.corpus.id)
+        async with self.transaction() as holder:
+            await lock_target(holder, self.corpus.id, self.source.target)
             with tempfile.TemporaryDirectory(prefix="rag-sync-", ignore_cleanup_errors=True) as scratch:
-                return await work.run(Path(scratch), delete=self._delete)
+                return await _Work(self).run(Path(scratch))
 
 
-@dataclass(kw_only=True)
+@dataclass
 class _Work:
     """One run of a sync."""
 
-    source: Source
-    database: Database
-    ingestor: Ingestor
-    corpus: Corpus
-    index: IndexDefinition
-    identity: Identity
-    refused: dict[str, tuple[Version, str]]  # files that could not be read, and why
-    on_progress: OnProgress | None
+    sync: Sync
     known: dict[str, SyncedFile] = field(default_factory=dict)
     foreign: dict[str, str] = field(default_factory=dict)  # names that other syncs brought in → their target
     missing: dict[str, SyncedFile] = field(default_factory=dict)  # content hash → a file that is gone
@@ -162,35 +133,35 @@ class _Work:
     left: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.report = SyncReport(target=self.source.target)
+        self.report = SyncReport(target=self.sync.source.target)
         self.started = time.monotonic()
 
-    async def run(self, scratch: Path, *, delete: bool | None) -> SyncReport:
+    async def run(self, scratch: Path) -> SyncReport:
         """See `Sync.run`."""
         await self._read_known()
         current = {path: file for path, file in self.known.items() if self._is_stored(file)}
-        listing = await self.source.list(current, scratch)
+        listing = await self.sync.source.list(current, scratch)
         self.left.update([*listing.left, *listing.gone])
         self._note_missing(listing)
         if items := [item for item in listing.items if self._is_due(item)]:
             await self._take(items)
             await self._read_known()
-        async with self.database.transaction(self.identity) as connection:
-            await touch_files(connection, self.corpus.id, self.source.target, self.touched.items())
-        await self._forget_missing(listing, delete=delete)
+        async with self.sync.transaction() as connection:
+            await touch_files(connection, self.sync.corpus.id, self.sync.source.target, self.touched.items())
+        await self._forget_missing(listing)
         return self._finish(listing)
 
     async def _read_known(self) -> None:
-        async with self.database.transaction(self.identity) as connection:
-            self.known = await read_synced(connection, self.corpus.id, self.source.target)
-            self.foreign = await read_foreign_paths(connection, self.corpus.id, self.source.target)
+        async with self.sync.transaction() as connection:
+            self.known = await read_synced(connection, self.sync.corpus.id, self.sync.source.target)
+            self.foreign = await read_foreign_paths(connection, self.sync.corpus.id, self.sync.source.target)
 
     def _is_due(self, item: Item) -> bool:
         """Whether a file is to be read: it is new, or may have changed, or its document is no longer what it was."""
         if item.name in self.left:
             return False
-        if item.name in self.refused and self.refused[item.name][0] == item.version:
-            self.left[item.name] = self.refused[item.name][1]
+        if item.name in self.sync.refused and self.sync.refused[item.name][0] == item.version:
+            self.left[item.name] = self.sync.refused[item.name][1]
             return False
         known = self.known.get(item.name)
         if known is None or not self._is_stored(known):
@@ -198,7 +169,7 @@ class _Work:
         return known.version != item.version
 
     def _is_stored(self, file: SyncedFile) -> bool:
-        return file.stored and file.fingerprint == self.ingestor.fingerprint(self.index)
+        return file.stored and file.fingerprint == self.sync.ingestor.fingerprint(self.sync.index)
 
     def _note_missing(self, listing: Listing) -> None:
         there = _Present(listing)
@@ -210,15 +181,19 @@ class _Work:
 
     async def _take(self, items: Sequence[Item]) -> None:
         """Read and ingest files. What cannot be read is left aside, and does not stop the others."""
-        ingesting = self.ingestor.ingest_all(
-            self._sources(items), corpus=self.corpus, index=self.index, identity=self.identity, stored=self._record
+        ingesting = self.sync.ingestor.ingest_all(
+            self._sources(items),
+            corpus=self.sync.corpus,
+            index=self.sync.index,
+            identity=self.sync.identity,
+            stored=self._record,
         )
         async with aclosing(ingesting):
             async for source, outcome in ingesting:
                 name = str(source.name)
                 if isinstance(outcome, DocumentError):
                     self.left[name] = outcome.message
-                    self.refused[name] = next(item.version for item in items if item.name == name), outcome.message
+                    self.sync.refused[name] = next(item.version for item in items if item.name == name), outcome.message
                 else:
                     await self._note(name, outcome)
 
@@ -247,57 +222,56 @@ class _Work:
         file = self.missing.pop(content_hash, None)
         if file is None:
             return False
-        target = self.source.target
+        target = self.sync.source.target
         old, new = _document_name(file.path), _document_name(item.name)
-        async with self.database.transaction(self.identity) as connection:
-            moved = await move_file(connection, self.corpus.id, target, file, old=old, new=new, version=version)
+        async with self.sync.transaction() as connection:
+            moved = await move_file(connection, self.sync.corpus.id, target, file, old=old, new=new, version=version)
         if moved:
             self.report.renamed.append((file.path, item.name))
         return moved
 
     async def _record(self, connection: Connection, source: DocumentInput, document_id: UUID) -> None:
         """In the transaction that stores a document."""
-        version, content_hash = self.taken[str(source.name)]
+        await self._write_down(connection, str(source.name), document_id, brought=True)
+
+    async def _write_down(self, connection: Connection, name: str, document_id: UUID, *, brought: bool | None) -> None:
+        version, content_hash = self.taken[name]
         await record_file(
-            connection, self.corpus.id, self.source.target, str(source.name), document_id=document_id, version=version,
-            content_hash=content_hash, brought=True,
+            connection, self.sync.corpus.id, self.sync.source.target, name, document_id=document_id, version=version,
+            content_hash=content_hash, brought=brought,
         )  # fmt: skip
 
     async def _note(self, name: str, outcome: Ingested) -> None:
         if outcome.outcome is Outcome.UNCHANGED:  # stored before, by hand
-            version, content_hash = self.taken[name]
-            async with self.database.transaction(self.identity) as connection:
-                await record_file(
-                    connection, self.corpus.id, self.source.target, name, document_id=outcome.document_id,
-                    version=version, content_hash=content_hash, brought=None,
-                )  # fmt: skip
-        if name not in self.known and outcome.outcome is not Outcome.UNCHANGED:
+            async with self.sync.transaction() as connection:
+                await self._write_down(connection, name, outcome.document_id, brought=None)
+        elif name not in self.known:
             self.report.added.append(name)
-        elif outcome.outcome is not Outcome.UNCHANGED:
+        else:
             self.report.changed.append(name)
         self.report.notes += [(name, warning) for warning in outcome.warnings]
 
-    async def _forget_missing(self, listing: Listing, *, delete: bool | None) -> None:
+    async def _forget_missing(self, listing: Listing) -> None:
+        delete = self.sync.delete
         there = _Present(listing)
         gone = [file for path, file in self.known.items() if path not in there]
         emptied = delete is None and not listing.items and not listing.left
         if delete is False or emptied:
             self.report.kept += [file.path for file in gone]
             if gone and emptied:
-                self.report.notes.append((self.source.target, "is empty now; use `--delete` to delete its documents"))
+                self.report.notes.append(
+                    (self.sync.source.target, "is empty now; use `--delete` to delete its documents")
+                )
             return
         for file in gone:
-            async with self.database.transaction(self.identity) as connection:
-                heir = await forget_file(connection, self.corpus.id, self.source.target, file)
-                if heir is not None:
-                    old, new = _document_name(file.path), _document_name(heir)
-                    await rename_document(connection, self.corpus.id, file.document_id, old=old, new=new)
+            async with self.sync.transaction() as connection:
+                await forget_file(connection, self.sync.corpus.id, self.sync.source.target, file)
             self.report.deleted.append(file.path)
 
     def _tell(self, done: int, total: int, name: str) -> None:
-        if self.on_progress is not None:
+        if self.sync.on_progress is not None:
             left = seconds_left(self.started, done, total)
-            self.on_progress(SyncProgress(done=done, total=total, name=name, seconds_left=left))
+            self.sync.on_progress(SyncProgress(done=done, total=total, name=name, seconds_left=left))
 
     def _finish(self, listing: Listing) -> SyncReport:
         report = self.report

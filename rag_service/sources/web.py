@@ -7,7 +7,7 @@ import hashlib
 import mimetypes
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -57,26 +57,26 @@ class WebSource:
             return await _Crawl(fetcher, self._limits, known, scratch).run(self.target)
 
 
+@dataclass
 class _Crawl:
     """One round through a site."""
 
-    def __init__(self, fetcher: Fetcher, limits: WebLimits, known: Mapping[str, SyncedFile], folder: Path):
-        self._fetcher = fetcher
-        self._limits = limits
-        self._known = known
-        self._folder = folder
-        self._listing = Listing()
-        self._host = ""
-        self._robots = RobotFileParser()
-        self._seen: set[str] = set()  # addresses that were asked for
-        self._waiting: deque[tuple[str, int]] = deque()  # (address, links to follow from there)
+    fetcher: Fetcher
+    limits: WebLimits
+    known: Mapping[str, SyncedFile]
+    folder: Path
+    _listing: Listing = field(default_factory=Listing, init=False)
+    _host: str = field(default="", init=False)
+    _robots: RobotFileParser = field(default_factory=RobotFileParser, init=False)
+    _seen: set[str] = field(default_factory=set, init=False)  # addresses that were asked for
+    _waiting: deque[tuple[str, int]] = field(default_factory=deque, init=False)  # (address, links to follow from there)
 
     async def run(self, target: str) -> Listing:
         self._host = host_of(target)
         try:
             await self._read_robots(target)
             self._ask_robots(target)
-            page = await self._fetcher.fetch(target)
+            page = await self.fetcher.fetch(target)
             if host_of(page.url) != self._host:  # such as from example.org to www.example.org
                 self._host = host_of(page.url)
                 await self._read_robots(page.url)
@@ -85,11 +85,11 @@ class _Crawl:
             raise SourceError(f"{target}: {error}. Nothing was deleted.") from error
         self._seen |= {target, page.url}
         if not await self._queue_sitemap(page):
-            await self._take(page, self._limits.depth)
+            await self._take(page, self.limits.depth)
         while self._waiting:
             url, depth = self._waiting.popleft()
-            if len(self._listing.items) >= self._limits.pages:
-                self._skip(url, f"there are more than {self._limits.pages} pages (RAG_SYNC_PAGES)", unseen=True)
+            if len(self._listing.items) >= self.limits.pages:
+                self._skip(url, f"there are more than {self.limits.pages} pages (RAG_SYNC_PAGES)", unseen=True)
                 break
             await self._visit(url, depth)
         return self._listing
@@ -99,7 +99,7 @@ class _Crawl:
         parts = urlsplit(url)
         self._robots = RobotFileParser()
         try:
-            page = await self._fetcher.fetch(f"{parts.scheme}://{parts.netloc}/robots.txt")
+            page = await self.fetcher.fetch(f"{parts.scheme}://{parts.netloc}/robots.txt")
         except PageError as error:
             if error.passing or error.status is None:
                 raise
@@ -122,7 +122,7 @@ class _Crawl:
                 pages += inner.pages
         if len(sitemap.sitemaps) > _SITEMAPS:
             self._skip(page.url, f"names more than {_SITEMAPS} sitemaps", unseen=True)
-        self._queue(pages, self._limits.depth)
+        self._queue(pages, self.limits.depth)
         return True
 
     def _queue(self, urls: Sequence[str], depth: int) -> None:
@@ -130,7 +130,7 @@ class _Crawl:
         self._seen.update(urls)
 
     async def _visit(self, url: str, depth: int) -> None:
-        known = self._known.get(url)
+        known = self.known.get(url)
         # A page whose links are to be followed is always read: they are not written down.
         etag = known.etag if known is not None and known.stored and depth == 0 else ""
         page = await self._fetch(url, etag=etag, links=depth > 0)
@@ -146,7 +146,7 @@ class _Crawl:
                 raise PageError(f"is on another host than {self._host}")
             self._ask_robots(url)
             await asyncio.sleep(min(float(self._robots.crawl_delay(USER_AGENT) or 0), _DELAY_MAX))
-            page = await self._fetcher.fetch(url, host=self._host, etag=etag)
+            page = await self.fetcher.fetch(url, host=self._host, etag=etag)
             self._ask_robots(page.url)
             return page
         except PageError as error:
@@ -174,7 +174,7 @@ class _Crawl:
             links = await asyncio.to_thread(read_links, body, url)
         name = links.canonical if links.canonical and host_of(links.canonical) == self._host else url
         if all(item.name != name for item in self._listing.items):
-            file = self._folder / hashlib.sha256(name.encode()).hexdigest()
+            file = self.folder / hashlib.sha256(name.encode()).hexdigest()
             await asyncio.to_thread(file.write_bytes, body)
             version = Version(size_bytes=len(body), etag=page.etag)
             self._add(name, version, _file_name(url, page.media_type), file)

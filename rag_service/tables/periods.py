@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -32,16 +32,14 @@ def is_period_text(text: str) -> bool:
 
 @cache
 def _period_words() -> frozenset[str]:
-    every = [load_language(code) for code in language_codes()]
+    every = languages_of(None)
     months = [name for data in every for names in data.proof.months for name in names]
     return frozenset(months).union(*(data.tables.periods for data in every))
 
 
 @cache
 def _scale_words() -> frozenset[str]:
-    return frozenset().union(
-        *(names for code in language_codes() for names in load_language(code).tables.scales.values())
-    )
+    return union_of(names for data in languages_of(None) for names in data.tables.scales.values())
 
 
 def find_unit(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import language_codes, languages_of, load_language
 from rag_service.language.words import index_term, is_stop_word
 from rag_service.tables.model import fold_word
 
@@ -22,6 +22,10 @@ class Word:
     forms: frozenset[str]  # key and stems in every language, as column names are compared
     concepts: frozenset[str]
     is_content: bool
+
+    def is_like(self, other: Word) -> bool:
+        """Whether the two are forms of one word, or words for the same."""
+        return bool(self.forms & other.forms or self.concepts & other.concepts)
 
 
 @lru_cache(maxsize=20_000)
@@ -66,8 +70,8 @@ def _before_nouns(language: str) -> frozenset[str]:
 def _months(language: str) -> dict[str, frozenset[str]]:
     """Names of months in a language, in every language if it is not known: "March" for a column "Mar"."""
     found: dict[str, set[str]] = {}
-    for code in (language,) if language in language_codes() else language_codes():
-        for number, names in enumerate(load_language(code).proof.months, start=1):
+    for data in languages_of(language):
+        for number, names in enumerate(data.proof.months, start=1):
             short = () if language else (name[:_SHORT_MONTH] for name in names)
             for name in (*names, *short):
                 found.setdefault(name, set()).add(f"month {number}")

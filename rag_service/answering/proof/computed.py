@@ -54,7 +54,8 @@ def recompute(claim: Analysis, evidence: Analysis, passage: Passage, context: fr
     for other in evidence.numbers:
         same_limit = claim.bound(result) == evidence.bound(other)
         if convert(other, result.unit) == result.stem and not operands and same_limit:
-            return Computation(right=True, said=_show(result), value=_show(result), formula=_equate(other, result))
+            written = _show(result)
+            return Computation(right=True, said=written, value=written, formula=f"{_show(other)} = {written}")
     said = _read(result)
     values = [value for number in operands if (value := _read(number)) is not None]
     if said is None or len(values) < 2 or len({number.unit for number in operands}) > 1:
@@ -218,10 +219,6 @@ def _near(one: float, two: float, *, decimals: int | None = None) -> bool:
 
 def _decimals(number: Token) -> int:
     return len(number.stem.partition(".")[2])
-
-
-def _equate(one: Token, two: Token) -> str:
-    return f"{_show(one)} = {_show(two)}"
 
 
 def _show(number: Token) -> str:

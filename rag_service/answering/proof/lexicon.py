@@ -8,12 +8,12 @@ the") is no negation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from rag_service.language.languages import Language, Words, language_codes, languages_of, load_language
+from rag_service.language.languages import Language, Words, language_codes, languages_of, load_language, union_of
 from rag_service.language.normalise import strip_accents
 
 _SYMBOLS = {"%": "%", "€": "€", "$": "$", "£": "£"}
@@ -68,35 +68,35 @@ def load_lexicon(language: str | None) -> Lexicon:
     code = language if language in language_codes() else None
     own = languages_of(code)
     every = [load_language(other) for other in language_codes()]
-    homographs = _union(data.proof.function_words | data.stop_words for data in own) if code else frozenset()
-    negations = _union(data.proof.negations for data in every) - homographs
-    negations |= _union(data.proof.negations for data in own)
-    stopped = _union(data.proof.function_words for data in own) | negations
-    compound = sorted(_union(data.proof.compound_numbers for data in every))
+    homographs = union_of(data.proof.function_words | data.stop_words for data in own) if code else frozenset()
+    negations = union_of(data.proof.negations for data in every) - homographs
+    negations |= union_of(data.proof.negations for data in own)
+    stopped = union_of(data.proof.function_words for data in own) | negations
+    compound = sorted(union_of(data.proof.compound_numbers for data in every))
     refusals = [pattern for data in every for pattern in data.proof.refusals]
     restrictions = [data.proof.restriction for data in every if data.proof.restriction]
     return Lexicon(
         language=code,
         number_words=_number_words(own),
-        one=_union(data.proof.one for data in own),
+        one=union_of(data.proof.one for data in own),
         units=_SYMBOLS | {form: unit for data in own for unit, forms in data.proof.units.items() for form in forms},
         months={word: i for data in own for i, words in enumerate(data.proof.months, start=1) for word in words},
-        weekdays=_union(data.proof.weekdays for data in own),
+        weekdays=union_of(data.proof.weekdays for data in own),
         compound_number=re.compile(rf"(?:{'|'.join(compound)})[a-z]+"),
         negations=negations,
         poles=_poles(own),
         stopped=stopped,
-        conditions=(_union(data.proof.conditions for data in every) - homographs)
-        | _union(data.proof.conditions for data in own),
-        reporting=_union(data.proof.reporting for data in every),
-        negating_prefixes=tuple(sorted(_union(data.proof.negating_prefixes for data in own))),
+        conditions=(union_of(data.proof.conditions for data in every) - homographs)
+        | union_of(data.proof.conditions for data in own),
+        reporting=union_of(data.proof.reporting for data in every),
+        negating_prefixes=tuple(sorted(union_of(data.proof.negating_prefixes for data in own))),
         operations={
-            name: _union(data.proof.operations.get(name, Words()) for data in own) for name in own[0].proof.operations
+            name: union_of(data.proof.operations.get(name, Words()) for data in own) for name in own[0].proof.operations
         },
         bounds=_bounds(own),
         restriction=re.compile("|".join(restrictions)),
         refusal=re.compile("|".join(f"(?:{pattern})" for pattern in refusals)),
-        joints=_union(frozenset(data.proof.lead_ins) for data in own),
+        joints=union_of(frozenset(data.proof.lead_ins) for data in own),
         lead_in=_lead_in(),
     )
 
@@ -131,14 +131,10 @@ def _number_words(languages: Sequence[Language]) -> dict[str, str]:
 
 @cache
 def _lead_in() -> re.Pattern[str]:
-    every = [load_language(code).proof for code in language_codes()]
+    every = [data.proof for data in languages_of(None)]
     phrases = sorted({phrase for proof in every for phrase in proof.lead_ins}, key=len, reverse=True)
     before = "|".join(sorted({phrase for proof in every for phrase in proof.source_prepositions}))
-    articles = "|".join(sorted(_union(proof.source_articles for proof in every)))
-    nouns = "|".join(sorted(_union(proof.source_nouns for proof in every)))
+    articles = "|".join(sorted(union_of(proof.source_articles for proof in every)))
+    nouns = "|".join(sorted(union_of(proof.source_nouns for proof in every)))
     source = rf"(?:{before})(?: (?:{articles}) (?:{nouns})[a-z]*| ?(?=,))"
     return re.compile(rf"(?:(?:{'|'.join(phrases)}|{source})(?:,\s*|\s+))+")
-
-
-def _union(groups: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*groups)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.agents.keeping import KEPT_MESSAGES, keep_exchange
+from rag_service.api.agents.keeping import KEPT_MESSAGES, keep_answers
 from rag_service.api.agents.schemas import ChatBody, ChatRequest
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
@@ -116,27 +115,26 @@ async def _read_context(connection: Connection, agent_id: UUID, body: ChatReques
     return agent, await last_messages(connection, body.conversation_id, count=KEPT_MESSAGES)
 
 
-async def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:
+def _chat_events(caller: Caller, query: ChatQuery, body: ChatRequest) -> AsyncGenerator[WireEvent, None]:
     """The events of an answer; the final one is stored first and carries a chat's fields."""
     outcome, events = caller.tenancy.chat(query, caller.identity)
-    wire = wire_events(events)
-    async with aclosing(wire):
-        async for event in wire:
-            if not isinstance(event.data, AnswerBody):
-                yield event
-                continue
-            kept = await keep_exchange(
-                caller, query.question, event.data, body.conversation_id, agent_id=query.agent.id,
-                project_id=body.project_id, more={
-                    "ragUsed": outcome.rag_used, "contextUse": outcome.context, "standaloneQuestion": outcome.question,
-                },
-            )  # fmt: skip
-            chat = present(
-                ChatBody,
-                event.data,
-                rag_used=outcome.rag_used,
-                context_use=outcome.context,
-                standalone_question=outcome.question,
-                conversation_id=kept,
-            )
-            yield WireEvent("final", chat)
+
+    def present_chat(answer: AnswerBody) -> ChatBody:
+        return present(
+            ChatBody,
+            answer,
+            rag_used=outcome.rag_used,
+            context_use=outcome.context,
+            standalone_question=outcome.question,
+            conversation_id=None,
+        )
+
+    return keep_answers(
+        wire_events(events),
+        caller,
+        query.question,
+        body.conversation_id,
+        present_kept=present_chat,
+        agent_id=query.agent.id,
+        project_id=body.project_id,
+    )

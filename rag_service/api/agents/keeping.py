@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -28,9 +27,12 @@ from rag_service.store.session import Connection
 
 log = structlog.get_logger(__name__)
 
+PresentKept = Callable[[AnswerBody], KeptAnswerBody]
+
 KEPT_MESSAGES = 5  # read from a stored conversation
 _TITLE = 80  # characters of the first question
-_ELSEWHERE = {"answer", "citations", "answer_id", "related"}  # columns of the message; passages that prove nothing
+# Columns of the message; passages that prove nothing.
+_ELSEWHERE = {"answer", "citations", "answer_id", "related", "conversation_id"}
 
 
 async def read_history(connection: Connection, conversation_id: UUID) -> tuple[Turn, ...]:
@@ -40,30 +42,43 @@ async def read_history(connection: Connection, conversation_id: UUID) -> tuple[T
     return tuple(Turn(role=message.role, content=message.content) for message in said)
 
 
+def _present_kept(answer: AnswerBody) -> KeptAnswerBody:
+    return present(KeptAnswerBody, answer, conversation_id=None)
+
+
 async def keep_answers(
-    events: AsyncGenerator[WireEvent, None], caller: Caller, question: str, conversation_id: UUID | None
+    events: AsyncGenerator[WireEvent, None],
+    caller: Caller,
+    question: str,
+    conversation_id: UUID | None,
+    *,
+    present_kept: PresentKept = _present_kept,
+    agent_id: UUID | None = None,
+    project_id: UUID | None = None,
 ) -> AsyncGenerator[WireEvent, None]:
-    """The events of an answer; the final one is stored first and names its conversation."""
+    """The events of an answer; the final one is stored first and names its conversation.
+
+    `present_kept` makes its body of the answer.
+    """
     async with aclosing(events):
         async for event in events:
             if not isinstance(event.data, AnswerBody):
                 yield event
                 continue
-            kept = await keep_exchange(caller, question, event.data, conversation_id)
-            yield WireEvent("final", present(KeptAnswerBody, event.data, conversation_id=kept))
+            body = present_kept(event.data)
+            kept = await _keep_exchange(caller, question, body, conversation_id, agent_id, project_id)
+            yield WireEvent("final", msgspec.structs.replace(body, conversation_id=kept))
 
 
-async def keep_exchange(
+async def _keep_exchange(
     caller: Caller,
     question: str,
-    answer: AnswerBody,
+    answer: KeptAnswerBody,
     conversation_id: UUID | None,
-    *,
-    agent_id: UUID | None = None,
-    project_id: UUID | None = None,
-    more: Mapping[str, Any] = MappingProxyType({}),
+    agent_id: UUID | None,
+    project_id: UUID | None,
 ) -> UUID | None:
-    """Store question and answer, in a new conversation if none is named; `more` goes to the answer's other fields.
+    """Store question and answer, in a new conversation if none is named.
 
     Returns the conversation; None when the database is down: the answer is worth more than its record.
     """
@@ -79,7 +94,7 @@ async def keep_exchange(
             await add_message(
                 connection, identity, conversation_id, role="assistant", content=answer.answer, agent_id=agent_id,
                 citations=msgspec.to_builtins(answer.citations), answer_id=answer.answer_id,
-                details={**_details(answer), **more},
+                details=_details(answer),
             )  # fmt: skip
     except (StoreError, NotFoundError) as error:  # also: the conversation or agent was deleted meanwhile
         log.warning("conversation_not_stored", exc_info=error)
@@ -87,7 +102,7 @@ async def keep_exchange(
     return conversation_id
 
 
-def _details(answer: AnswerBody) -> dict[str, Any]:
+def _details(answer: KeptAnswerBody) -> dict[str, Any]:
     """The answer's other fields, as the API calls them. Of passages the place is kept, not the text."""
     slim = msgspec.structs.replace(
         answer, context_used=[msgspec.structs.replace(one, snippet="") for one in answer.context_used]
@@ -95,6 +110,6 @@ def _details(answer: AnswerBody) -> dict[str, Any]:
     fields = msgspec.to_builtins(slim)
     return {
         name: fields[field.encode_name]
-        for field in msgspec.structs.fields(AnswerBody)
+        for field in msgspec.structs.fields(answer)
         if (name := field.encode_name) and field.name not in _ELSEWHERE
     }

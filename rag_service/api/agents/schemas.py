@@ -59,19 +59,18 @@ class ChatRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_unkn
     similarity_threshold: float | None = None
 
 
-class ChatBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
+class KeptAnswerBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
+    """An answer to be stored in a conversation."""
+
+    conversation_id: Annotated[UUID | None, Meta(description="null if the conversation could not be stored.")]
+
+
+class ChatBody(KeptAnswerBody, kw_only=True, frozen=True, rename="camel"):
     """An answer within a conversation."""
 
     rag_used: Annotated[bool, Meta(description="Whether documents were used.")]
     context_use: Annotated[str, Meta(description="used, no_context or store_unavailable.")]
     standalone_question: Annotated[str, Meta(description="The question used for the search.")]
-    conversation_id: Annotated[UUID | None, Meta(description="null if the conversation could not be stored.")]
-
-
-class KeptAnswerBody(AnswerBody, kw_only=True, frozen=True, rename="camel"):
-    """An answer to be stored in a conversation."""
-
-    conversation_id: Annotated[UUID | None, Meta(description="null if the conversation could not be stored.")]
 
 
 class ProjectCreate(Struct, kw_only=True, frozen=True, rename="camel", forbid_unknown_fields=True):

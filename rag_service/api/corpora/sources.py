@@ -23,7 +23,6 @@ from rag_service.store.documents.sources import (
     EVERY_SECONDS,
     MAX_DEPTH,
     MAX_TARGET,
-    ScheduledSource,
     add_source,
     list_sources,
     read_source,
@@ -120,7 +119,7 @@ async def add_corpus_source(corpus_id: UUID, request: AnyRequest, caller: Caller
         depth=body.depth,
         every_seconds=body.every_seconds,
     )
-    return _present(added)
+    return present(SourceBody, added)
 
 
 class SourcesController(Controller):
@@ -132,18 +131,17 @@ class SourcesController(Controller):
     @get(summary="List sources", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> SourceList:
         """Includes the state, the next run and the result of the last one. Query: `offset`, `limit`."""
-        page = await caller.run(list_sources, read_slice(request))
-        return SourceList(items=[_present(source) for source in page.items], total=page.total)
+        return present(SourceList, await caller.run(list_sources, read_slice(request)))
 
     @get("/{source_id:uuid}", summary="Read a source", responses=problems(401, 403, 404, 500))
     async def read(self, source_id: UUID, caller: CallerDependency) -> SourceBody:
-        return _present(await caller.run(read_source, source_id))
+        return present(SourceBody, await caller.run(read_source, source_id))
 
     @post("/{source_id:uuid}/run", status_code=202, summary="Sync a source now", responses=problems(401, 403, 404, 500))
     async def run(self, source_id: UUID, caller: CallerDependency) -> SourceBody:
         """A worker starts within seconds."""
         await _check_writable(caller, source_id)
-        return _present(await caller.run(run_source_soon, source_id))
+        return present(SourceBody, await caller.run(run_source_soon, source_id))
 
     @delete("/{source_id:uuid}", summary="Remove a source", responses=problems(400, 401, 403, 404, 409, 500))
     async def remove(self, source_id: UUID, request: AnyRequest, caller: CallerDependency) -> None:
@@ -159,7 +157,3 @@ async def _check_writable(caller: Caller, source_id: UUID) -> None:
     source = await caller.run(read_source, source_id)
     if source.corpus_kind is CorpusKind.GLOBAL:
         require_scope(caller.identity, Scope.ADMIN)
-
-
-def _present(source: ScheduledSource) -> SourceBody:
-    return present(SourceBody, source)

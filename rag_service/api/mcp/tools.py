@@ -5,10 +5,9 @@ Nothing here knows the SDK, so that names, schemas and words can be read and tes
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -32,6 +31,7 @@ from rag_service.api.http.schemas import (
 )
 from rag_service.api.http.services import Services
 from rag_service.domain import Identity
+from rag_service.models.servers.resilience import isolated
 
 if TYPE_CHECKING:  # loads LlamaIndex
     from rag_service.retrieval.query import RagQuery
@@ -44,8 +44,6 @@ INSTRUCTIONS = (
 
 # Field of a search request → name of the tool's argument, where they differ.
 _ARGUMENTS = {"topK": "top_k", "similarityThreshold": "similarity_threshold", "fileName": "file_name"}
-_Result = TypeVar("_Result")
-_cleaning: set[asyncio.Future[Any]] = set()  # work whose caller has gone; referenced until it has ended
 
 
 class SearchScope(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +91,7 @@ async def search_knowledge(services: Services, arguments: Mapping[str, Any], ide
     """Passages above the threshold, best first."""
     given = decode(msgspec.json.encode(arguments), SearchArguments, name="arguments")
     query = _make_query(services, given.query, given, identity, named="query")
-    body = await _apart(present_search(services.search, query))
+    body = await isolated(present_search(services.search, query))
     return describe_passages(body), body
 
 
@@ -101,7 +99,7 @@ async def answer_question(services: Services, arguments: Mapping[str, Any], iden
     """An answer with checked citations, or the refusal when the documents do not answer."""
     given = decode(msgspec.json.encode(arguments), AnswerArguments, name="arguments")
     query = _make_query(services, given.question, given, identity, named="question")
-    outcome = await _apart(collect(wire_events(services.answer(query, "mcp"))))
+    outcome = await isolated(collect(wire_events(services.answer(query, "mcp"))))
     if isinstance(outcome, Problem):
         return describe_failure(outcome), None
     return describe_answer(outcome), outcome
@@ -180,16 +178,3 @@ def _make_query(services: Services, question: str, where: SearchScope, identity:
         raise InvalidRequestError(
             [FieldError(names.get(fault.field, fault.field), fault.message) for fault in error.errors]
         ) from error
-
-
-async def _apart(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Await in a task of its own, cancelled once when the caller goes: the SDK's cancel scopes would cancel
-    every `await` of a cleanup again."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        _cleaning.add(task)
-        task.add_done_callback(_cleaning.discard)
-        task.cancel()
-        raise

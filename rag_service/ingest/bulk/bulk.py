@@ -11,6 +11,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
 
 import msgspec
@@ -149,26 +150,15 @@ def _failure(error: RagError, document_id: str | None) -> BaseNode:
     return TextNode(text=error.message, metadata={_RECORD: _FAILURE, _CODE: error.code, DOCUMENT_ID: document_id})
 
 
+@dataclass(frozen=True)
 class BulkIngestor:
     """Ingests many documents through transformations that run elsewhere; see `Ingestor.ingest_all`."""
 
-    def __init__(
-        self,
-        ingestor: Ingestor,
-        transform: Transform,
-        *,
-        wave_documents: int = WAVE_DOCUMENTS,
-        wave_bytes: int = WAVE_BYTES,
-    ):
-        """
-        Args:
-            transform: runs `ReadDocuments`, then `EmbedChunks`.
-            wave_documents, wave_bytes: a wave is sent when it reaches either size.
-        """
-        self._ingestor = ingestor
-        self._transform = transform
-        self._wave_documents = wave_documents
-        self._wave_bytes = wave_bytes
+    ingestor: Ingestor
+    transform: Transform  # runs `ReadDocuments`, then `EmbedChunks`
+    _: KW_ONLY
+    wave_documents: int = WAVE_DOCUMENTS  # a wave is sent when it reaches either size
+    wave_bytes: int = WAVE_BYTES
 
     async def ingest_all(
         self, sources: AsyncIterable[DocumentInput], *, corpus: Corpus, index: IndexDefinition, identity: Identity
@@ -185,13 +175,13 @@ class BulkIngestor:
             names: set[str] = set()
             repeated: list[DocumentInput] = []
             size = 0
-            while len(wave) + len(repeated) < self._wave_documents and size < self._wave_bytes:
+            while len(wave) + len(repeated) < self.wave_documents and size < self.wave_bytes:
                 source = waiting.popleft() if waiting else await anext(remaining, None)
                 if source is None:
                     break
                 name = document_name(source)
                 if name not in names:
-                    admitted = await self._ingestor.admit(source, corpus=corpus, index=index, identity=identity)
+                    admitted = await self.ingestor.admit(source, corpus=corpus, index=index, identity=identity)
                     if isinstance(admitted, Ingested):
                         yield source, admitted
                         continue
@@ -212,7 +202,7 @@ class BulkIngestor:
     ) -> AsyncGenerator[tuple[DocumentInput, Ingested | DocumentError]]:
         documents: dict[str, tuple[NewDocument, int]] = {}  # received, with their number of chunks
         chunks: defaultdict[str, list[BaseNode]] = defaultdict(list)
-        async with aclosing(self._transform([as_node(admitted) for admitted in wave.values()])) as nodes:
+        async with aclosing(self.transform([as_node(admitted) for admitted in wave.values()])) as nodes:
             async for node in nodes:
                 record, document_id = node.metadata.get(_RECORD), node.metadata[DOCUMENT_ID]
                 if record == _FAILURE:
@@ -250,11 +240,11 @@ class BulkIngestor:
         """Admit again before storing: others may have stored the document in the meantime."""
         source = admitted.source
         try:
-            now = await self._ingestor.admit(source, corpus=corpus, index=index, identity=identity)
+            now = await self.ingestor.admit(source, corpus=corpus, index=index, identity=identity)
             if isinstance(now, Ingested):
                 return now
             if now.replaces != admitted.replaces or (now.replaces and now.document_id != admitted.document_id):
-                return await self._ingestor.ingest(source, corpus=corpus, index=index, identity=identity)
-            return await self._ingestor.store(admitted, document, chunks, identity=identity)
+                return await self.ingestor.ingest(source, corpus=corpus, index=index, identity=identity)
+            return await self.ingestor.store(admitted, document, chunks, identity=identity)
         except DocumentError as error:
             return error

@@ -83,11 +83,8 @@ class RayCluster:
 
 
 @contextmanager
-def connected(address: str, *, cpus: int | None = None) -> Iterator[RayCluster]:
+def connected(address: str) -> Iterator[RayCluster]:
     """Connect to a cluster: `local`, `auto`, or `host:port` of its head. Blocks for seconds.
-
-    Args:
-        cpus: limit of a `local` cluster; None: all CPUs of the machine.
 
     Raises:
         ConfigurationError: the extra `ray` is not installed.
@@ -108,7 +105,6 @@ def connected(address: str, *, cpus: int | None = None) -> Iterator[RayCluster]:
             ray.init(
                 address=address,
                 include_dashboard=False if address == LOCAL else None,
-                num_cpus=cpus if address == LOCAL else None,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )

@@ -27,7 +27,7 @@ from rag_service.models.servers.failures import (
     ProviderError,
     is_connection_error,
     is_timeout,
-    retry_after_of,
+    seconds_to_wait,
     status_of,
 )
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
@@ -104,9 +104,9 @@ class WrappedEmbedding(BaseEmbedding):
         return self._inner.get_text_embedding_batch(texts)
 
 
-async def warm_up(embedding: BaseEmbedding) -> None:
-    """Load or reach the model, if the class can."""
-    if load := getattr(embedding, "warm_up", None):
+async def warm_up(model: object) -> None:
+    """Load or reach a model, if its class can."""
+    if load := getattr(model, "warm_up", None):
         await load()
 
 
@@ -290,10 +290,7 @@ def _embedding_error(error: Exception) -> EmbeddingError:
     """What a caller may know of a client package's error."""
     status = status_of(error)
     if status in BUSY_STATUSES:
-        wait = retry_after_of(error)
-        return EmbeddingError(
-            "The embedding service is busy.", retry_after=5 if wait is None else max(1, math.ceil(wait))
-        )
+        return EmbeddingError("The embedding service is busy.", retry_after=seconds_to_wait(error))
     if status == 404:
         return EmbeddingError(
             "The embedding model is not available on its server; with Ollama, `rag-service models pull` fetches it."

@@ -43,15 +43,12 @@ class Engine(Protocol):
 
     def offsets(self, text: str) -> Offsets:
         """Where each word piece of a text begins and ends."""
-        ...
 
     def encode(self, text: str) -> FloatVector:
         """A vector of length 1, of as many word pieces as the model reads; computed in the calling thread."""
-        ...
 
     def encode_tokens(self, text: str, prefix: str) -> TokenVectors:
         """The vectors of as many word pieces as the model reads; computed in the calling thread."""
-        ...
 
 
 class LocalEmbedding(BaseEmbedding):

@@ -37,7 +37,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from rag_service.domain import Hit
 from rag_service.errors import EmbeddingError, ModelOutputError
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
 from rag_service.models.embedding.guarded import local_model
@@ -52,6 +52,7 @@ log = structlog.get_logger(__name__)
 
 MODEL_NAME = "extractive"
 MAX_QUOTES = 3
+_ONLY_PASSAGES = "The extractive answerer only supports answers from passages; configure a chat model."
 COMPARED = 12  # sentences compared by vectors: the best by the other features; 8 to 16 choose alike (decision 020)
 # Set on the cooperative sets (decision 020): replies as short as before token vectors, and more often right.
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
@@ -129,17 +130,15 @@ class ExtractiveLLM(CustomLLM):
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text))
 
     def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
-        raise ModelOutputError("The extractive answerer only supports answers from passages; configure a chat model.")
+        raise ModelOutputError(_ONLY_PASSAGES)
 
     def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
-        raise ModelOutputError("The extractive answerer only supports answers from passages; configure a chat model.")
+        raise ModelOutputError(_ONLY_PASSAGES)
 
     async def _answer(self, messages: Sequence[ChatMessage]) -> list[str]:
         last = messages[-1] if messages else None
         if not isinstance(last, GroundedMessage) or last.evidence is None:
-            raise ModelOutputError(
-                "The extractive answerer only supports answers from passages; configure a chat model."
-            )
+            raise ModelOutputError(_ONLY_PASSAGES)
         scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
@@ -340,7 +339,7 @@ def _answer_types() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
     In the words of all languages: a question may be answered by a document in another one. Persons, places, dates and
     reasons were tried as well: one more of a hundred English questions, and none of others.
     """
-    every = [load_language(code) for code in language_codes()]
+    every = languages_of(None)
     units = [data.proof.units for data in every]
     numbers = {word for data in every for words in data.proof.numbers.values() for word in words}
     numbers |= {word for data in every for word in data.proof.fractions}

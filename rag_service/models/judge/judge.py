@@ -36,4 +36,3 @@ class Judge(Protocol):
 
         A time-out or a failed model gives None verdicts and never raises.
         """
-        ...

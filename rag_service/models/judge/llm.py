@@ -17,6 +17,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from rag_service.errors import ModelOutputError
 from rag_service.models.judge.evidence import extract
 from rag_service.models.judge.judge import JudgedClaim, Verdict
+from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
 
 log = structlog.get_logger(__name__)
@@ -25,6 +26,8 @@ MAX_CLAIMS = 40  # of one call; further ones are not judged
 INSTRUCTION_TOKENS = 700
 REPLY_TOKENS = 64
 VERDICT_TOKENS = 120  # one verdict with its quote
+# The quote before the verdict: a model decides better after it has looked.
+_VERDICT = {"quote": {"type": "string"}, "supported": {"type": "boolean"}}
 CHARS_PER_TOKEN = 3  # low, so that languages with short tokens fit too
 
 WritePrompt = Callable[[Sequence[JudgedClaim]], Sequence[ChatMessage]]  # numbers the claims from 1
@@ -46,30 +49,15 @@ class LLMJudge:
         shown = [replace(claim, passage=extract(claim.passage, claim.evidence, max(400, room))) for claim in asked]
         try:
             reply = await self._chat.complete_json(
-                self._write_prompt(shown), _schema(len(asked)), max_tokens=REPLY_TOKENS + VERDICT_TOKENS * len(asked)
+                self._write_prompt(shown),
+                numbered_schema("verdicts", len(asked), _VERDICT),
+                max_tokens=REPLY_TOKENS + VERDICT_TOKENS * len(asked),
             )
             verdicts = parse_verdicts(reply, len(asked))
         except ModelOutputError as error:
             log.warning("judge_verdicts_invalid", model=self._chat.model_name, reason=error.message)
             return [None] * len(claims)
         return verdicts + [None] * (len(claims) - len(asked))
-
-
-def _schema(count: int) -> dict[str, Any]:
-    verdict = {
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer", "minimum": 1, "maximum": count},
-            "quote": {"type": "string"},  # before the verdict: a model decides better after it has looked
-            "supported": {"type": "boolean"},
-        },
-        "required": ["id", "quote", "supported"],
-    }
-    return {
-        "type": "object",
-        "properties": {"verdicts": {"type": "array", "items": verdict, "minItems": count, "maxItems": count}},
-        "required": ["verdicts"],
-    }
 
 
 def parse_verdicts(reply: str, count: int) -> list[Verdict | None]:

@@ -12,7 +12,6 @@ import contextlib
 import contextvars
 import inspect
 import json
-import math
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ from rag_service.models.servers.failures import (
     ProviderError,
     is_connection_error,
     is_timeout,
-    retry_after_of,
+    seconds_to_wait,
     status_of,
 )
 from rag_service.models.servers.resilience import RetryPolicy
@@ -61,6 +60,20 @@ def prepare_call(
         return llm, messages, {"response_format": {"type": "json_schema", "json_schema": json_schema}}
     instruction = ChatMessage(role=MessageRole.SYSTEM, content=_SCHEMA_INSTRUCTION + json.dumps(dict(schema)))
     return llm, [instruction, *messages], {}
+
+
+def numbered_schema(name: str, count: int, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object whose list `name` has an entry for each of the ids 1..`count`, with these properties."""
+    entry = {
+        "type": "object",
+        "properties": {"id": {"type": "integer", "minimum": 1, "maximum": count}, **properties},
+        "required": ["id", *properties],
+    }
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": entry, "minItems": count, "maxItems": count}},
+        "required": [name],
+    }
 
 
 @cache
@@ -285,11 +298,7 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
     """What a caller may know of a client package's error."""
     status = status_of(error)
     if status in BUSY_STATUSES:
-        wait = retry_after_of(error)
-        return ModelBusyError(
-            "The language model is busy with other requests.",
-            retry_after=5 if wait is None else max(1, math.ceil(wait)),
-        )
+        return ModelBusyError("The language model is busy with other requests.", retry_after=seconds_to_wait(error))
     if is_connection_error(error) and not begun:
         return ModelError("The language model cannot be reached.", retry_after=5)
     if is_timeout(error):

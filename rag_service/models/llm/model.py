@@ -14,7 +14,7 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import structlog
@@ -48,44 +48,26 @@ class ChatDelta:
     prompt_truncated: bool = False  # the model saw only part of the prompt
 
 
+@dataclass(eq=False)
 class ChatModel:
     """A LlamaIndex LLM with limits. One object per provider and process, shared by all requests."""
 
-    def __init__(
-        self,
-        llm: LLM,
-        *,
-        provider: str,
-        max_tokens: int,
-        limits: ChatLimits,
-        slots: Slots,
-        structured_output: bool,
-        retries: RetryPolicy | None = None,
-        breaker: CircuitBreaker | None = None,
-        close: Callable[[], Awaitable[Any]] | None = None,
-        fallback: ChatModel | None = None,
-    ):
-        self.llm = llm  # for LlamaIndex code that takes an LLM; it has none of the limits
-        self.provider = provider  # as in RAG_CHAT_PROVIDER
-        self.max_tokens = max_tokens  # of an answer
-        self.structured_output = structured_output  # whether `complete_json` can work
-        self.fallback = fallback  # answers from the same prompt where this model fails
-        self._limits = limits
-        self._slots = slots
-        self._retries = retries or RetryPolicy()
-        self.breaker = breaker or CircuitBreaker(provider, failures=0, seconds=1)  # never opens
-        self._close = close
-        self.admit = slots.admit  # enter before searching for what the model shall answer from
+    llm: LLM  # for LlamaIndex code that takes an LLM; it has none of the limits
+    _: KW_ONLY
+    provider: str  # as in RAG_CHAT_PROVIDER
+    max_tokens: int  # of an answer
+    limits: ChatLimits
+    slots: Slots
+    structured_output: bool  # whether `complete_json` can work
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+    breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker("chat model", failures=0, seconds=1))
+    close: Callable[[], Awaitable[Any]] | None = None
+    fallback: ChatModel | None = None  # answers from the same prompt where this model fails
 
     @property
     def model_name(self) -> str:
         """As the provider names it; part of an answer's provenance."""
         return str(self.llm.metadata.model_name)
-
-    @property
-    def waiting(self) -> int:
-        """Requests that wait for a slot now."""
-        return self._slots.waiting
 
     @property
     def context_window(self) -> int:
@@ -118,8 +100,8 @@ class ChatModel:
             raise ModelOutputError("The language model cannot produce structured output.")
         llm, prepared, options = prepare_call(self.llm, messages, max_tokens=max_tokens, schema=response_schema)
         self.breaker.check()  # before anybody waits for a slot
-        async with self._slots.take():
-            call = ChatCall(llm, prepared, options, limits=self._limits, retries=self._retries)
+        async with self.slots.take():
+            call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries)
             outcome = "left or failed"
             with self.breaker.guard(), span("model") as describe:
                 try:
@@ -188,8 +170,8 @@ class ChatModel:
 
     async def aclose(self) -> None:
         """Close the connections to the model server."""
-        if self._close is not None:
-            await self._close()
+        if self.close is not None:
+            await self.close()
 
 
 def _without_fence(text: str) -> str:
@@ -231,7 +213,7 @@ def build_chat(
             limit=settings.chat.concurrency, queue=settings.chat.queue, patience=settings.servers.first_token_timeout
         ),
         structured_output=not local,
-        retries=retries,
+        retries=retries or RetryPolicy(),
         breaker=CircuitBreaker("chat model", failures=failures, seconds=settings.servers.breaker_seconds),
         close=provider.close,
         fallback=fallback,

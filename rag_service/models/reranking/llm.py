@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.domain import Hit
 from rag_service.errors import ModelError, ModelOutputError, RerankError
+from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import by_score
 
 log = structlog.get_logger(__name__)
 
 HIGHEST = 10
+_RATING = {"rating": {"type": "integer", "minimum": 0, "maximum": HIGHEST}}
 
 # Left for the instruction, the question and the ratings when the window is shared out to passages.
 RESERVED_TOKENS = 900
@@ -42,15 +43,14 @@ class LLMReranker:
     def __init__(self, chat: ChatModel):
         self._chat = chat
 
-    async def warm_up(self) -> None:
-        return
-
     async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         if not hits:
             return []
         try:
             reply = await self._chat.complete_json(
-                self._messages(question, hits), _schema(len(hits)), max_tokens=64 + TOKENS_PER_RATING * len(hits)
+                self._messages(question, hits),
+                numbered_schema("ratings", len(hits), _RATING),
+                max_tokens=64 + TOKENS_PER_RATING * len(hits),
             )
             ratings = parse_ratings(reply, len(hits))
         except ModelOutputError as error:
@@ -69,22 +69,6 @@ class LLMReranker:
             ChatMessage(role=MessageRole.SYSTEM, content=INSTRUCTION),
             ChatMessage(role=MessageRole.USER, content=content),
         ]
-
-
-def _schema(count: int) -> dict[str, Any]:
-    rating = {
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer", "minimum": 1, "maximum": count},
-            "rating": {"type": "integer", "minimum": 0, "maximum": HIGHEST},
-        },
-        "required": ["id", "rating"],
-    }
-    return {
-        "type": "object",
-        "properties": {"ratings": {"type": "array", "items": rating, "minItems": count, "maxItems": count}},
-        "required": ["ratings"],
-    }
 
 
 def parse_ratings(reply: str, count: int) -> list[float]:

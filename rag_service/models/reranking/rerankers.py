@@ -64,11 +64,6 @@ class Reranker(Protocol):
 
         Raises RerankError if the hits cannot be rated; the incoming order then stands.
         """
-        ...
-
-    async def warm_up(self) -> None:
-        """Load what the first call would otherwise wait for."""
-        ...
 
 
 class NoReranker:
@@ -79,17 +74,11 @@ class NoReranker:
     async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         return list(hits)
 
-    async def warm_up(self) -> None:
-        return
-
 
 class HeuristicReranker:
     """Moves the fused score by spelling that question and passage share, and by the best passage of the document."""
 
     name = "heuristic"
-
-    async def warm_up(self) -> None:
-        return
 
     async def rerank(self, question: str, hits: Sequence[Hit], *, language: str) -> list[Hit]:
         if not hits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -46,30 +47,22 @@ def bearer(settings: Settings) -> dict[str, str]:
 KEPT_SECONDS = 2.0  # an outcome is kept this long: a load balancer may ask many times a second
 
 
+@dataclass
 class ServerProbe:
     """Asks one address of a server that costs it nothing."""
 
-    def __init__(
-        self,
-        url: str | None,
-        breaker: CircuitBreaker,
-        *,
-        timeout: float,
-        error: type[ModelError] = ModelError,
-        headers: Mapping[str, str] | None = None,
-    ):
-        """`url` is None where the address is not known: then only the breaker is checked. `timeout` is in seconds."""
-        self._url = url
-        self._breaker = breaker
-        self._timeout = timeout
-        self._error = error
-        self._headers = dict(headers or {})
-        self._asked_at = -KEPT_SECONDS
-        self._failure: ModelError | None = None
+    url: str | None  # None where the address is not known: then only the breaker is checked
+    breaker: CircuitBreaker
+    _: KW_ONLY
+    timeout: float  # seconds
+    error: type[ModelError] = ModelError
+    headers: Mapping[str, str] = field(default_factory=dict)
+    _asked_at: float = field(default=-KEPT_SECONDS, init=False)
+    _failure: ModelError | None = field(default=None, init=False)
 
     async def check(self) -> None:
         """Return if the server answers. Raises CircuitOpenError while its breaker is open, else the given error."""
-        if self._breaker.state == "open":
+        if self.breaker.state == "open":
             raise CircuitOpenError("The server failed several times in a row and is not called for a while.")
         if time.monotonic() - self._asked_at >= KEPT_SECONDS:
             self._failure = await self._ask()
@@ -78,16 +71,16 @@ class ServerProbe:
             raise self._failure
 
     async def _ask(self) -> ModelError | None:
-        if self._url is None:
+        if self.url is None:
             return None
         try:
-            async with httpx.AsyncClient(timeout=self._timeout, verify=tls_context()) as client:
-                reply = await client.get(self._url, headers=self._headers)
+            async with httpx.AsyncClient(timeout=self.timeout, verify=tls_context()) as client:
+                reply = await client.get(self.url, headers=self.headers)
         except httpx.HTTPError as error:
-            failure = self._error("The server cannot be reached.")
+            failure = self.error("The server cannot be reached.")
             failure.__cause__ = error
             return failure
-        return None if reply.is_success else self._error(f"The server replied with status {reply.status_code}.")
+        return None if reply.is_success else self.error(f"The server replied with status {reply.status_code}.")
 
 
 def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: CircuitBreaker) -> dict[str, ServerProbe]:

@@ -6,6 +6,7 @@ client package fits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -68,6 +69,12 @@ def retry_after_of(error: BaseException) -> float | None:
         if value is not None:
             return _parse_retry_after(value)
     return None
+
+
+def seconds_to_wait(error: BaseException) -> int:
+    """Whole seconds after which a caller may ask a busy server again."""
+    wait = retry_after_of(error)
+    return 5 if wait is None else max(1, math.ceil(wait))
 
 
 def _parse_retry_after(value: str) -> float | None:

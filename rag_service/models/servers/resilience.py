@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeVar
 
 import stamina
@@ -90,14 +90,9 @@ class Slots:
         self._queue = queue
         self._patience = patience  # seconds
         self._semaphore = asyncio.Semaphore(limit)
-        self._waiting = 0
+        self.waiting = 0  # calls in the queue now
         self._admitted = 0
         self._mean_hold = 1.0  # seconds, moving mean of how long a slot is held
-
-    @property
-    def waiting(self) -> int:
-        """Calls in the queue now."""
-        return self._waiting
 
     @contextmanager
     def admit(self) -> Iterator[None]:
@@ -121,16 +116,16 @@ class Slots:
 
         Raises ModelBusyError if the queue is full or patience runs out; `retry_after` is estimated from recent calls.
         """
-        if self._semaphore.locked() and self._waiting >= self._queue:
+        if self._semaphore.locked() and self.waiting >= self._queue:
             raise self._busy()
-        self._waiting += 1
+        self.waiting += 1
         try:
             async with asyncio.timeout(self._patience):
                 await self._semaphore.acquire()
         except TimeoutError:
             raise self._busy() from None
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
         began = time.monotonic()
         try:
             yield
@@ -139,7 +134,7 @@ class Slots:
             self._semaphore.release()
 
     def _busy(self) -> ModelBusyError:
-        wait = self._mean_hold * (self._waiting + 1) / self._limit
+        wait = self._mean_hold * (self.waiting + 1) / self._limit
         return ModelBusyError(
             "The language model is busy with other requests.", retry_after=min(60, max(1, round(wait)))
         )
@@ -148,6 +143,7 @@ class Slots:
 State = Literal["closed", "open", "half_open"]
 
 
+@dataclass(eq=False)
 class CircuitBreaker:
     """After some failures in a row a model server is left alone for a while; one for each provider and process.
 
@@ -160,38 +156,29 @@ class CircuitBreaker:
     "Release It!" (2007), chapter 5.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        failures: int,
-        seconds: float,
-        error: type[ModelError] = ModelError,
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        """Opens for `seconds` after `failures` in a row (0: never); `check` then raises an `error`."""
-        self.name = name
-        self._limit = failures
-        self._seconds = seconds
-        self._error = error
-        self._clock = clock
-        self._failures = 0
-        self._opened_at: float | None = None
-        self._trying = False  # half-open, and the one call is under way
+    name: str
+    _: KW_ONLY
+    failures: int  # in a row, after which it opens; 0: never
+    seconds: float  # for which it stays open
+    error: type[ModelError] = ModelError  # raised by `check`
+    clock: Callable[[], float] = time.monotonic
+    _failed: int = field(default=0, init=False)  # calls in a row
+    _opened_at: float | None = field(default=None, init=False)
+    _trying: bool = field(default=False, init=False)  # half-open, and the one call is under way
 
     @property
     def state(self) -> State:
         if self._opened_at is None:
             return "closed"
-        return "half_open" if self._clock() >= self._opened_at + self._seconds else "open"
+        return "half_open" if self.clock() >= self._opened_at + self.seconds else "open"
 
     def check(self) -> None:
         """Raise the given error while the circuit is open or its one trial call is running."""
         state = self.state
         if state == "closed" or (state == "half_open" and not self._trying):
             return
-        left = 1.0 if self._opened_at is None else self._opened_at + self._seconds - self._clock()
-        raise self._error(
+        left = 1.0 if self._opened_at is None else self._opened_at + self.seconds - self.clock()
+        raise self.error(
             f"The {self.name} failed several times in a row and is not called for a while.",
             retry_after=max(1, math.ceil(left)),
         )
@@ -214,18 +201,18 @@ class CircuitBreaker:
         else:
             if self._opened_at is not None:
                 log.info("circuit_closed", provider=self.name)
-            self._failures, self._opened_at = 0, None
+            self._failed, self._opened_at = 0, None
         finally:
             if trial:
                 self._trying = False
 
     def _note_failure(self) -> None:
-        self._failures += 1
+        self._failed += 1
         if self._opened_at is not None and self.state == "open":
             return  # calls that began before it opened
-        if self._opened_at is not None or 0 < self._limit <= self._failures:
-            self._opened_at = self._clock()
-            log.error("circuit_opened", provider=self.name, failures=self._failures, seconds=self._seconds)
+        if self._opened_at is not None or 0 < self.failures <= self._failed:
+            self._opened_at = self.clock()
+            log.error("circuit_opened", provider=self.name, failures=self._failed, seconds=self.seconds)
 
 
 class CircuitOpenError(ModelError):

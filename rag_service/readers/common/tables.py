@@ -28,6 +28,11 @@ _TEXT_SHARE = 0.8  # of a header's cells; a year or two among the column names i
 Place = Callable[[int, str | None], Location]  # (row number, cell or range) → location
 
 
+def places_on(sheet: str) -> Place:
+    """The places of rows and cells on a sheet."""
+    return lambda row, cell: Location(sheet=sheet, cell=cell, row=row)
+
+
 def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> None:
     """Write rows as labelled lines.
 

@@ -83,7 +83,7 @@ class _Writer:
         self._counts: Counter[str] = Counter()  # of notes written, by kind
 
     def write_blocks(self, parent: Element) -> None:
-        for block in _blocks(parent):
+        for block in _descend(parent, _PARAGRAPH, _TABLE):
             if block.tag == _PARAGRAPH:
                 self._write_paragraph(block)
             elif rows := list(_rows(block)):
@@ -155,15 +155,6 @@ def _heading_level(outline: Element) -> int | None:
     return int(value) + 1 if value.isdigit() and int(value) < 9 else None  # 9 means body text
 
 
-def _blocks(parent: Element) -> Iterator[Element]:
-    """Paragraphs and tables, including those in content controls, which python-docx skips."""
-    for child in parent.iterchildren():
-        if child.tag in (_PARAGRAPH, _TABLE):
-            yield child
-        elif isinstance(child.tag, str) and child.tag not in _SKIPPED:
-            yield from _blocks(child)
-
-
 def _pieces(element: Element) -> Iterator[str]:
     for child in element.iterchildren():
         if child.tag in _TEXTS:
@@ -215,13 +206,13 @@ def _is_on(switch: Element) -> bool:
     return switch.get(_W + "val", "true") not in ("0", "false", "off")
 
 
-def _descend(parent: Element, tag: str) -> Iterator[Element]:
-    """Children with the tag, including those in content controls and tracked insertions."""
+def _descend(parent: Element, *tags: str) -> Iterator[Element]:
+    """Children with one of the tags, including those in content controls, which python-docx skips, and insertions."""
     for child in parent.iterchildren():
-        if child.tag == tag:
+        if child.tag in tags:
             yield child
         elif isinstance(child.tag, str) and child.tag not in _SKIPPED and child.tag not in (_TABLE, _PARAGRAPH):
-            yield from _descend(child, tag)
+            yield from _descend(child, *tags)
 
 
 def _merging(cell: Element) -> tuple[int, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
@@ -11,7 +11,7 @@ from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.tables import places_on, write_table
 from rag_service.readers.common.xml import Element, local_name, read_xml
 
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -125,14 +125,10 @@ def _write_sheets(builder: TextBuilder, book: Element) -> None:
             continue
         builder.write("\n" if len(builder) else "")
         builder.write(f"Sheet: {sheet}\n", Location(sheet=sheet))
-        write_table(builder, rows, place=_places_in(sheet))
+        write_table(builder, rows, place=places_on(sheet))
         for note in table.iter(_OFFICE + "annotation"):
             builder.write(_words(note, "p"), Location(sheet=sheet, part="comment"))
             builder.write("\n")
-
-
-def _places_in(sheet: str) -> Callable[[int, str | None], Location]:
-    return lambda row, cell: Location(sheet=sheet, cell=cell, row=row)
 
 
 def _rows(table: Element) -> Iterator[Row]:

@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from openpyxl import load_workbook
@@ -25,7 +24,7 @@ from rag_service.readers.common.archive import check_members, open_archive
 from rag_service.readers.common.builder import MAX_SPANS, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.tables import places_on, write_table
 from rag_service.readers.common.xml import read_xml, relations_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -82,7 +81,7 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
         title = one_line(str(sheet.title))
         builder.write("\n" if len(builder) else "")
         builder.write(f"Sheet: {title}\n", Location(sheet=title))
-        write_table(builder, rows, place=partial(_place, title))
+        write_table(builder, rows, place=places_on(title))
         for cell, text in _read_comments(archive, sheet, name):
             builder.write(text, Location(sheet=title, cell=cell, part="comment"))
             builder.write("\n")
@@ -107,10 +106,6 @@ def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterato
             text = text.partition(" Comment: ")[2] if text.startswith("[Threaded comment]") else text
             if text:
                 yield comment.get("ref") or "", text
-
-
-def _place(sheet: str, row: int, cell: str | None) -> Location:
-    return Location(sheet=sheet, cell=cell, row=row)
 
 
 def _read_rows(sheet: Sheet, name: str, max_cells: int) -> list[Row]:

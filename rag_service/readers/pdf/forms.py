@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from pypdfium2 import raw as pdfium
 
 from rag_service.readers.common.builder import one_line
+from rag_service.readers.pdf.words import read_string
 
 _COMMENTS = (pdfium.FPDF_ANNOT_TEXT, pdfium.FPDF_ANNOT_FREETEXT, pdfium.FPDF_ANNOT_HIGHLIGHT)
 _TICKED = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
 _NO_VALUES = (pdfium.FPDF_FORMFIELD_PUSHBUTTON, pdfium.FPDF_FORMFIELD_SIGNATURE)
 _MAX_ANNOTATIONS = 5_000  # a page
-_MAX_BYTES = 200_000  # of a value
 
 
 def read_annotations(page: Any, form: Any) -> Iterator[tuple[str, str]]:
@@ -57,10 +56,4 @@ def _field(annotation: Any, form: Any) -> str:
 
 
 def _text(read: Callable[..., int]) -> str:
-    """A text from a PDFium function that fills a buffer of UTF-16 and returns its size in bytes."""
-    size = read(None, 0)
-    if not 2 < size <= _MAX_BYTES:
-        return ""
-    buffer = (ctypes.c_ushort * (size // 2))()
-    read(buffer, size)
-    return one_line(bytes(buffer).decode("utf-16-le", "replace").rstrip("\0"))
+    return one_line(read_string(read))

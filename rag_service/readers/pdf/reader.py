@@ -8,11 +8,11 @@ are whole, and justified text has single spaces.
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Iterable, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pypdfium2
@@ -32,7 +32,7 @@ from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, joi
 from rag_service.readers.pdf.rules import read_rules
 from rag_service.readers.pdf.scans import STAMP_CHARACTERS, Scan, may_be_scanned, read_scanned_page, warn_of
 from rag_service.readers.pdf.tables import TableReader
-from rag_service.readers.pdf.words import Word, is_bold, read_words
+from rag_service.readers.pdf.words import Word, is_bold, read_string, read_words
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -83,7 +83,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         return builder.build(
             title=choose_title(name, metadata.pop("title", None)),
             media_type=MEDIA_TYPE,
-            language=language_of(_declared_language(document)),
+            language=language_of(read_string(partial(pdfium.FPDFCatalog_GetLanguage, document))),
             metadata=metadata,
         )
 
@@ -260,10 +260,3 @@ def _information(document: Any) -> dict[str, str]:
         with suppress(UnicodeDecodeError):  # broken properties must not make the text unreadable
             values[key] = one_line(document.get_metadata_value(key.title()))[:500]
     return {key: value for key, value in values.items() if value}
-
-
-def _declared_language(document: Any) -> str:
-    size = pdfium.FPDFCatalog_GetLanguage(document, None, 0)  # in bytes
-    buffer = (ctypes.c_ushort * (size // 2))()
-    pdfium.FPDFCatalog_GetLanguage(document, buffer, size)
-    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")

@@ -15,7 +15,7 @@ import ctypes
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
@@ -29,6 +29,7 @@ _TRANSLATION = {**dict.fromkeys(map(ord, _HYPHENS), "-"), **{0xF000 + code: chr(
 _WIDE_LETTER = 0.5  # of the height: an "f" that overlaps both its neighbours
 _LEVEL = 0.05  # of its width: a word that rises or falls less is upright
 _FONT_NAME = 200  # bytes
+_MAX_BYTES = 200_000  # of a string
 _BOLD = re.compile(
     r"(?i:bold)|(?<![A-Za-z])(?:Black|Heavy|Demi|BX|Bd)(?![a-z])|[a-z](?:Black|Heavy|Demi)|Medi(?:Ital)?$|CMBX|SFBX"
 )
@@ -200,7 +201,14 @@ def _lost_letters(page: Any, text_page: Any) -> list[Word]:
 def _text(item: Any, text_page: Any) -> str:
     if pdfium.FPDFPageObj_GetType(item) != pdfium.FPDF_PAGEOBJ_TEXT:
         return ""
-    size = pdfium.FPDFTextObj_GetText(item, text_page, None, 0)
+    return read_string(lambda *out: pdfium.FPDFTextObj_GetText(item, text_page, *out))
+
+
+def read_string(read: Callable[..., int]) -> str:
+    """A text from a PDFium function that fills a buffer of UTF-16 and returns its size in bytes."""
+    size = read(None, 0)
+    if size > _MAX_BYTES:
+        return ""
     buffer = (ctypes.c_ushort * (size // 2))()
-    pdfium.FPDFTextObj_GetText(item, text_page, buffer, size)
+    read(buffer, size)
     return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")

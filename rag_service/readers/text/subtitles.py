@@ -35,11 +35,9 @@ def parse_subtitles(text: str, *, name: str) -> ParsedDocument:
     paragraph = end = 0
     for block in re.split(r"\n[ \t]*\n+", text):
         lines = block.strip("\n").split("\n")
-        at = next((number for number, line in enumerate(lines[:3]) if _TIMES.match(line)), None)
-        if at is None or lines[0].startswith(_SKIPPED):
-            continue
-        times = _TIMES.match(lines[at])
-        if times is None:
+        timed = ((at, times) for at, line in enumerate(lines[:3]) if (times := _TIMES.match(line)))
+        at, times = next(timed, (0, None))
+        if times is None or lines[0].startswith(_SKIPPED):
             continue
         start, stop = _seconds(times[1], times[2], times[3]), _seconds(times[5], times[6], times[7])
         voice = _VOICE.search(block)

@@ -23,7 +23,7 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index.vector_stores.postgres import PGVectorStore
 
-from rag_service.domain import Filters, Identity
+from rag_service.domain import Identity
 from rag_service.errors import ConflictError, InputError
 from rag_service.indices import IndexDefinition
 from rag_service.store.corpora import find_default_corpus
@@ -65,7 +65,7 @@ def _on_database_loop(method: _Method[_Parameters, _Result]) -> _Method[_Paramet
 
 
 class ChunkStore(PGVectorStore):
-    """PGVectorStore bound to an identity and, where wanted, to a corpus.
+    """PGVectorStore bound to an identity.
 
     Nodes of any pipeline are stored with their document, lexical index and statistics in one transaction. They are
     grouped by `ref_doc_id`: a document of this name in the corpus is replaced, else created. LlamaIndex's
@@ -80,7 +80,6 @@ class ChunkStore(PGVectorStore):
     _identity: Identity = PrivateAttr()
     _index: IndexDefinition = PrivateAttr()
     _fingerprint: str = PrivateAttr()
-    _corpus_id: UUID | None = PrivateAttr(default=None)
     _writer: NodeWriter | None = PrivateAttr(default=None)
 
     def __init__(
@@ -100,16 +99,14 @@ class ChunkStore(PGVectorStore):
         self._index = index
         self._fingerprint = fingerprint
 
-    def bound_to(
-        self, identity: Identity, *, corpus_id: UUID | None = None, writer: NodeWriter | None = None
-    ) -> ChunkStore:
+    def bound_to(self, identity: Identity, *, writer: NodeWriter | None = None) -> ChunkStore:
         """The same store for another identity; cheap enough for every request.
 
-        With a corpus, only that one is read and written; without, all readable ones are read and nodes go to the
-        default one. `writer` stores nodes instead, inside the transaction.
+        All readable corpora are read, and nodes go to the default one. `writer` stores nodes instead, inside the
+        transaction.
         """
         bound: ChunkStore = self.model_copy()
-        bound._identity, bound._corpus_id, bound._writer = identity, corpus_id, writer
+        bound._identity, bound._writer = identity, writer
         return bound
 
     @classmethod
@@ -138,9 +135,7 @@ class ChunkStore(PGVectorStore):
                 if self._writer is not None:
                     await self._writer(connection, nodes)
                 else:
-                    await store_nodes(
-                        connection, self._identity, nodes, self._index, self._fingerprint, corpus_id=self._corpus_id
-                    )
+                    await store_nodes(connection, self._identity, nodes, self._index, self._fingerprint)
         except psycopg.errors.UniqueViolation as error:
             raise ConflictError("A node with this id is already stored.") from error
         except psycopg.DataError as error:
@@ -151,13 +146,10 @@ class ChunkStore(PGVectorStore):
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete a document with everything that belongs to it, by its name in the corpus or its id."""
         async with self._database.transaction(self._identity) as connection:
-            corpus_id = self._corpus_id
-            if corpus_id is None:
-                corpus = await find_default_corpus(connection, self._identity)
-                corpus_id = None if corpus is None else corpus.id
+            corpus = await find_default_corpus(connection, self._identity)
             cursor = await connection.execute(
                 "SELECT id FROM documents WHERE id::text = %(ref)s OR (corpus_id = %(corpus)s AND name = %(ref)s)",
-                {"ref": ref_doc_id.replace("\0", ""), "corpus": corpus_id},
+                {"ref": ref_doc_id.replace("\0", ""), "corpus": None if corpus is None else corpus.id},
             )
             for (document_id,) in await cursor.fetchall():
                 await delete_document(connection, document_id)
@@ -194,10 +186,7 @@ class ChunkStore(PGVectorStore):
             raise InputError("The store only supports vector search; use the retriever for hybrid search.")
         async with self._database.transaction(self._identity) as connection:
             if query.filters is None and query.doc_ids is None:
-                scope = Filters(corpus_ids=(self._corpus_id,) if self._corpus_id else ())
-                hits = await search_dense(
-                    connection, query.query_embedding, filters=scope, limit=query.similarity_top_k
-                )
+                hits = await search_dense(connection, query.query_embedding, limit=query.similarity_top_k)
             else:
                 hits = await self._search_filtered(connection, query)
             rows = await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": [chunk_id for chunk_id, _ in hits]})
@@ -274,9 +263,6 @@ class ChunkStore(PGVectorStore):
     def _conditions(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> tuple[str, dict[str, Any]]:
         """Conditions on nodes `c` and documents `d`, every value bound."""
         conditions, parameters = ["true"], dict[str, Any]()
-        if self._corpus_id is not None:
-            conditions.append("d.corpus_id = %(corpus)s")
-            parameters["corpus"] = self._corpus_id
         if node_ids is not None:
             conditions.append("c.node_id = ANY(%(nodes)s)")
             parameters["nodes"] = [node_id.replace("\0", "") for node_id in node_ids]

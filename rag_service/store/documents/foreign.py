@@ -41,19 +41,17 @@ async def store_nodes(
     nodes: Sequence[BaseNode],
     index: IndexDefinition,
     fingerprint: str,
-    *,
-    corpus_id: UUID | None,
 ) -> None:
     """Store embedded nodes in the caller's transaction, those of one `ref_doc_id` as one document.
 
     A document of this name is replaced, unless the first node names a stored one as its predecessor. Nodes without a
-    `ref_doc_id` are documents of their own. Without `corpus_id` nodes go to the corpus in their metadata, else to the
-    default one, created with `index`. Raises like `require_writable`.
+    `ref_doc_id` are documents of their own. They go to the corpus in their metadata, else to the default one, created
+    with `index`. Raises like `require_writable`.
     """
     documents: dict[tuple[UUID, str], list[BaseNode]] = {}
-    fallback = corpus_id
+    fallback: UUID | None = None
     for node in nodes:
-        target = corpus_id or _read_uuid(node.metadata.get(CORPUS_ID))
+        target = _read_uuid(node.metadata.get(CORPUS_ID))
         if target is None:
             fallback = target = fallback or (await default_corpus(connection, identity, index_name=index.name)).id
         documents.setdefault((target, _storable(node.ref_doc_id or node.node_id)), []).append(node)

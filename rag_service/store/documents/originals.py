@@ -24,17 +24,13 @@ class Originals:
     def __init__(self, url: str | None = None):
         """`url` is a folder, such as `s3://bucket/originals` or `file:///srv/originals`; None: the database.
 
-        Raises ConfigurationError if fsspec or the package for this kind of URL is not installed.
+        Raises ConfigurationError if the package for this kind of URL is not installed.
         """
         self._filesystem: Any = None
         if url is None:
             return
-        try:
-            import fsspec  # type: ignore[import-untyped]  # has no stubs; optional
-        except ImportError as error:
-            raise ConfigurationError(
-                "RAG_ORIGINALS_URL needs the package fsspec: pip install fsspec.", field="RAG_ORIGINALS_URL"
-            ) from error
+        import fsspec  # type: ignore[import-untyped]  # has no stubs
+
         try:
             self._filesystem, self._root = fsspec.url_to_fs(url)
         except (ImportError, ValueError) as error:

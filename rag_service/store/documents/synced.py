@@ -28,7 +28,7 @@ class Version:
 class SyncedFile:
     """A file or page as it was when it was last taken."""
 
-    path: str  # name of the document; for a copy of another file, its own name
+    path: str  # name of the document, unless another sync renamed it
     document_id: UUID
     size_bytes: int
     mtime_ns: int
@@ -134,8 +134,20 @@ async def move_file(
     connection: Connection, corpus_id: UUID, target: str, file: SyncedFile, *, old: DocumentName, new: DocumentName,
     version: Version,
 ) -> bool:  # fmt: skip
-    """Give a file and its document another name, keeping the chunks; whether the name was free."""
-    if not await rename_document(connection, corpus_id, file.document_id, old=old, new=new):
+    """Give a file and its document another name, keeping the chunks; whether the name was free.
+
+    The title follows where it was made from the file name.
+    """
+    await lock_corpora(connection, {str(corpus_id)})
+    cursor = await connection.execute(
+        """UPDATE documents SET name = %(name)s, file_name = %(file)s, updated_at = now(),
+                  title = CASE WHEN title = %(old_title)s THEN %(new_title)s ELSE title END
+           WHERE id = %(id)s AND NOT EXISTS (SELECT FROM documents o WHERE o.corpus_id = %(corpus)s
+                                             AND o.name = %(name)s AND o.id <> %(id)s)""",
+        {"id": file.document_id, "corpus": corpus_id, "name": new.name, "file": new.file_name, "old_title": old.title,
+         "new_title": new.title},
+    )  # fmt: skip
+    if cursor.rowcount == 0:
         return False
     await connection.execute(
         "UPDATE synced_files SET path = %s, size_bytes = %s, mtime_ns = %s, etag = %s"
@@ -145,36 +157,14 @@ async def move_file(
     return True
 
 
-async def forget_file(connection: Connection, corpus_id: UUID, target: str, file: SyncedFile) -> str | None:
-    """Forget a file that is gone, and delete its document if this sync brought it and no other file has its content.
-
-    Returns the path of another file that the document should be named after now.
-    """
+async def forget_file(connection: Connection, corpus_id: UUID, target: str, file: SyncedFile) -> None:
+    """Forget a file that is gone, and delete its document if this sync brought it and no other sync has it."""
     await lock_corpora(connection, {str(corpus_id)})
     await connection.execute(
         "DELETE FROM synced_files WHERE corpus_id = %s AND target = %s AND path = %s", [corpus_id, target, file.path]
     )
     cursor = await connection.execute(
-        "UPDATE synced_files SET brought = brought OR %s WHERE document_id = %s RETURNING target, path",
-        [file.brought, file.document_id],
+        "UPDATE synced_files SET brought = brought OR %s WHERE document_id = %s", [file.brought, file.document_id]
     )
-    rest = sorted(path for owner, path in await cursor.fetchall() if owner == target)
     if cursor.rowcount == 0 and file.brought:
         await delete_document(connection, file.document_id)
-    return rest[0] if rest and file.brought and file.document_name == file.path else None
-
-
-async def rename_document(
-    connection: Connection, corpus_id: UUID, document_id: UUID, *, old: DocumentName, new: DocumentName
-) -> bool:
-    """Name a document anew; whether the name was free. The title follows where it was made from the file name."""
-    await lock_corpora(connection, {str(corpus_id)})
-    cursor = await connection.execute(
-        """UPDATE documents SET name = %(name)s, file_name = %(file)s, updated_at = now(),
-                  title = CASE WHEN title = %(old_title)s THEN %(new_title)s ELSE title END
-           WHERE id = %(id)s AND NOT EXISTS (SELECT FROM documents o WHERE o.corpus_id = %(corpus)s
-                                             AND o.name = %(name)s AND o.id <> %(id)s)""",
-        {"id": document_id, "corpus": corpus_id, "name": new.name, "file": new.file_name, "old_title": old.title,
-         "new_title": new.title},
-    )  # fmt: skip
-    return cursor.rowcount > 0

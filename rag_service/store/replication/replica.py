@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -74,71 +74,49 @@ def replica_conninfo(url: str) -> str:
     return make_conninfo(url, **{key: value for key, value in _TCP.items() if key not in given})
 
 
+@dataclass(eq=False)
 class Replica:
     """A replica beside its primary, watched from `open` to `close`."""
 
-    def __init__(
-        self,
-        primary: Database,
-        standby: Database,
-        *,
-        pause: float,
-        timeout: float,
-        patience: float = PATIENCE,
-        turns: Turns | None = None,
-    ):
-        """`standby` is opened and closed here.
-
-        Args:
-            pause: seconds between two checks, and after a failure.
-            timeout: seconds of a transaction.
-            patience: seconds that a search waits for the replica to catch up.
-            turns: limits requests to the primary.
-        """
-        self._primary = primary
-        self._standby = standby
-        self._pause = pause
-        self._timeout = timeout
-        self._patience = patience
-        self._turns = turns
-        self._up = False
-        self._error: RagError = StoreError("The replica has not been checked yet.")  # why it is not up
-        self._failed = asyncio.Event()
-        self._watcher: asyncio.Task[None] | None = None
-        self._impatient_until = float("-inf")
-
-    @property
-    def up(self) -> bool:
-        """Whether searches may try it now."""
-        return self._up
+    primary: Database
+    standby: Database  # opened and closed here
+    _: KW_ONLY
+    pause: float  # seconds between two checks, and after a failure
+    timeout: float  # seconds of a transaction
+    turns: Turns | None = None  # limits requests to the primary
+    up: bool = field(default=False, init=False)  # whether searches may try it now
+    _error: RagError = field(default_factory=lambda: StoreError("The replica has not been checked yet."), init=False)
+    _failed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _watcher: asyncio.Task[None] | None = field(default=None, init=False)
+    _impatient_until: float = field(default=float("-inf"), init=False)
 
     async def open(self) -> None:
         """Open the pool and begin to check; the replica is used once a check succeeds."""
-        await self._standby.open()
+        await self.standby.open()
         self._watcher = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        self._up = False
+        self.up = False
         if self._watcher is not None:
             await put_down(self._watcher)
-        await self._standby.close()
+        await self.standby.close()
 
     async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:
         """Where the primary is now, for what the identity may read in these corpora (none: in all).
 
         Raises StoreError if the primary cannot be reached.
         """
-        turn = nullcontext() if self._turns is None else self._turns.take()
-        async with turn, self._primary.transaction(identity) as connection:
+        turn = nullcontext() if self.turns is None else self.turns.take()
+        async with turn, self.primary.transaction(identity) as connection:
             return await read_position(connection, corpus_ids)
 
     def at(self, position: Position) -> ReplicaAt:
         """The replica for one search; every transaction on it sees the position or something later."""
-        return ReplicaAt(self, self._standby, position)
+        return ReplicaAt(self, self.standby, position)
 
     async def wait_for(self, position: Position, connection: Connection) -> None:
         """Wait until a connection of the replica shows a position; ReplicaBehindError if it does not in time."""
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + PATIENCE
         while not await position.is_shown_on(connection):
             now = time.monotonic()
             if now < self._impatient_until:
@@ -150,7 +128,7 @@ class Replica:
 
     async def run(self, search: Coroutine[Any, Any, T], view: ReplicaAt) -> T:
         """Await a search on the replica; StoreError if a transaction takes longer than `timeout`."""
-        return await await_server(search, limit=self._timeout, waited=lambda: view.busy_seconds)
+        return await await_server(search, limit=self.timeout, waited=lambda: view.busy_seconds)
 
     def leave_alone(self, error: RagError) -> None:
         """Stop using the replica for a while after an error of a search, unless it only was in the way of replay."""
@@ -166,9 +144,9 @@ class Replica:
         is no replica of this primary, its clock is wrong, or row-level security would not hold for the role.
         """
         try:
-            await self._standby.check()
+            await self.standby.check()
             before = time.monotonic()
-            async with self._primary.transaction(None) as ours, self._standby.transaction(None) as theirs:
+            async with self.primary.transaction(None) as ours, self.standby.transaction(None) as theirs:
                 system, database, _, clock = await _read_row(ours, _SERVER)
                 its_system, its_database, in_recovery, its_clock = await _read_row(theirs, _SERVER)
                 elapsed = time.monotonic() - before
@@ -192,19 +170,19 @@ class Replica:
 
     async def report(self) -> Lag | None:
         """As `lag`, but raises at once if the replica is not used, with the reason."""
-        if not self._up:
+        if not self.up:
             raise self._error.with_traceback(None)
-        return await await_server(self.lag(), limit=self._timeout)
+        return await await_server(self.lag(), limit=self.timeout)
 
     async def lag(self) -> Lag | None:
         """How far it is behind where the primary was a moment ago; None: it got there in no time.
 
         Raises StoreError if one of the two cannot be reached.
         """
-        async with self._primary.transaction(None) as connection:
+        async with self.primary.transaction(None) as connection:
             (place,) = await _read_row(connection, "SELECT pg_current_wal_flush_lsn()::text")
         deadline = time.monotonic() + _LAG_PATIENCE
-        async with self._standby.transaction(None) as connection:
+        async with self.standby.transaction(None) as connection:
             while True:
                 bytes_behind, seconds = await _read_row(connection, _LAG, [place])
                 if not bytes_behind:
@@ -218,27 +196,27 @@ class Replica:
             await self._look()
             self._failed.clear()
             try:
-                async with asyncio.timeout(self._pause):
+                async with asyncio.timeout(self.pause):
                     await self._failed.wait()
             except TimeoutError:
                 continue
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self.pause)
 
     async def _look(self) -> None:
         try:
-            await await_server(self.check(), limit=2 * self._timeout)
+            await await_server(self.check(), limit=2 * self.timeout)
         except RagError as error:
             if not _was_in_the_way(error):
                 self._give_up(error)
         else:
-            if not self._up:
+            if not self.up:
                 log.info("replica_used")
-            self._up = True
+            self.up = True
 
     def _give_up(self, error: RagError) -> None:
-        if self._up or error.message != self._error.message:  # the same is not said again
+        if self.up or error.message != self._error.message:  # the same is not said again
             log.error("replica_not_used", detail=error.message, setting=SETTING, exc_info=error)
-        self._up, self._error = False, error
+        self.up, self._error = False, error
 
 
 class ReplicaAt(Database):

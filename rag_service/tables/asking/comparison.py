@@ -139,12 +139,7 @@ def _is_whole(name: str, asked: Sequence[Word]) -> bool:
 
 
 def _names(name: str, asked: Sequence[Word]) -> bool:
-    return any(
-        word.forms & other.forms or word.concepts & other.concepts
-        for word in _header(name)
-        for other in asked
-        if other.is_content
-    )
+    return any(word.is_like(other) for word in _header(name) for other in asked if other.is_content)
 
 
 def _measure(asked: Sequence[Word], table: StoredTable) -> int | None:
@@ -166,11 +161,7 @@ def _accounts_for(asked: Sequence[Word], sides: Sequence[Side], language: str) -
     ]
     spoken += [word for side in sides for word in _header(f"{side.table.document} {side.table.sheet or ''}")]
     empty = data.filler | data.rows | {word for phrase in data.phrases["between"] for word in words(phrase)}
-    return all(
-        word.text in empty or any(word.forms & other.forms or word.concepts & other.concepts for other in spoken)
-        for word in asked
-        if word.is_content
-    )
+    return all(word.text in empty or any(map(word.is_like, spoken)) for word in asked if word.is_content)
 
 
 async def _find_keys(connection: Connection, first: StoredTable, second: StoredTable) -> tuple[int, int] | None:

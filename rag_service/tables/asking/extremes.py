@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column
+from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column, narrowed
 from rag_service.tables.asking.question import Superlative
 from rag_service.tables.kinds import MAX_BY_KIND, MONEY
-from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.model import Kind
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.
 QUANTITY = frozenset({"quantity", "stock"})
@@ -99,10 +99,8 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
     """
     pieces = [column for column in match.of_kind(Kind.NUMBER) if match.has_concept(column, QUANTITY)]
     if base.group == base.key and match.is_unique(base.key) and not counted:
-        by_number = (
-            _word(match)
-            in load_language(match.question.language).tables.most | load_language(match.question.language).tables.least
-        )
+        data = load_language(match.question.language).tables
+        by_number = _word(match) in data.most | data.least
         rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
         fits = by_number and len(pieces) == 1
         return [replace(rows, column=pieces[0], limit=match.question.count)] if fits else []
@@ -119,15 +117,6 @@ def _word(match: Match) -> str:
     asked = match.question.operations
     end = asked.get("maximum", asked.get("minimum", 0))
     return match.words[end - 1].text if end else ""
-
-
-def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:
-    found = []
-    for mention in mentions:
-        columns = tuple(place for place in mention.columns if table.columns[place].kind in kinds)
-        if columns:
-            found.append(replace(mention, columns=columns))
-    return found
 
 
 def columns_of(filters: Iterable[Filter]) -> set[int]:

@@ -10,7 +10,7 @@ from itertools import product
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs
+from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs, narrowed
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
@@ -231,7 +231,7 @@ class Match:
         """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
         for place in self.left:
             value = read_value(self.words, place, self.question.language)
-            near = [m for m in self._mentioned(FIGURES) if m.place < place]
+            near = [m for m in narrowed(self.mentions, self.table, FIGURES) if m.place < place]
             if value is None or value.is_date or not near or not self.words[place].text[0].isdigit():
                 continue
             mention = max(near, key=lambda one: one.place)
@@ -266,7 +266,7 @@ class Match:
 
     def _match_first_and_last(self) -> None:
         """ "Who joined first", "the last order": by the dates of the column that is named."""
-        dates = self._mentioned((Kind.DATE,))
+        dates = narrowed(self.mentions, self.table, (Kind.DATE,))
         if len(dates) != 1 or len(dates[0].columns) != 1 or self.question.asks:
             return
         for place in self.left:
@@ -294,7 +294,7 @@ class Match:
                 self.names_table = True
                 self._take([place], weight=0)
             elif columns := self._with_unit(word):
-                if not self._mentioned(FIGURES) and place in self.asked_for:  # "how many kilos"
+                if not narrowed(self.mentions, self.table, FIGURES) and place in self.asked_for:  # "how many kilos"
                     self.mentions.append(Mention(place=place, columns=tuple(columns)))
                 self._take([place], weight=0)
             elif currency_of(word.text) and (columns := list(self.columns_by_kind(MONEY))):
@@ -381,11 +381,11 @@ class Match:
         """The columns that a comparison may be about."""
         kinds = (Kind.DATE,) if bound.is_date else FIGURES
         if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.of_kind(Kind.DATE):
-            kinds = (Kind.DATE, *kinds) if any(self._mentioned((*kinds,))) else (Kind.DATE,)
+            kinds = (Kind.DATE, *kinds) if any(narrowed(self.mentions, self.table, kinds)) else (Kind.DATE,)
         fitting = self.of_kind(*kinds)
         if bound.concepts:
             return [place for place in fitting if self.has_concept(place, bound.concepts)]
-        named = self._mentioned(kinds)
+        named = narrowed(self.mentions, self.table, kinds)
         if named:
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
         if Kind.DATE in kinds:
@@ -396,15 +396,6 @@ class Match:
         if not measured and any(currency_of(word.text) for word in units):
             measured = set(self.columns_by_kind(MONEY))
         return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
-
-    def _mentioned(self, kinds: Sequence[Kind]) -> list[Mention]:
-        """Mentions of columns of these kinds, narrowed to them."""
-        found = []
-        for mention in self.mentions:
-            columns = tuple(place for place in mention.columns if self.table.columns[place].kind in kinds)
-            if columns:
-                found.append(replace(mention, columns=columns))
-        return found
 
     def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
         """Whether a column holds one of these: prices, weights, dates."""

@@ -19,7 +19,6 @@ from rag_service.tables.asking.extremes import (
     QUANTITY,
     SPENT,
     columns_of,
-    narrowed,
     resolve_extreme,
 )
 from rag_service.tables.asking.left_over import overlook_words
@@ -32,6 +31,7 @@ from rag_service.tables.asking.plans import (
     Values,
     key_column,
     names_currency,
+    narrowed,
     unmixed,
 )
 from rag_service.tables.asking.question import Comparison, Question
@@ -51,12 +51,7 @@ def may_concern(question: Question, table: StoredTable) -> bool:
         return True
     names = f"{table.document} {table.sheet or ''} {' '.join(column.name for column in table.columns)}"
     named = [column_word(word) for word in words(names)]
-    return any(
-        word.forms & other.forms or word.concepts & other.concepts
-        for word in question.words
-        if word.is_content or word.concepts
-        for other in named
-    )
+    return any(word.is_like(other) for word in question.words if word.is_content or word.concepts for other in named)
 
 
 def make_plans(question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values]) -> list[Plan]:
@@ -228,7 +223,7 @@ class _Resolver:
         count = replace(base, operation=Operation.COUNT)
         if nouns:
             column = nouns[0].columns[0]
-            if self._table.columns[column].distinct == self._table.columns[column].filled:
+            if self._match.is_unique(column):
                 return [count]
             distinct = replace(base, operation=Operation.DISTINCT, column=column)
             return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
@@ -29,6 +29,16 @@ class Mention:
 
     place: int
     columns: tuple[int, ...]
+
+
+def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:
+    """Mentions of columns of these kinds, narrowed to them."""
+    found = []
+    for mention in mentions:
+        columns = tuple(place for place in mention.columns if table.columns[place].kind in kinds)
+        if columns:
+            found.append(replace(mention, columns=columns))
+    return found
 
 
 BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)

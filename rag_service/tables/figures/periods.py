@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of
 from rag_service.language.words import words
 from rag_service.tables.periods import period_year
 
@@ -74,11 +74,11 @@ def read_duration(found: Sequence[str], *, besides: Collection[str] = ()) -> int
     """The length of time that words name: a quarter before half a year, that before a year."""
     days = _days(found)
     spoken = {word for place, word in enumerate(found) if place not in days and word not in besides}
-    every = [load_language(code).tables.figures.durations for code in language_codes()]
+    every = [data.tables.figures.durations for data in languages_of(None)]
     return next((n for n in range(YEARLY + 1) if any(spoken & durations[n] for durations in every)), None)
 
 
 @cache
 def _months() -> dict[str, int]:
-    every = [load_language(code).proof.months for code in language_codes()]
-    return {name: number for months in every for number, names in enumerate(months, start=1) for name in names}
+    every = (enumerate(data.proof.months, start=1) for data in languages_of(None))
+    return {name: number for months in every for number, names in months for name in names}

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import chain, count
 from operator import itemgetter
 
-from rag_service.language.languages import FigureWords, language_codes, load_language
+from rag_service.language.languages import FigureWords, language_codes, languages_of, load_language, union_of
 from rag_service.language.words import words
 from rag_service.tables.figures.periods import YEARLY, read_dates, read_duration
 from rag_service.tables.vocabulary import MAX_WORDS, Word, column_word, read_words
@@ -169,7 +169,7 @@ def _groups(synonyms: Synonyms) -> tuple[Group, ...]:
 
 def _group_of_income(synonyms: Synonyms) -> tuple[tuple[str, ...], ...] | None:
     """The group of the net income: the one that holds a phrase for losses."""
-    phrases = {tuple(words(phrase)) for code in language_codes() for phrase in load_language(code).tables.figures.loss}
+    phrases = {tuple(words(phrase)) for data in languages_of(None) for phrase in data.tables.figures.loss}
     found = [expression for group in _groups(synonyms) if phrases & set(group) for expression in group]
     return tuple(found) or None
 
@@ -182,10 +182,8 @@ def _keys(expression: tuple[str, ...]) -> Keys:
 @cache
 def _small_words() -> frozenset[str]:
     """Words between those of an expression, in every language: "and", "of"."""
-    qualifiers: set[str] = set()
-    for code in language_codes():
-        qualifiers |= load_language(code).tables.figures.qualifiers
-    return frozenset().union(*(load_language(code).stop_words for code in language_codes())) - qualifiers
+    every = languages_of(None)
+    return union_of(data.stop_words for data in every) - union_of(data.tables.figures.qualifiers for data in every)
 
 
 def label_words(text: str) -> tuple[Word, ...]:

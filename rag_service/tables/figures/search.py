@@ -17,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import language_codes, languages_of, load_language, union_of
 from rag_service.language.words import fold, words
 from rag_service.store.session import Connection
 from rag_service.tables.figures.periods import YEARLY, Period, read_period
@@ -40,7 +40,6 @@ _PREFIX = re.compile(r"^\W+")
 class FigureRow:
     """A row of a statement."""
 
-    table_id: UUID
     document_id: UUID
     document: str  # file name, or title
     caption: str
@@ -120,7 +119,6 @@ async def _read_rows(connection: Connection, question: FigureQuestion, ids: Sequ
             columns[table_id] = tuple(msgspec.convert(stored, list[Column]))
         found.append(
             FigureRow(
-                table_id=table_id,
                 document_id=document_id,
                 document=document,
                 caption=caption,
@@ -254,18 +252,18 @@ def _weight(word: str, names: _Names) -> float:
     """What a word of a row's name weighs that the question does not say."""
     if word in _light() or names.hold(word, is_name=False):
         return 0.0
-    every = [load_language(code).tables.figures.half_light for code in language_codes()]
-    return _HALF if any(word in light for light in every) else _WHOLE
+    is_half = any(word in data.tables.figures.half_light for data in languages_of(None))
+    return _HALF if is_half else _WHOLE
 
 
 @cache
 def _light() -> frozenset[str]:
-    return frozenset().union(*(load_language(code).tables.figures.light for code in language_codes()))
+    return union_of(data.tables.figures.light for data in languages_of(None))
 
 
 @cache
 def _statements() -> tuple[str, ...]:
-    return tuple(fold(title) for code in language_codes() for title in load_language(code).tables.figures.statements)
+    return tuple(fold(title) for data in languages_of(None) for title in data.tables.figures.statements)
 
 
 # -- columns

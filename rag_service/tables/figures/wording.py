@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal
 
 from rag_service.domain import Location
-from rag_service.language.languages import TableWords, language_codes, load_language
+from rag_service.language.languages import TableWords, languages_of, load_language
 from rag_service.language.words import words
 from rag_service.tables.figures.search import Figure, FigureRow, Found
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
@@ -91,7 +91,7 @@ def _compared(one: Figure) -> tuple[Decimal, Decimal]:
 
 def _names(one: Figure, *, gains: bool) -> bool:
     spoken = set(words(one.row.label))
-    every = [load_language(code).tables.figures for code in language_codes()]
+    every = [data.tables.figures for data in languages_of(None)]
     return any(spoken & (figures.gains if gains else figures.loses) for figures in every)
 
 

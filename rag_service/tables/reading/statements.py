@@ -19,7 +19,7 @@ from decimal import Decimal
 from functools import cache
 
 from rag_service.domain import column_letters
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 from rag_service.tables.model import Cell, Column, Kind, Table, TableRow, fold_words
 from rag_service.tables.periods import FOOTNOTES, find_unit, is_period_text, period_year
@@ -56,12 +56,12 @@ class _Open:
     since: int = 0  # lines of this page before its first row
 
 
-def find_statements(lines: Sequence[PageLine], *, first: int = 0) -> Iterator[Table]:
-    """Tables whose columns are years or periods; `first` is the number of the first."""
+def find_statements(lines: Sequence[PageLine]) -> Iterator[Table]:
+    """Tables whose columns are years or periods."""
     opened = list(_walk(lines))
     shown = Counter(mark for one in opened if (mark := _decimal(one)) is not None)
     likely = shown.most_common(1)[0][0] if shown else None
-    number = first
+    number = 0
     for one in opened:
         table = _build(one, _decimal(one) or likely, number)
         if table is not None:
@@ -293,10 +293,10 @@ def is_total(label: str) -> bool:
 
 @cache
 def _note_words() -> frozenset[str]:
-    return frozenset().union(*(load_language(code).tables.notes for code in language_codes()))
+    return union_of(data.tables.notes for data in languages_of(None))
 
 
 @cache
 def total_words() -> frozenset[str]:
     """Folded words that begin the name of a row of totals, in every language."""
-    return frozenset().union(*(load_language(code).tables.totals for code in language_codes()))
+    return union_of(data.tables.totals for data in languages_of(None))

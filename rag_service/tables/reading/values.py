@@ -14,7 +14,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import cache
 
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold
 from rag_service.tables.model import CURRENCIES, Kind
 
@@ -139,8 +139,8 @@ def _read_booleans(texts: Sequence[str]) -> ColumnValues | None:
 
 @cache
 def _yes_and_no() -> tuple[frozenset[str], frozenset[str]]:
-    every = [load_language(code).tables for code in language_codes()]
-    return frozenset().union(*(one.yes for one in every)), frozenset().union(*(one.no for one in every))
+    every = languages_of(None)
+    return union_of(data.tables.yes for data in every), union_of(data.tables.no for data in every)
 
 
 def _read_dates(texts: Sequence[str]) -> ColumnValues | None:

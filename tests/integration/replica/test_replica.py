@@ -26,6 +26,7 @@ from rag_service.settings import Settings
 from rag_service.store.documents.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
+from rag_service.store.replication import replica as replica_module
 from rag_service.store.replication.replica import Replica, ReplicaBehindError, replica_conninfo
 from rag_service.store.session import Database, Turns
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
@@ -129,12 +130,12 @@ async def test_while_the_replica_is_behind_the_primary_serves_what_is_missing_th
 
 
 async def test_waiting_in_vain_costs_one_search_its_patience_and_not_every_search(
-    world: World, replicated: ReplicatedDatabase
+    world: World, replicated: ReplicatedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = await make_corpus(world.primary)
     await world.store(corpus)
     replicated.standby.catch_up()
-    world.replica._patience = 0.5
+    monkeypatch.setattr(replica_module, "PATIENCE", 0.5)
     with replicated.standby.replay_paused():
         await world.store(corpus)
         position = await world.replica.position(ADMIN, ())

@@ -146,7 +146,7 @@ class House:
     @asynccontextmanager
     async def working(self, *, parser: Any = parse_here, options: WorkerOptions = QUICK) -> AsyncIterator[None]:
         """A worker in this process, for the length of the block."""
-        worker = Worker(self.database, self.originals, self.ingestor(parser), load_indices(), options)
+        worker = Worker(UploadJob(self.database, self.originals, self.ingestor(parser), load_indices(), options))
         task = asyncio.create_task(worker.run())
         try:
             yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from rag_service.errors import ModelError, StoreError
 from rag_service.indices import load_index
 from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.models.reranking.rerankers import build_reranker
+from rag_service.models.servers.resilience import Slots
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.settings import Settings
 from rag_service.store.accounts.agents import (
@@ -52,9 +53,7 @@ class ScriptedChat:
     context_window: int = 8192
     max_tokens: int = 512
     llm: MockLLM = field(default_factory=MockLLM)
-
-    def admit(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    slots: Slots = field(default_factory=lambda: Slots(limit=1, queue=10, patience=1))
 
     async def stream(self, messages: Sequence[ChatMessage], **_: Any) -> AsyncGenerator[ChatDelta]:
         self.asked.append(messages)

@@ -62,7 +62,7 @@ def build_worker(database: Database) -> Worker:
     embedding = SlowEmbedding(model_name="fake", embed_batch_size=2)
     reader = FileReader(parse_slowly, concurrency=2)
     ingestor = Ingestor(database, embedding, reader, model="fake", dimension=384)
-    return Worker(database, Originals(), ingestor, {INDEX: load_index(INDEX)}, OPTIONS)
+    return Worker(upload.UploadJob(database, Originals(), ingestor, {INDEX: load_index(INDEX)}, OPTIONS))
 
 
 def run(conninfo: str, ready: Connection) -> None:

@@ -29,7 +29,6 @@ def test_words_that_are_compared_folded_are_folded(code: str) -> None:
         *proof.operations.values(),
         *(side for pairs in proof.opposites.values() for sides in pairs.values() for side in sides),
         *(phrases for phrases in proof.bounds.values()),
-        proof.ordinals,
         *proof.numbers.values(),
         *proof.units.values(),
     ]

@@ -121,4 +121,3 @@ def test_questions_are_told_apart_by_language(question: str, language: str) -> N
 
 def test_a_text_without_words_has_no_language() -> None:
     assert detect_language("12345 ---") is None
-    assert detect_language("", default="fr") == "fr"
