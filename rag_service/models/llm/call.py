@@ -236,7 +236,7 @@ class ChatCall:
         if delta is None:  # some classes give the text so far and no more
             delta = (response.message.content or "").removeprefix(self._text)
         self._text += delta
-        return delta
+        return _storable(delta)
 
     async def close(self) -> None:
         """End the connection and the reading task. Never raises, takes at most a second."""
@@ -269,6 +269,11 @@ class ChatCall:
         stream, self._stream = self._stream, None
         if stream is not None and getattr(stream, "ag_frame", None) is not None:
             await asyncio.wait([asyncio.create_task(_leave(stream), context=self._context)], timeout=1)
+
+
+def _storable(text: str) -> str:
+    """Without NUL and halves of surrogate pairs, which can be neither stored nor sent."""
+    return text.replace("\0", "\ufffd").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 async def _leave(stream: AsyncGenerator[ChatResponse]) -> None:
