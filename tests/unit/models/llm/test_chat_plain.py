@@ -89,9 +89,9 @@ async def test_a_model_that_ignores_its_limit_is_left() -> None:
 
 
 async def test_what_cannot_be_stored_is_replaced_in_what_a_model_says() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("a\0b", "\ud800 c", "\ud83d\ude00"))
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("a\0b", "\ud800 c\x1b[2J", "\ud83d\ude00"))
     text = "".join([delta.text async for delta in chat.stream(MESSAGES)])
-    assert text == "a\ufffdb\ufffd c\N{GRINNING FACE}"
+    assert text == "a\ufffdb\ufffd c\ufffd[2J\N{GRINNING FACE}"
 
 
 async def test_white_space_is_no_answer() -> None:
