@@ -57,7 +57,7 @@ from rag_service.answering.judged import is_undecided, judge_citations
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, write_prompt
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.domain import Answer, Decision, GuardrailCheck, Hit, TokenCount
+from rag_service.domain import Answer, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judge import Judge
 from rag_service.models.llm.model import ChatDelta, ChatModel
@@ -287,6 +287,8 @@ class CitedSynthesizer(BaseSynthesizer):
         asked = query.question if query.found.files is None else query.found.files.rest  # without the names of files
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
+        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
+        unproved = checked.flagged or refuted or lacks_proof(asked, checked.citations, language)
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)
@@ -304,7 +306,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 warned=bool(prompted.warning),
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
-                proved=not (checked.flagged or refuted or lacks_proof(asked, checked.citations, language)),
+                proved=has_proof and not unproved,
                 allowed=all(check.passed for check in guardrails),
                 least=self._fit.limits.get(language, self._fit.least),
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, overload
@@ -12,6 +13,8 @@ from rag_service.client.html import answer_html, passages_html, score_names, tab
 from rag_service.client.proof_words import describe_proof
 
 _SHOWN = 300  # characters of a passage on a terminal
+# In names that users choose, these would steer the terminal of an administrator.
+_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 T = TypeVar("T")
 
@@ -158,7 +161,7 @@ class Table:
 
 
 def _as_text(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"{value:.3f}" if isinstance(value, float) else _UNSHOWN.sub("\ufffd", str(value))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

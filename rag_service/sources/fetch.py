@@ -151,7 +151,7 @@ class Fetcher:
             raise PageError("took too long", passing=True) from error
         except httpx.HTTPError as error:
             raise PageError("cannot be reached", passing=True) from error
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeError) as error:  # the second from names such as xn--
             raise PageError("is not a valid address") from error
         raise PageError(f"redirects more than {_REDIRECTS} times")
 

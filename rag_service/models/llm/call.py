@@ -12,6 +12,7 @@ import contextlib
 import contextvars
 import inspect
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -156,6 +157,7 @@ async def iterate(produce: Callable[[], Iterable[ChatResponse]]) -> AsyncGenerat
 # Names of token counts in OpenAI's, Anthropic's and Ollama's replies.
 _PROMPT_COUNTS = frozenset({"prompt_tokens", "input_tokens", "prompt_eval_count"})
 _COMPLETION_COUNTS = frozenset({"completion_tokens", "output_tokens", "eval_count"})
+_CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _MAX_BUFFERED = 1000  # pieces that a stream may still give without waiting when it is left
 
 
@@ -249,7 +251,7 @@ class ChatCall:
         if delta is None:  # some classes give the text so far and no more
             delta = (response.message.content or "").removeprefix(self._text)
         self._text += delta
-        return delta
+        return _showable(delta)
 
     async def close(self) -> None:
         """End the connection and the reading task. Never raises, takes at most a second."""
@@ -282,6 +284,11 @@ class ChatCall:
         stream, self._stream = self._stream, None
         if stream is not None and getattr(stream, "ag_frame", None) is not None:
             await asyncio.wait([asyncio.create_task(_leave(stream), context=self._context)], timeout=1)
+
+
+def _showable(text: str) -> str:
+    """Without halves of surrogate pairs, which can be neither stored nor sent, and characters that steer terminals."""
+    return _CONTROLS.sub("\ufffd", text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 async def _leave(stream: AsyncGenerator[ChatResponse]) -> None:

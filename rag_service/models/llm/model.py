@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -21,7 +22,7 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 
-from rag_service.errors import ModelOutputError
+from rag_service.errors import ModelError, ModelOutputError
 from rag_service.models.llm.call import ChatCall, ChatLimits, prepare_call
 from rag_service.models.llm.providers import Provider, build_llm
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, Slots, shielded
@@ -34,6 +35,7 @@ log = structlog.get_logger(__name__)
 # languages. A cut prompt is about half as long. Ollama 0.30.0 counted new tokens alone
 # when a prefix was cached (ollama pull request 16428): there the flag can be a false alarm.
 MIN_COUNTED_SHARE = 0.6
+_TOKEN_LENGTH = 20  # characters; tokens of prose have about 4, those of rulers and indents more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +87,11 @@ class ChatModel:
         """The answer, piece by piece; the last delta has `last` set and the counts.
 
         Close the generator (`contextlib.aclosing`) to leave early: the connection to the model ends
-        at once and the slot is free. Deltas of a model's thinking are skipped.
+        at once and the slot is free. Deltas of a model's thinking and leading white space are skipped.
 
-        `max_tokens` overrides RAG_MAX_TOKENS. `expected_prompt_tokens` is our own count; when the
-        model counted less than 60 % of it, the prompt was cut: logged as `prompt_truncated`.
+        `max_tokens` overrides RAG_MAX_TOKENS; a model that ignores it is left when it has written far more.
+        `expected_prompt_tokens` is our own count; when the model counted less than 60 % of it, the prompt was cut:
+        logged as `prompt_truncated`.
 
         Raises:
             ModelBusyError: too many requests wait here, or the server answers 429 or 503 to the last.
@@ -102,12 +105,19 @@ class ChatModel:
         self.breaker.check()  # before anybody waits for a slot
         async with self.slots.take():
             call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries)
-            outcome = "left or failed"
+            outcome, said = "left or failed", False
+            room = sys.maxsize if self.provider == "extractive" else (max_tokens or self.max_tokens) * _TOKEN_LENGTH
             with self.breaker.guard(), span("model") as describe:
                 try:
-                    while (text := await call.next()) is not None:
+                    while room > 0 and (text := await call.next()) is not None:
+                        text, room = text[:room], room - len(text)
+                        if not said:
+                            text = text.lstrip()
+                            said = bool(text)
                         if text:
                             yield ChatDelta(text=text)
+                    if not said:
+                        raise ModelError("The language model stopped before the end of its answer.")
                     outcome = "complete"
                 finally:
                     self._report(call, outcome, describe)
@@ -122,7 +132,7 @@ class ChatModel:
             last=True,
             prompt_tokens=counted,
             completion_tokens=call.completion_tokens,
-            finish_reason=call.finish_reason,
+            finish_reason=call.finish_reason if room > 0 else "length",
             prompt_truncated=truncated,
         )
 

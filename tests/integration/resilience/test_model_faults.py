@@ -70,6 +70,7 @@ BEFORE_FIRST_TOKEN = {
     "sends an error line at once": ([chat(ErrorLine("out of memory"))], 500, "llm_unavailable"),
     "sends garbage": ([chat(Raw(b"<html>\n"), Hang())], 500, "llm_unavailable"),
     "ends without a word": ([Reply(steps=())], 500, "llm_unavailable"),
+    "sends only white space": ([chat(Say("\n \n"))], 500, "llm_unavailable"),
     "is busy three times": ([failure(429, retry_after="0")] * 3, 503, "llm_busy"),
     "is overloaded three times": ([failure(503)] * 3, 503, "llm_busy"),
     "is busy for longer than we wait": ([failure(429, retry_after="120")], 503, "llm_busy"),
@@ -173,6 +174,18 @@ def test_a_truncated_prompt_is_logged_and_the_answer_still_checked(
     lines = [json.loads(line) for line in logged.getvalue().splitlines()]
     [line] = [line for line in lines if line["action"] == "prompt_truncated"]
     assert (line["level"], line["counted"]) == ("error", 5)
+
+
+@pytest.mark.parametrize("text", ["a\0b", "....", "[C[C[C", "1" * 100_000])
+def test_nonsense_is_an_uncertain_answer(client: httpx.Client, ollama: OllamaDouble, text: str) -> None:
+    for url in (ANSWER, STREAM):
+        ollama.script(CHAT, chat(Say(text)))
+        response = ask(client, url)
+        answer = response.json() if url == ANSWER else dict(events_of(response))["final"]
+        assert (response.status_code, answer["decision"]) == (200, "uncertain")
+        assert client.get(f"/api/v1/answers/{answer['answerId']}").json()["answer"] == answer["answer"]
+        assert len(answer["answer"]) < 20_000
+    assert_works_again(client)
 
 
 def test_slow_drip_is_a_good_answer(client: httpx.Client, ollama: OllamaDouble) -> None:

@@ -132,6 +132,14 @@ async def test_redirects_are_checked_like_targets(site: WebSite, to: str) -> Non
     assert {path for path, _ in site.asked} == {"/", "/hop"}
 
 
+@pytest.mark.parametrize("to", ["http://xn--/", "http://[::1"])
+async def test_redirects_to_what_is_no_address_fail_for_that_page_alone(site: WebSite, to: str) -> None:
+    site.pages = {"/": redirect(to)}
+    async with Fetcher(LOOPBACK, max_bytes=1000) as fetcher:
+        with pytest.raises(PageError, match=r"is not a valid address|cannot be reached"):
+            await fetcher.fetch(site.url)
+
+
 async def test_a_public_site_cannot_lead_inside(site: WebSite) -> None:
     """The site itself is allowed, as a public one is; 127.0.0.1 under the default rules is not."""
     site.pages = {"/": redirect(site.url.replace("127.0.0.1", "127.0.0.2") + "/inside"), "/inside": html("Inside.")}

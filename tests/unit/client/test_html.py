@@ -230,6 +230,8 @@ def test_highlighting_changes_no_text(text: str, question: str) -> None:
 def test_tables_and_reports_read_well() -> None:
     shown = table(("name", "n", "share"), [("ñ", 3, 0.5)])
     assert repr(shown).splitlines() == ["name  n  share", "ñ     3  0.500"]
+    steering = table(("name",), [("\x1b]0;a\x07\n\u202eb",)])
+    assert repr(steering).splitlines() == ["name", "\ufffd]0;a\ufffd\ufffd\ufffdb"]
     report = IngestReport(
         items=(
             IngestedFile(name="a.md", outcome="added", chunk_count=2, document_id=UUID(int=1)),

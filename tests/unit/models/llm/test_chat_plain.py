@@ -81,6 +81,27 @@ async def test_max_tokens_of_one_call_is_set_in_the_field_that_llama_indexs_clas
     assert llm._limits == [20, None]
 
 
+async def test_a_model_that_ignores_its_limit_is_left() -> None:
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM(*["word " * 100] * 1000))
+    deltas = [delta async for delta in chat.stream(MESSAGES, max_tokens=50)]
+    assert len("".join(delta.text for delta in deltas)) == 1000
+    assert deltas[-1].finish_reason == "length"
+
+
+async def test_what_cannot_be_stored_is_replaced_in_what_a_model_says() -> None:
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("a\0b", "\ud800 c\x1b[2J", "\ud83d\ude00"))
+    text = "".join([delta.text async for delta in chat.stream(MESSAGES)])
+    assert text == "a\ufffdb\ufffd c\ufffd[2J\N{GRINNING FACE}"
+
+
+async def test_white_space_is_no_answer() -> None:
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("\n", " \n"))
+    with pytest.raises(ModelError):
+        [delta async for delta in chat.stream(MESSAGES)]
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM("\n", " May", " 30."))
+    assert "".join([delta.text async for delta in chat.stream(MESSAGES)]) == "May 30."
+
+
 async def test_an_error_of_the_service_itself_passes_unchanged() -> None:
     chat = build_chat(Settings(), extractive=FakeLLM("May", ContextOverflowError("too long")))
     with pytest.raises(ContextOverflowError):
