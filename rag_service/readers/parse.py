@@ -74,6 +74,11 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
     except (RagError, MemoryError, NeedsOcrError):
         raise
     except Exception as error:  # libraries raise anything on broken files
+        if reader is not None:
+            raise DocumentError(
+                f'The reader {reader.path} could not read "{name}" ({type(error).__name__}). If it fails for '
+                "every file, an administrator should check the reader; otherwise the file is probably damaged."
+            ) from error
         raise _broken(name) from error
 
 
