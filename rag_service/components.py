@@ -38,7 +38,7 @@ from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
 from rag_service.models.llm.model import ChatModel, build_chat
-from rag_service.models.plugins import build_postprocessors
+from rag_service.models.plugins import build_postprocessors, require_object, require_reader
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.observability.metrics import Metrics
 from rag_service.readers.parse import ReaderClass
@@ -68,7 +68,10 @@ REPORTS = "reports"  # the index whose synonyms tell which figure of a report a 
 
 @dataclass(frozen=True, kw_only=True)
 class Plugins:
-    """Objects of the caller, instead of or besides what the settings and index definitions name."""
+    """Objects of the caller, instead of or besides what the settings and index definitions name.
+
+    Raises ConfigurationError if one is of the wrong kind.
+    """
 
     llm: LLM | None = None
     embedding: BaseEmbedding | None = None  # its vectors have RAG_EMBEDDING_DIMENSION numbers
@@ -77,6 +80,18 @@ class Plugins:
     postprocessors: Sequence[BaseNodePostprocessor] = ()  # after those of the index, in order
     readers: Mapping[str, type[BaseReader]] | None = None  # by extension, such as ".log"; importable, for the sandbox
     transformations: Sequence[TransformComponent] = ()  # after those of the index, in order
+
+    def __post_init__(self) -> None:
+        for name, value, base in (
+            ("llm", self.llm, LLM),
+            ("embedding", self.embedding, BaseEmbedding),
+            ("reranker", self.reranker, BaseNodePostprocessor),
+            *(("postprocessors", value, BaseNodePostprocessor) for value in self.postprocessors),
+            *(("transformations", value, TransformComponent) for value in self.transformations),
+        ):
+            require_object(value, base, argument=name)
+        for extension, reader in (self.readers or {}).items():
+            require_reader(extension, reader)
 
     def settings(self, settings: Settings) -> Settings:
         """The settings with the name of the caller's embedding, which marks the documents that it embeds."""

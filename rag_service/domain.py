@@ -54,6 +54,9 @@ def column_number(letters: str) -> int:
 Box = tuple[int, int, int, int]  # left, top, right, bottom in thousandths of the page
 
 
+MAIL_HEADER = "header"  # the part of a mail that says who wrote to whom, when and about what
+
+
 @dataclass(frozen=True, kw_only=True)
 class Location:
     """A place in the original document that a person can open. Numbers are 1-based.

@@ -50,6 +50,7 @@ class PluginUse(_Strict):
 
 
 # Chunk types written for whoever answers, not for whoever asks.
+FILE_EXTENSION = re.compile(r"\.[a-z0-9]+")  # with its dot
 INTERNAL_TYPES = frozenset({"guardrails", "guardrail", "response_frame", "decision_guide"})
 
 
@@ -69,7 +70,7 @@ class IngestDefinition(_Strict):
     @classmethod
     def _are_suffixes(cls, readers: dict[str, PluginUse]) -> dict[str, PluginUse]:
         for suffix in readers:
-            if not re.fullmatch(r"\.[a-z0-9]+", suffix):
+            if not FILE_EXTENSION.fullmatch(suffix):
                 raise ValueError(f"{suffix!r} is not a lower-case file extension such as '.pptx'")
         return readers
 

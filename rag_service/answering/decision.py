@@ -24,7 +24,7 @@ from statistics import fmean
 
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit, ProofMethod
+from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Confidence, Decision, Hit, ProofMethod
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 from rag_service.language.languages import language_codes, load_language
@@ -187,13 +187,18 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
 
 
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:
-    """Whether an answer only quotes rows of tables, and rows cannot prove it.
+    """Whether an answer only quotes headers of mails, or rows of tables that cannot prove it.
 
+    A header says who wrote to whom and when, and nothing of what a mail says.
     A row proves no calculation, not that others lack something, and nothing about an attribute that it lacks: no salary
     without such a column. Any word that is no verb may be one. A single row proves "how much is …" if the question has
     all words of its name; the first one proves a maximum or a total if that is its name.
     """
-    if not citations or not all(map(_is_row, citations)):
+    if not citations:
+        return False
+    if all(map(_is_mail_header, citations)):
+        return True
+    if not all(map(_is_row, citations)):
         return False
     if language not in language_codes():
         return False
@@ -221,6 +226,11 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
         return bool(missing) or not is_asked_for
     begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
     return any(begins or word.concepts or not is_verb(word.text, language) for word in missing)
+
+
+def _is_mail_header(citation: Citation) -> bool:
+    part = citation.location.part if citation.location is not None else None
+    return part is not None and part.split(" > ")[-1] == MAIL_HEADER
 
 
 def _is_row(citation: Citation) -> bool:

@@ -76,10 +76,19 @@ def _by_letters(question: str, candidates: Sequence[str]) -> str | None:
     found = list(dict.fromkeys(_WORD.findall(question)))
     if len(found) > _MAX_WORDS:
         return None
-    content = _content_words(found)
-    likelihood = {language: sum(_log_likelihood(word, language) for word in content) for language in candidates}
+    likelihood = {language: _likelihood_of(found, language) for language in candidates}
     best, second = sorted(candidates, key=lambda language: -likelihood[language])[:2]
     return best if likelihood[best] - likelihood[second] >= _MIN_MARGIN else None
+
+
+def likeliest_language(question: str, candidates: Sequence[str]) -> str:
+    """The one of these languages whose words the letters of a question resemble most, however little."""
+    found = list(dict.fromkeys(_WORD.findall(question)))
+    return max(candidates, key=lambda language: _likelihood_of(found, language))
+
+
+def _likelihood_of(found: Sequence[str], language: str) -> float:
+    return sum(_log_likelihood(word, language) for word in _content_words(found))
 
 
 def _content_words(found: Sequence[str]) -> list[str]:

@@ -17,10 +17,11 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.readers.base import BaseReader
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from rag_service.errors import ConfigurationError
-from rag_service.indices import IndexDefinition
+from rag_service.indices import FILE_EXTENSION, IndexDefinition
 from rag_service.settings.group import CLASS_PATH
 
 
@@ -108,6 +109,31 @@ def instantiate(cls: type[T], options: Mapping[str, Any], *, setting: str) -> T:
         raise _error(setting, f"{name} rejects its options: {error}") from error
     except Exception as error:
         raise _error(setting, f"{name} cannot be created with these options ({type(error).__name__})") from error
+
+
+def require_object(value: object, base: type, *, argument: str) -> None:
+    """Raise ConfigurationError unless the value of an argument is a `base` or None."""
+    if value is None or isinstance(value, base):
+        return
+    given = f"the class {value.__name__}; create an object of it" if isinstance(value, type) else repr(value)[:100]
+    raise _error(argument, f"expected an object of {base.__module__}.{base.__qualname__}, not {given}")
+
+
+def require_reader(extension: str, reader: object) -> None:
+    """Raise ConfigurationError unless files with the extension can be read by a reader class in the sandbox."""
+    setting = f"readers[{extension!r}]"
+    if not FILE_EXTENSION.fullmatch(extension):
+        raise _error(setting, "the key is not a lower-case file extension such as '.log'")
+    if not isinstance(reader, type):
+        name = type(reader).__name__
+        raise _error(setting, f"expected a class, not an object: pass {name} itself; the sandbox creates the object")
+    path = f"{reader.__module__}:{reader.__qualname__}"
+    if reader.__module__ == "__main__" or "<locals>" in path:
+        raise _error(
+            setting,
+            f"the sandbox cannot import {path}; define the class at the top level of a module, such as readers.py",
+        )
+    load_class(path, BaseReader, setting=setting)
 
 
 def build_postprocessors(index: IndexDefinition) -> list[BaseNodePostprocessor]:

@@ -70,7 +70,7 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
             return _parse_own(data, name, Parts(_parse_own))
         from rag_service.readers.foreign import parse_with
 
-        with _told_as_broken(name):
+        with _told_as_broken(name, reader.path):
             return parse_with(reader, data.decode(), name=name)
 
 
@@ -85,13 +85,18 @@ def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:
 
 
 @contextmanager
-def _told_as_broken(name: str) -> Iterator[None]:
-    """Libraries raise anything on broken files: it becomes a DocumentError."""
+def _told_as_broken(name: str, reader: str = "") -> Iterator[None]:
+    """Libraries raise anything on broken files: it becomes a DocumentError, which names a reader that is not ours."""
     try:
         yield
     except (RagError, MemoryError, NeedsOcrError):
         raise
     except Exception as error:
+        if reader:
+            raise DocumentError(
+                f'The reader {reader} could not read "{name}" ({type(error).__name__}). If it fails for '
+                "every file, an administrator should check the reader; otherwise the file is probably damaged."
+            ) from error
         raise DocumentError(
             f'"{name}" could not be read; it is probably damaged. '
             "Open it in the program that created it, save it again and upload the new file."

@@ -220,7 +220,10 @@ class HybridRetriever(PassageRetriever):
             if files.found:
                 # The name of a file is no word that its passages hold, and does not tell the language.
                 plan = make_plan(
-                    files.rest, filters=replace(plan.filters, document_ids=files.document_ids), index=index
+                    files.rest,
+                    filters=replace(plan.filters, document_ids=files.document_ids),
+                    index=index,
+                    file_language=files.found[0].language,
                 )
                 plan = replace(plan, question=question, names=())
                 if asks_overview(files, plan.language):

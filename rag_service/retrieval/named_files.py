@@ -37,6 +37,7 @@ _MAX_HEADINGS = 200  # read of one file
 class NamedFile:
     id: UUID
     name: str
+    language: str | None = None  # ISO 639-1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,7 @@ async def find_named_files(
 
 async def _find_files(connection: Connection, scope: SearchScope, names: Sequence[str]) -> dict[str, list[NamedFile]]:
     """Files by the name among these that they have, in lower case, with or without their extension."""
-    columns = "d.id, d.file_name, d.file_key, d.file_stem"
+    columns = "d.id, d.file_name, d.language, d.file_key, d.file_stem"
     where = "d.corpus_id = ANY(%(corpora)s) AND (d.expires_at IS NULL OR d.expires_at > now())"
     cursor = await connection.execute(
         f"SELECT {columns} FROM documents d WHERE {where} AND d.file_key = ANY(%(names)s)"  # noqa: S608 - fixed text
@@ -139,9 +140,9 @@ async def _find_files(connection: Connection, scope: SearchScope, names: Sequenc
         {"corpora": list(scope.corpus_ids), "names": list(names)},
     )
     found: dict[str, list[NamedFile]] = {}
-    for document_id, file_name, key, stem in await cursor.fetchall():
+    for document_id, file_name, language, key, stem in await cursor.fetchall():
         for name in {key, stem} & set(names):
-            found.setdefault(name, []).append(NamedFile(id=document_id, name=file_name))
+            found.setdefault(name, []).append(NamedFile(id=document_id, name=file_name, language=language))
     return found
 
 
@@ -156,13 +157,15 @@ async def _compare_names(
         called: possible names, longest first; the last has no blank.
     """
     cursor = await connection.execute(
-        "SELECT id, file_name FROM documents WHERE corpus_id = ANY(%s) AND file_name IS NOT NULL"
+        "SELECT id, file_name, language FROM documents WHERE corpus_id = ANY(%s) AND file_name IS NOT NULL"
         " AND (expires_at IS NULL OR expires_at > now()) ORDER BY updated_at DESC LIMIT %s",
         [list(scope.corpus_ids), _COMPARED_NAMES],
     )
     by_fold: dict[str, list[NamedFile]] = {}
-    for document_id, file_name in await cursor.fetchall():
-        by_fold.setdefault(_fold_name(file_name), []).append(NamedFile(id=document_id, name=file_name))
+    for document_id, file_name, language in await cursor.fetchall():
+        by_fold.setdefault(_fold_name(file_name), []).append(
+            NamedFile(id=document_id, name=file_name, language=language)
+        )
     for name in called:
         if same := by_fold.get(_fold_name(name)):
             return same

@@ -14,8 +14,14 @@ from functools import cache, lru_cache
 
 from rag_service.domain import Filters
 from rag_service.indices import IndexDefinition, Territory
-from rag_service.language.detection import detect_language, guess_language, likely_languages
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, languages_of, union_of
+from rag_service.language.detection import detect_language, guess_language, likeliest_language, likely_languages
+from rag_service.language.languages import (
+    FALLBACK_LANGUAGE,
+    language_codes,
+    languages_of,
+    load_language,
+    union_of,
+)
 from rag_service.language.words import fold, index_term, terms, word_forms, words
 from rag_service.readers.common.names import IMAGE_SUFFIXES, SUFFIXES
 from rag_service.store.search.postings import QueryTerm
@@ -72,15 +78,19 @@ class QueryPlan:
     names: tuple[Name, ...] = ()  # that it asks about; none where it names a territory or a known file, which filter
 
 
-def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> QueryPlan:
-    """Analyse a question under an index definition; pure, no I/O."""
+def make_plan(
+    question: str, *, filters: Filters, index: IndexDefinition, file_language: str | None = None
+) -> QueryPlan:
+    """Analyse a question under an index definition; pure, no I/O.
+
+    `file_language` is that of the file that the question named, whose name it no longer holds: "Résume", "Summarize".
+    """
     # The language shows in function words, else in the declaration of the index, else in letters.
     likely = likely_languages(question)
     if index.ingest.language != "auto":
         language = detect_language(question) or index.ingest.language
     else:
-        unknown = FALLBACK_LANGUAGE if FALLBACK_LANGUAGE in likely else likely[0]
-        language = guess_language(question, likely) or unknown
+        language = guess_language(question, likely) or _choose_language(question, likely, file_language)
     territory = None
     if filters.territory is None and index.territories:
         territory = find_territory(question, index.territories)
@@ -96,6 +106,14 @@ def make_plan(question: str, *, filters: Filters, index: IndexDefinition) -> Que
         file_names=file_names,
         names=() if territory else find_names(question),
     )
+
+
+def _choose_language(question: str, likely: Sequence[str], file_language: str | None) -> str:
+    """The language of a question that shows none: of its verb, such as "summarize", else of the file that it names."""
+    asked = set(words(question))
+    speaking = [code for code in likely if not asked.isdisjoint(load_language(code).files.overview)] or likely
+    known = (code for code in (file_language, FALLBACK_LANGUAGE) if code in speaking)
+    return next(known, None) or likeliest_language(question, speaking)
 
 
 def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = ()) -> list[QueryTerm]:

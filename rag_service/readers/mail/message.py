@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rag_service.domain import Location, ParsedDocument
+from rag_service.domain import MAIL_HEADER, Location, ParsedDocument
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.names import choose_title
@@ -47,7 +47,7 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
     Raises DocumentError without text, and TooLargeError.
     """
     builder = TextBuilder(name)
-    header_place = Location(part="header")
+    header_place = Location(part=MAIL_HEADER)
     shown = [(key, one_line(value)[:_MAX_HEADER]) for key, value in message.headers if value]
     for key, value in shown:
         builder.write(f"{key}: {value}", header_place)

@@ -7,7 +7,17 @@ from dataclasses import replace
 import pytest
 
 from rag_service.answering.decision import decide, lacks_proof, rate_confidence
-from rag_service.domain import Citation, CitationStatus, Confidence, Decision, Hit, Location, ProofMethod, Scores
+from rag_service.domain import (
+    MAIL_HEADER,
+    Citation,
+    CitationStatus,
+    Confidence,
+    Decision,
+    Hit,
+    Location,
+    ProofMethod,
+    Scores,
+)
 from rag_service.indices import QueryDefinition
 from tests.unit.answering.proof.answers import make_hit
 
@@ -102,3 +112,12 @@ def test_rows_alone_prove_no_calculation_and_no_other_attribute(
     assert lacks_proof(question, citations, language) is lacks
     computed = [replace(one, method=ProofMethod.COMPUTED) for one in citations]
     assert not lacks_proof(question, computed, language)
+
+
+@pytest.mark.parametrize(("part", "lacks"), [(MAIL_HEADER, True), (f"ask.eml > {MAIL_HEADER}", True), (None, False)])
+def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None, lacks: bool) -> None:
+    citation = Citation(
+        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+        support=1.0, location=Location(part=part), quote="To: volunteers@example.org",
+    )  # fmt: skip
+    assert lacks_proof("Where do the volunteers meet?", [citation], "en") is lacks

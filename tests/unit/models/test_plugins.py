@@ -12,9 +12,11 @@ from llama_index.core.postprocessor import LongContextReorder, SimilarityPostpro
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.readers.base import BaseReader
 
-from rag_service.errors import ConfigurationError, DefinitionError
+from rag_service.components import Plugins
+from rag_service.errors import ConfigurationError, DefinitionError, DocumentError
 from rag_service.indices import load_index
 from rag_service.models.plugins import build, build_postprocessors, load_class
+from rag_service.readers.parse import ReaderClass, parse
 
 CORE = "llama_index.core.postprocessor"
 KEY = "sk-do-not-log"
@@ -156,3 +158,37 @@ ingest:
 def test_a_malformed_plugin_in_an_index_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         load_index("own", indices_path=write_index(tmp_path, text))
+
+
+class FailingReader(BaseReader):
+    """A reader with a mistake."""
+
+    def load_data(self, file: Path) -> list[Any]:
+        raise KeyError("flavour")
+
+
+_IN_NOTEBOOK = type("NotebookReader", (LinesReader,), {"__module__": "__main__"})
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ({"llm": "gpt-4"}, r"llm: expected an object of .*LLM, not 'gpt-4'"),
+        ({"postprocessors": [LongContextReorder]}, "not the class LongContextReorder; create an object of it"),
+        ({"transformations": [LinesReader()]}, "transformations: expected an object of .*TransformComponent"),
+        ({"readers": {".log": LinesReader()}}, "a class, not an object: pass LinesReader itself"),
+        ({"readers": {"log": LinesReader}}, "not a lower-case file extension such as '.log'"),
+        ({"readers": {".log": LongContextReorder}}, "is not a subclass of .*BaseReader"),
+        ({"readers": {".log": _IN_NOTEBOOK}}, "cannot import __main__:NotebookReader; define the class .* module"),
+    ],
+)
+def test_an_object_of_the_wrong_kind_is_refused_with_what_was_expected(objects: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Plugins(**objects)
+
+
+def test_the_error_of_a_reader_of_ones_own_names_the_reader(tmp_path: Path) -> None:
+    file = tmp_path / "plant.log"
+    file.write_text("pump 7 lost pressure")
+    with pytest.raises(DocumentError, match=r"The reader .*FailingReader could not read \"plant.log\" \(KeyError\)"):
+        parse(str(file).encode(), file_name="plant.log", reader=ReaderClass(path=f"{__name__}:FailingReader"))

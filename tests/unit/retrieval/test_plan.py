@@ -144,3 +144,22 @@ def test_a_question_has_the_language_of_its_words_or_of_its_index(declared: str,
     plan = make_plan(question, filters=Filters(), index=index)
     assert plan.language == language
     assert not {"de", "la"} & {term.term for term in plan.terms if term.weight == 1.0}
+
+
+@pytest.mark.parametrize(
+    ("question", "file_language", "language"),
+    [
+        ("Résume", "fr", "fr"),
+        ("Résume", "en", "fr"),
+        ("Resuma", "pt", "pt"),
+        ("Resuma", "es", "es"),
+        ("Summarize", "es", "en"),
+        ("", "fr", "fr"),
+        ("", "de", "en"),
+    ],
+)
+def test_a_request_of_one_word_is_in_its_own_language_else_in_that_of_the_file(
+    question: str, file_language: str, language: str
+) -> None:
+    index = INDEX.model_copy(update={"ingest": IngestDefinition(language="auto")})
+    assert make_plan(question, filters=Filters(), index=index, file_language=file_language).language == language
