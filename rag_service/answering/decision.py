@@ -42,6 +42,7 @@ _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds 
 _TOP = 3
 _CRITICAL_BOOST = 1.1
 _CRITICAL_CHUNKS = 2
+_ROW = "row"
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 _CALCULATED = ("sum", "mean", "median", "maximum", "minimum")
 MIN_CONFIDENCE = 0.70  # of the advisor; answers have the limit of their fit
@@ -196,9 +197,10 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     """
     if not citations:
         return False
-    if all(map(_is_mail_header, citations)):
+    quoted = set(map(_quoted_part, citations))
+    if quoted == {MAIL_HEADER}:
         return True
-    if not all(map(_is_row, citations)):
+    if quoted != {_ROW}:
         return False
     if language not in language_codes():
         return False
@@ -228,14 +230,12 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     return any(begins or word.concepts or not is_verb(word.text, language) for word in missing)
 
 
-def _is_mail_header(citation: Citation) -> bool:
-    part = citation.location.part if citation.location is not None else None
-    return part is not None and part.split(" > ")[-1] == MAIL_HEADER
-
-
-def _is_row(citation: Citation) -> bool:
-    """Whether a citation quotes cells: of a sheet, or a line of columns on a page."""
+def _quoted_part(citation: Citation) -> str:
+    """What a citation quotes: `_ROW` for cells of a sheet or a line of columns on a page, MAIL_HEADER, or nothing."""
     place = citation.location
-    if place is None or citation.method is ProofMethod.COMPUTED:
-        return False
-    return bool(place.cell or place.row or _COLUMNS.search(citation.quote or ""))
+    if place is None:
+        return ""
+    if (place.part or "").rpartition(" > ")[2] == MAIL_HEADER:
+        return MAIL_HEADER
+    is_row = place.cell or place.row or _COLUMNS.search(citation.quote or "")
+    return _ROW if is_row and citation.method is not ProofMethod.COMPUTED else ""

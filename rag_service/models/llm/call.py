@@ -251,7 +251,8 @@ class ChatCall:
         if delta is None:  # some classes give the text so far and no more
             delta = (response.message.content or "").removeprefix(self._text)
         self._text += delta
-        return _showable(delta)
+        # Halves of surrogate pairs can be neither stored nor sent; other characters steer terminals.
+        return _CONTROLS.sub("\ufffd", delta).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
     async def close(self) -> None:
         """End the connection and the reading task. Never raises, takes at most a second."""
@@ -284,11 +285,6 @@ class ChatCall:
         stream, self._stream = self._stream, None
         if stream is not None and getattr(stream, "ag_frame", None) is not None:
             await asyncio.wait([asyncio.create_task(_leave(stream), context=self._context)], timeout=1)
-
-
-def _showable(text: str) -> str:
-    """Without halves of surrogate pairs, which can be neither stored nor sent, and characters that steer terminals."""
-    return _CONTROLS.sub("\ufffd", text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 async def _leave(stream: AsyncGenerator[ChatResponse]) -> None:
