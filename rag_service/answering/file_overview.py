@@ -6,12 +6,12 @@ statement but those numbers, which the reader of the file counted, is a quote wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rag_service.answering.guards.injection import find_injections, neutralise_metadata, without_injections
 from rag_service.domain import Hit, Location, Span
-from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
+from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language, quote_text
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import fold, words
 from rag_service.retrieval.named_files import Heading, NamedFiles, Outline, Place
@@ -38,8 +38,7 @@ def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warnin
         language: ISO 639-1, of the answer.
         warning: said first, such as of files that are missing.
     """
-    labels = load_language(language if language in language_codes() else FALLBACK_LANGUAGE).files.labels
-    writer = _Writer(labels)
+    writer = _Writer(language)
     if warning:
         writer.sentences.append((warning.rstrip("."),))
     for outline in files.outlines:
@@ -56,38 +55,45 @@ def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warnin
 class _Writer:
     """Writes sentences with quotes."""
 
-    def __init__(self, labels: Mapping[str, str]):
-        self._labels = labels
+    def __init__(self, language: str):
+        self._language = language if language in language_codes() else FALLBACK_LANGUAGE
+        self._labels = load_language(self._language).files.labels
+        self._colon = self._labels["colon"]  # with the space that French writes before it
         self.sentences: list[Sentence] = []
         self.quotes: dict[CitedCells, str] = {}
 
     def write_overview(self, outline: Outline, passages: Sequence[Hit]) -> None:
         """What the whole file holds."""
-        labels, name = self._labels, neutralise_metadata(outline.file.name)
+        labels, colon, name = self._labels, self._colon, neutralise_metadata(outline.file.name)
         counts = {"pages": outline.pages, "slides": outline.slides}
-        facts = [f"{labels[kind]}: {count}" for kind, count in counts.items() if count]
+        facts = [f"{labels[kind]}{colon} {count}" for kind, count in counts.items() if count]
         title = None if fold(outline.title) in fold(outline.file.name) else _find(outline.title, passages)
         lead = f"{name} – " if not (facts or title) else ""
         if title:
-            text = "; ".join([*facts, f"{labels['title']}: “{title[1]}”"])
+            text = "; ".join([*facts, f"{labels['title']}{colon} {quote_text(title[1], self._language)}"])
             self.sentences.append((f"{name} – {text}", self._cite(outline, title)))
         elif facts:
             self.sentences.append((f"{name} – {'; '.join(facts)}",))
         if headings := _main_headings(outline):
             shown = headings[:_HEADINGS]
             count = f" ({len(shown)} / {len(headings)})" if len(headings) > len(shown) else ""
-            parts: list[str | CitedCells] = [f"{lead}{_capital(labels['headings'])}{count}: "]
+            parts: list[str | CitedCells] = [f"{lead}{_capital(labels['headings'])}{count}{colon} "]
             lead = ""
             for number, heading in enumerate(shown):
                 quote = heading.start, heading.text, heading.location
-                parts += [f"{', ' if number else ''}“{heading.text}”", self._cite(outline, quote)]
+                parts += [
+                    f"{', ' if number else ''}{quote_text(heading.text, self._language)}",
+                    self._cite(outline, quote),
+                ]
             self.sentences.append(tuple(parts))
         for table in outline.tables:
             self._write_table(outline, table, passages, lead)
             lead = ""
         if not outline.tables:
-            for number, quote in enumerate(_take(_sentences(passages), _FIRST_SENTENCES)):
-                self._quote(outline, quote, f"{lead}{labels['begins']}: " if not number else "")
+            said = outline.title if title else ""
+            begins = (quote for quote in _sentences(passages) if quote[1] != said)
+            for number, quote in enumerate(_take(begins, _FIRST_SENTENCES)):
+                self._quote(outline, quote, f"{lead}{labels['begins']}{colon} " if not number else "")
 
     def write_place(self, outline: Outline, passages: Sequence[Hit], place: Place, question: str) -> None:
         """What stands at a place: the value of a cell, a row, or the first sentences of a page."""
@@ -101,20 +107,20 @@ class _Writer:
             location = quote[2]
             sheet = f", {self._labels['sheet']} {location.sheet}" if location.sheet else ""
             cell = f", {location.cell}" if place.kind == "cell" else ""
-            self._quote(outline, quote, f"{neutralise_metadata(outline.file.name)}{sheet}{cell}: ")
+            self._quote(outline, quote, f"{neutralise_metadata(outline.file.name)}{sheet}{cell}{self._colon} ")
 
     def _write_table(self, outline: Outline, table: StoredTable, passages: Sequence[Hit], lead: str) -> None:
         names = [column.name for column in table.columns if column.name][:_COLUMNS]
-        sheet = f"{self._labels['sheet']} “{table.sheet}”, " if table.sheet else ""
-        text = f"{sheet}{self._labels['rows']}: {table.row_count}"
+        sheet = f"{self._labels['sheet']} {quote_text(table.sheet, self._language)}, " if table.sheet else ""
+        text = f"{sheet}{self._labels['rows']}{self._colon} {table.row_count}"
         if names and not any(map(find_injections, names)):
-            text += f", {self._labels['columns']}: {', '.join(names)}"
+            text += f", {self._labels['columns']}{self._colon} {', '.join(names)}"
         text = f"{lead}{_capital(text)}"
         row = next(iter(_first_row(passages, table.sheet)), None)
         self.sentences.append((text, self._cite(outline, row)) if row else (text,))
 
     def _quote(self, outline: Outline, quote: Quote, lead: str) -> None:
-        self.sentences.append((f"{lead}“{quote[1].rstrip('.')}”", self._cite(outline, quote)))
+        self.sentences.append((f"{lead}{quote_text(quote[1].rstrip('.'), self._language)}", self._cite(outline, quote)))
 
     def _cite(self, outline: Outline, quote: Quote) -> CitedCells:
         start, text, location = quote

@@ -109,7 +109,9 @@ class FileWords:
     words: Words  # "file"
     overview: Words  # "contain", "summary": a question with no other words asks what is in a file
     places: Mapping[str, Words]  # page, slide, sheet, row, cell: words before its number or name
-    labels: Mapping[str, str]  # title, pages, …, begins; ask_section and ask_file: questions with {name} and {heading}
+    labels: Mapping[
+        str, str
+    ]  # quoted, colon, title, pages, …, begins; ask_section and ask_file: questions with {name} and {heading}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +252,12 @@ def read_language(file: Path) -> Language:
         return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Language, dec_hook=_decode)
     except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise DefinitionError(f"{file}: {error}") from error
+
+
+def quote_text(text: str, language: str) -> str:
+    """A text in the quotation marks of a language; in English ones where it is not supported."""
+    code = language if language in language_codes() else FALLBACK_LANGUAGE
+    return load_language(code).files.labels["quoted"].replace("{text}", text)
 
 
 def languages_of(code: str | None) -> tuple[Language, ...]:

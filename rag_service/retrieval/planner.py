@@ -111,9 +111,10 @@ def make_plan(
 def _choose_language(question: str, likely: Sequence[str], file_language: str | None) -> str:
     """The language of a question that shows none: of its verb, such as "summarize", else of the file that it names."""
     asked = set(words(question))
-    speaking = [code for code in likely if not asked.isdisjoint(load_language(code).files.overview)] or likely
-    known = (code for code in (file_language, FALLBACK_LANGUAGE) if code in speaking)
-    return next(known, None) or likeliest_language(question, speaking)
+    speaking = [code for code in likely if not asked.isdisjoint(load_language(code).files.overview)]
+    preferred = (FALLBACK_LANGUAGE, file_language) if speaking else (file_language, FALLBACK_LANGUAGE)
+    known = (code for code in preferred if code in (speaking or likely))
+    return next(known, None) or likeliest_language(question, speaking or likely)
 
 
 def expand(question: str, *, language: str, synonyms: Sequence[Sequence[str]] = ()) -> list[QueryTerm]:

@@ -115,7 +115,7 @@ def quotes_of(body: dict[str, Any]) -> list[tuple[str, str]]:
         ("What is in the rapport.pdf file?", "rapport.pdf", "pages: 3", "Rapport annuel des entrepôts."),
         ("¿Qué hay en contrato médico.md?", "contrato médico.md", "título", "Contrato de alquiler"),
         ("¿Qué hay en CONTRATO MEDICO.md?", "contrato médico.md", "título", "Contrato de alquiler"),
-        ("De quoi parle rapport.pdf ?", "rapport.pdf", "pages: 3", "Rapport annuel des entrepôts."),
+        ("De quoi parle rapport.pdf ?", "rapport.pdf", "pages\u00a0: 3", "Rapport annuel des entrepôts."),
         ("O que está no ficheiro informe.pdf?", "informe.pdf", "páginas: 3", "Informe de gastos del departamento."),
         ("What is in beneficiary-change.en.md?", "beneficiary-change.en.md", "Headings", "Fees"),
         ("What is in beneficiary-change.en?", "beneficiary-change.en.md", "Headings", "Who may change it"),
@@ -215,7 +215,7 @@ async def test_two_files_in_one_answer_each_with_its_citation(client: httpx.Asyn
     [
         ("What is in raport.pdf?", "There is no file “raport.pdf” here. Files with a similar name: “rapport.pdf”"),
         ("¿Qué hay en el archivo ausente.docx?", "Aquí no hay ningún archivo “ausente.docx”."),
-        ("Que dit la page 3 de absent.pdf sur les palettes ?", "Il n'y a pas de fichier “absent.pdf” ici."),
+        ("Que dit la page 3 de absent.pdf sur les palettes ?", "Il n'y a pas de fichier «\u00a0absent.pdf\u00a0» ici."),
     ],
 )
 async def test_a_file_that_is_not_there(client: httpx.AsyncClient, question: str, answer: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rag_service.answering.guards.injection import neutralise_metadata
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import Hit
+from rag_service.language.languages import quote_text
 from rag_service.language.words import fold
 from rag_service.retrieval.named_files import MissingFile
 from rag_service.retrieval.query import Retrieval
@@ -18,7 +19,7 @@ def explain_refusal(retrieval: Retrieval, prompts: Prompts) -> str:
     if files is not None and files.missing:
         return tell_files(retrieval, (), prompts)[1]
     if files is not None and files.place is not None and not retrieval.hits:
-        names = ", ".join(f"“{neutralise_metadata(file.name)}”" for file in files.found)
+        names = ", ".join(quote_text(neutralise_metadata(file.name), language) for file in files.found)
         return prompts.message("no_such_place", language).replace("{names}", names)
     if not retrieval.scope.chunk_count:
         return prompts.message("no_documents", language)
@@ -30,7 +31,7 @@ def explain_refusal(retrieval: Retrieval, prompts: Prompts) -> str:
 
 def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:
     """A sentence with the names in the question that no document mentions."""
-    names = ", ".join(f"“{name}”" for name in retrieval.absent)
+    names = ", ".join(quote_text(name, retrieval.plan.language) for name in retrieval.absent)
     return prompts.message("not_mentioned", retrieval.plan.language).replace("{names}", names)
 
 
@@ -47,7 +48,7 @@ def tell_files(retrieval: Retrieval, sources: Sequence[Hit], prompts: Prompts) -
         return "", ""
 
     def tell(message: str, names: Sequence[str]) -> str:
-        quoted = ", ".join(f"“{neutralise_metadata(name)}”" for name in dict.fromkeys(names))
+        quoted = ", ".join(quote_text(neutralise_metadata(name), language) for name in dict.fromkeys(names))
         return prompts.message(message, language).replace("{names}", quoted) if names else ""
 
     answering = {hit.chunk.document.id for hit in sources}

@@ -109,10 +109,13 @@ def convert(fields: Mapping[str, Any], kind: type[_Kind]) -> _Kind:
 def _explain(message: str, kind: type, name: str) -> FieldError:
     """msgspec's message in plain English, for the top-level field."""
     known = [field.encode_name for field in msgspec.structs.fields(kind)] if issubclass(kind, msgspec.Struct) else []
-    if unknown := re.match(r"Object contains unknown field `(.*)`", message, re.DOTALL):
-        near = difflib.get_close_matches(unknown[1][:_SHOWN], known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return FieldError(unknown[1][:_SHOWN], f"is not a field of this request{hint}")
+    if unknown := re.match(r"Object contains unknown field `(.*?)`(?: - at `\$\.(.*)`)?$", message, re.DOTALL):
+        field = unknown[1][:_SHOWN]
+        if unknown[2]:  # inside of another field
+            return FieldError(f"{unknown[2][:_SHOWN]}.{field}", "is not a field of this request")
+        near = difflib.get_close_matches(field, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f"; its fields are {', '.join(known)}" if known else ""
+        return FieldError(field, f"is not a field of this request{hint}")
     if missing := re.match(r"Object missing required field `(.*)`", message):
         return FieldError(missing[1], "is required")
     path = _PATH.search(message)

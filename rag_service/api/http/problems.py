@@ -65,6 +65,12 @@ class Problem(Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=T
     errors: list[FieldError] = []
     retry_after: int | None = None  # seconds
 
+    @property
+    def explanation(self) -> str:
+        """What is wrong and what helps, for clients that show a single text."""
+        end = "" if self.detail.endswith((".", "?")) else "."
+        return f"{self.detail}{end} {self.help}"
+
 
 class InvalidRequestError(InputError):
     """Fields of a request are missing, unknown, of the wrong type or out of bounds."""

@@ -59,11 +59,10 @@ def errors(*statuses: int) -> dict[int, ResponseSpec]:
 
 def present_error(problem: Problem) -> ErrorBody:
     """A problem as an OpenAI error. The message includes the help, because clients show nothing else."""
-    end = "" if problem.detail.endswith((".", "?")) else "."
     server_side = "server_error" if problem.status >= 500 else "invalid_request_error"
     return ErrorBody(
         error=ErrorDetail(
-            message=f"{problem.detail}{end} {problem.help}",
+            message=problem.explanation,
             type=_TYPES.get(problem.status, server_side),
             param=problem.errors[0].field if problem.errors else None,
             code=_CODES.get(problem.code, problem.code),

@@ -9,9 +9,15 @@ from uuid import UUID
 import psycopg
 
 from rag_service.domain import Identity, Role
-from rag_service.errors import ConflictError, PermissionDeniedError
+from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
 from rag_service.store.rows import Page, Slice, Table
 from rag_service.store.session import Connection
+
+
+class UnknownUserError(NotFoundError):
+    """Nobody has the name or id that a command names."""
+
+    help = "`rag-service users list` shows all users."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +59,11 @@ async def read_user(connection: Connection, user_id: UUID) -> User:
 
 
 async def find_user(connection: Connection, name_or_id: str) -> User:
-    """A user by name, or by the id as text. Raises like `read_user`."""
-    return await _USERS.get(connection, "WHERE %s IN (name, id::text) ORDER BY name = %s", [name_or_id, name_or_id])
+    """A user by name, or by the id as text, for the command line. Raises NotFoundError."""
+    try:
+        return await _USERS.get(connection, "WHERE %s IN (name, id::text) ORDER BY name = %s", [name_or_id, name_or_id])
+    except NotFoundError:
+        raise UnknownUserError(f"There is no user {name_or_id!r}.") from None
 
 
 async def update_user(

@@ -142,7 +142,8 @@ def check_fields(filters: Filters, declared: Collection[str]) -> None:
     unknown += [(item.field, "filter") for item in where if item.field not in {*declared, *BUILT_IN}]
     if unknown:
         name, at = unknown[0]
-        known = ", ".join(sorted(declared)) or "none"
+        usable = {*declared, *(field for field in BUILT_IN if "_" not in field and at == "filter")}
+        known = ", ".join(sorted(usable)) or "none; the index declares them under `filter_fields`"
         raise InputError(f"There is no filter field {name!r}. The filter fields are: {known}.", field=at)
 
 

@@ -80,7 +80,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         {"query": "a", "filter": {"or": [{"field": "year", "value": 1}] * 51}}, "filter", "at most 50 conditions",
     ),
     "too many fields": ({"query": "a", "fields": {str(i): "" for i in range(51)}}, "fields", "at most 50 items"),
-    "unknown field": ({"query": "a", "unknown": 1}, "unknown", "is not a field of this request"),
+    "unknown field": ({"query": "a", "unknown": 1}, "unknown", "this request; its fields are query, "),
     "misspelt field": ({"query": "a", "topk": 1}, "topk", "did you mean topK?"),
     "snake case": ({"query": "a", "top_k": 1}, "top_k", "did you mean topK?"),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
@@ -165,6 +166,7 @@ async def test_wrong_arguments_are_named(
     assert result.is_error
     assert text_of(result).startswith("invalid_input: ")
     assert message in text_of(result)
+    assert re.search(r"[.?] Correct the named field", text_of(result))
 
 
 async def test_an_unknown_tool_is_a_protocol_error_that_names_those_there_are(connect: Connect) -> None:

@@ -188,6 +188,7 @@ def test_undeclared_fields_are_refused_and_built_in_ones_are_not() -> None:
     with pytest.raises(InputError, match="no filter field 'colour'") as caught:
         check_fields(Filters(where=group("not", Condition(field="colour", operator=Operator.IS_EMPTY))), {"year"})
     assert caught.value.field == "filter"
+    assert "The filter fields are: createdAt, " in str(caught.value) and str(caught.value).endswith(" updatedAt, year.")
 
 
 def test_moments_of_documents_are_compared_as_moments(connection: psycopg.Connection[Any]) -> None:

@@ -95,7 +95,11 @@ def test_users_are_created_listed_and_deactivated(run) -> None:
 @pytest.mark.parametrize(
     ("group", "arguments", "said"),
     [
-        (keys, ("create", "--user", "nobody", "--name", "x"), "This user does not exist"),
+        (
+            keys,
+            ("create", "--user", "nobody", "--name", "x"),
+            "There is no user 'nobody'.\n`rag-service users list` shows all users.",
+        ),
         (keys, ("create", "--name", "x", "--scope", "everything"), "is not one of"),
         (keys, ("revoke", "00000000-0000-4000-8000-00000000dead"), "This key does not exist"),
         (keys, ("revoke", "7"), "not a valid UUID"),
