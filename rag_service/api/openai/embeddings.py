@@ -55,7 +55,7 @@ def read_texts(request: EmbeddingRequest, settings: EmbeddingSettings) -> list[s
 
     Raises:
         UnknownModelError: it names another model.
-        InvalidRequestError: an input is no text, empty or too long, there are too many, or the dimension is not the model's.
+        InvalidRequestError: an input is no text, empty or too long, there are too many, or the dimension is wrong.
     """
     if request.model != settings.model:
         raise UnknownModelError(request.model)
