@@ -168,7 +168,7 @@ def describe_answer(body: AnswerBody) -> str:
 def describe_failure(problem: Problem) -> str:
     """An error that a model, or its reader, can act on."""
     reference = f" (correlation id {problem.correlation_id})" if problem.status >= 500 else ""
-    return f"{problem.code}: {problem.detail} {problem.help}{reference}"
+    return f"{problem.code}: {problem.detail.removesuffix('.')}. {problem.help}{reference}"
 
 
 def _make_query(services: Services, question: str, where: SearchScope, identity: Identity, *, named: str) -> RagQuery:
