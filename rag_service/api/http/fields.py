@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from typing import TypeVar
 
 from rag_service.api.http.bodies import AnyRequest
@@ -61,11 +61,13 @@ def check_texts(*, required: Mapping[str, str], optional: Mapping[str, str | Non
 
 
 def check_future(name: str, at: datetime | None) -> datetime | None:
-    """Refuse a time without a time zone or in the past."""
+    """Refuse a time without a time zone, in the past, or that is after the year 9999 in some time zone."""
     if at is None:
         return None
     if at.tzinfo is None:
         raise InvalidRequestError([FieldError(name, "must have a time zone, e.g. 2030-01-01T00:00:00Z")])
     if at <= datetime.now(UTC):
         raise InvalidRequestError([FieldError(name, "must be in the future")])
+    if at.year == MAXYEAR:
+        raise InvalidRequestError([FieldError(name, f"must be before the year {MAXYEAR}")])
     return at

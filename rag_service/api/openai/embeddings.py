@@ -18,13 +18,16 @@ from rag_service.language.words import count_tokens
 from rag_service.settings.models import EmbeddingSettings
 
 MAX_TEXTS = 256  # a request
+MAX_CHARACTERS = 50_000  # of a text; OpenAI's models take 8,192 tokens
 
 
 class EmbeddingRequest(Struct, kw_only=True, frozen=True):
     """Texts to embed. Other fields have no effect."""
 
     model: Annotated[str, Meta(description="The embedding model that GET /v1/models lists.")]
-    input: Annotated[str | list[Any], Meta(description="A text, or a list of at most 256 texts.")]
+    input: Annotated[
+        str | list[Any], Meta(description="A text, or a list of at most 256 texts; at most 50000 characters each.")
+    ]
     encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: Annotated[int | None, Meta(description="Must be the model's own dimension.")] = None
 
@@ -52,7 +55,7 @@ def read_texts(request: EmbeddingRequest, settings: EmbeddingSettings) -> list[s
 
     Raises:
         UnknownModelError: it names another model.
-        InvalidRequestError: an input is no text or empty, there are too many, or the dimension is not the model's.
+        InvalidRequestError: an input is no text, empty or too long, there are too many, or the dimension is wrong.
     """
     if request.model != settings.model:
         raise UnknownModelError(request.model)
@@ -62,6 +65,8 @@ def read_texts(request: EmbeddingRequest, settings: EmbeddingSettings) -> list[s
         errors.append(FieldError("input", f"must have 1 to {MAX_TEXTS} texts"))
     elif not all(isinstance(text, str) and text.strip() for text in texts):
         errors.append(FieldError("input", "must contain non-empty texts; token ids are not supported"))
+    elif max(map(len, texts)) > MAX_CHARACTERS:
+        errors.append(FieldError("input", f"must contain texts of at most {MAX_CHARACTERS} characters"))
     if request.dimensions not in (None, settings.dimension):
         errors.append(FieldError("dimensions", f"must be {settings.dimension}, or left out"))
     if errors:

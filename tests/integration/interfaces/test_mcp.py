@@ -154,7 +154,7 @@ async def test_nobody_reaches_what_is_another_ones(connect: Connect) -> None:
         ("search_knowledge", {"query": "x", "topk": 3}, "did you mean top_k"),
         ("search_knowledge", {"query": "x", "document_ids": ["no-id"]}, "document_ids item 1 must be a UUID"),
         ("answer_question", {"question": ""}, "question must not be empty"),
-        ("answer_question", {}, "question is required"),
+        ("answer_question", {}, "question is required. Correct the named field"),
         ("answer_question", {"question": "x", "similarity_threshold": 2}, "similarity_threshold must be from 0 to 1"),
     ],
 )

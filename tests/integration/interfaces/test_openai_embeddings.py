@@ -55,6 +55,7 @@ def test_texts_are_embedded_in_their_order(embedder: Served) -> None:
         ("input", {"input": ["a", " "]}),
         ("input", {"input": [1, 2]}),
         ("input", {"input": ["a"] * 257}),
+        ("input", {"input": "a" * 50_001}),
         ("dimensions", {"input": "a", "dimensions": 5}),
         ("model", {"input": "a", "model": "text-embedding-3-small"}),
     ],

@@ -114,6 +114,7 @@ async def test_a_key_is_shown_once(house: House) -> None:
         ("POST", "/keys", {"name": "k", "scopes": ["everything"]}, "scopes"),
         ("POST", "/keys", {"name": "k", "scopes": []}, "scopes"),
         ("POST", "/keys", {"name": "k", "expiresAt": "2001-01-01T00:00:00Z"}, "expiresAt"),
+        ("POST", "/keys", {"name": "k", "expiresAt": "9999-12-31T23:59:59-23:59"}, "expiresAt"),
         ("POST", "/users", {"name": "u", "role": "emperor"}, "role"),
         ("POST", "/agents", {"name": "a", "temperature": 3}, "temperature"),
         ("POST", "/agents", {"name": "a", "maxTokens": 1}, "maxTokens"),
