@@ -16,6 +16,7 @@ from rag_service.tables.vocabulary import Word
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_ORDINAL_ENDINGS = frozenset(["st", "nd", "rd", "th", "o", "a", "e", "er", "ere", "eme"])  # folded: 3rd, 3º, 3ª, 3e
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +93,15 @@ def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal
         return Decimal(first.toordinal()), Decimal(last.toordinal()), position + 1
     except ValueError:
         return None
+
+
+def read_ordinal(words: Sequence[Word], place: int, language: str) -> Value | None:
+    """The ordinal that begins at a word: "third", "3rd"."""
+    text, after = [*(word.text for word in words), ""][place : place + 2]
+    if text.isdigit() and after in _ORDINAL_ENDINGS:
+        return Value(number=Decimal(text), end=place + 2)
+    names = enumerate(load_language(language).tables.ordinals, start=1)
+    return next((Value(number=Decimal(number), end=place + 1) for number, one in names if text in one.split()), None)
 
 
 def _decimal(text: str, language: str) -> Decimal | None:

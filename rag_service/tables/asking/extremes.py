@@ -22,6 +22,8 @@ NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "s
 
 def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Sequence[Mention]) -> list[Plan]:
     superlative = match.question.superlative
+    if superlative is not None and superlative.is_of_two and not any(len(one.shown) > 1 for one in base.filters):
+        return []
     kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
     measures = narrowed(free, match.table, kinds)
     readings: list[tuple[Operation, int]] = []
@@ -32,6 +34,8 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
                 either = Operation.MINIMUM if is_date else Operation.MAXIMUM
                 name = superlative.operation
                 readings.append((either if name == "either" else Operation(name), column))
+        if readings:  # "the dearest of the inventory": of the file, not of its column of stock
+            measures = [m for m in measures if not match.names_document(m.place, by_meaning=False)]
         named = {column for mention in measures for column in mention.columns}
         readings = [one for one in readings if one[1] in named] or ([] if named else readings)
         if not readings and not superlative.is_plain:

@@ -15,8 +15,8 @@ from rag_service.tables.asking.question import Bound, Comparison, Question, year
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.spoken_values import has_unit, read_value
-from rag_service.tables.vocabulary import Word, beginning_of, column_word
+from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value
+from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
@@ -48,6 +48,8 @@ class Match:
         self._match_columns(lambda count: True)
         self._match_parts()
         self._match_years()
+        self._match_months()
+        self._match_ordinals()
         self._match_numbers()
         self._match_rest()
         self._match_absence()
@@ -226,6 +228,31 @@ class Match:
             else:
                 continue
             self._take([place])
+
+    def _match_months(self) -> None:
+        """A month without a year: of the dates, in every year that they have, which may not be meant."""
+        for place in self.left:
+            months = [concept for concept in self.words[place].concepts if concept.startswith(MONTH)]
+            named = [column for mention in self._mentioned((Kind.DATE,)) for column in mention.columns]
+            dates = self.of_kind(Kind.DATE)
+            dates = named or [column for column in dates if self._is_plain_date(column)] or dates
+            if len(months) == len(dates) == 1:
+                number = Decimal(months[0].removeprefix(MONTH))
+                shown = (self.words[place].text,)
+                self.filters.append(Filter(column=dates[0], comparison=Comparison.MONTH, values=(number,), shown=shown))
+                self._take([place])
+                self.is_doubtful = True
+
+    def _match_ordinals(self) -> None:
+        """ "The third floor", where floors are numbers."""
+        for place in self.left:
+            if (value := read_ordinal(self.words, place, self.question.language)) is None:
+                continue
+            beside = [m for m in self._mentioned(FIGURES) if m.place in (place - 1, value.end) and len(m.columns) == 1]
+            if beside:
+                column = beside[0].columns[0]
+                self.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
+                self._take(range(place, value.end))
 
     def _match_numbers(self) -> None:
         """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""

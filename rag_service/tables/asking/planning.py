@@ -59,20 +59,27 @@ def may_concern(question: Question, table: StoredTable) -> bool:
     )
 
 
-def make_plans(question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values]) -> list[Plan]:
+def make_plans(
+    question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values], *, best: UUID
+) -> list[Plan]:
     """The readings of a question over the table that accounts for most of it; several where it is ambiguous.
+
+    One that is doubtful has to be over the document of the best passage, or else the passage answers better: rules may
+    tell "how many days", and a sheet with a column of days is not asked.
 
     Empty if no table answers it, or it can be read in more ways than are worth telling.
     """
     matched = [Match(question, table, values.get(table.id, {})) for table in tables]
-    found = [plans for match in matched if (plans := _Resolver(match).plans())]
-    found = [plans for plans in found if not plans[0].is_doubtful] or found
+    resolved = [(match, _Resolver(match).plans()) for match in matched]
+    answering = [plans for _, plans in resolved if plans]
+    found = [plans for plans in answering if not plans[0].is_doubtful]
+    found = found or [plans for plans in answering if plans[0].table.document_id == best]
     if not found:
         return []
-    best = max(plans[0].score for plans in found)
-    if any(match.score > best for match in matched):
+    score = max(plans[0].score for plans in found)
+    if any(match.score > score for match, plans in resolved if not plans):
         return []  # a table that the question names more plainly does not answer it
-    chosen = [plan for plans in found if plans[0].score == best for plan in plans]
+    chosen = [plan for plans in found if plans[0].score == score for plan in plans]
     return chosen if len(chosen) <= MAX_READINGS else []
 
 
@@ -187,7 +194,8 @@ class _Resolver:
     def _is_grouped(self) -> bool:
         """Whether something else than a value follows "per" or "by"."""
         following = [next(self._content_from(end), -1) for end in self._match.question.groups]
-        return any(place not in self._match.value_places for place in following)
+        figures = {mention.place for mention in narrowed(self._match.mentions, self._table, FIGURES)}
+        return any(place not in self._match.value_places | figures for place in following)  # "per month": "Monthly fee"
 
     def _content_from(self, place: int) -> Iterator[int]:
         return (at for at in range(place, len(self._match.words)) if self._match.words[at].is_content)

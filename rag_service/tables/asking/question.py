@@ -35,6 +35,7 @@ class Comparison(StrEnum):
     LESS = "<"
     LESS_OR_EQUAL = "<="
     EMPTY = "empty"  # or zero
+    MONTH = "month"  # of any year
     BETWEEN = "between"  # both ends included
 
 
@@ -69,6 +70,7 @@ class Superlative:
     operation: str  # maximum or minimum
     concepts: frozenset[str]
     is_plain: bool = False  # of any figure: "the biggest", "el más alto"
+    is_of_two: bool = False  # "who earns more, Ann or Ben"
 
 
 @dataclass(kw_only=True)
@@ -132,6 +134,7 @@ def read_question(text: str, language: str) -> Question | None:
     _read_bounds(question, data.tables)
     _read_superlatives(question, data.tables)
     _read_operations(question, data.tables)
+    _read_comparative(question, data.tables)
     _read_count(question)
     _read_periods(question)
     for place, word in enumerate(question.words):
@@ -282,6 +285,27 @@ def _read_operations(question: Question, data: TableWords) -> None:
         for place, word in enumerate(question.words):
             if word.text in data.than:  # "how much more does Ben earn than Tom"
                 _take(question, place, place + 1)
+
+
+def _read_comparative(question: Question, data: TableWords) -> None:
+    """Which of two that the question names: "who earns more, Ann or Ben", "is Oslo cheaper than Rome"."""
+    if question.asks:
+        return
+    texts = [word.text for word in question.words]
+    for side, name, operation in (("high", "more", "maximum"), ("low", "less", "minimum")):
+        plain = {
+            first for first, _, last in (phrase.partition(" ") for phrase in data.phrases[name]) if last in data.than
+        }
+        for place, word in enumerate(texts):
+            concepts = _concepts_with(data.comparatives, side, word)
+            if concepts or word in plain:
+                is_plain = not concepts
+                question.superlative = Superlative(
+                    operation=operation, concepts=concepts, is_plain=is_plain, is_of_two=True
+                )
+                _take(question, place, place + 1)
+    if question.superlative is not None:
+        question.used[:] = [used or text in data.than for used, text in zip(question.used, texts, strict=True)]
 
 
 def _read_count(question: Question) -> None:

@@ -51,6 +51,17 @@ Encosta;Alvarinho;1,8;9900
 """
 STAGES: Rows = [("Nom", "École", "Indemnité (€/mois)"), ("Zoé Lambert", "INSA", 620), ("Karim Haddad", "Centrale", 700)]
 
+COMMANDES = """N° commande;Client;Date;Montant HT
+2041;Boulangerie Martin;14/03/2025;1 240,00
+2042;Café des Arts;11/03/2025;385,50
+2043;Café des Arts;02/04/2025;412,00
+"""
+ROOMS: Rows = [("Room", "Floor", "Monthly rent"), ("Studio", 3, 410), ("Annexe", 1, 350), ("Loft", 3, 620)]
+INVENTARIO = """Artículo;Existencias;Precio unitario
+Tóner;12;64,90
+Papel;40;22,50
+"""
+
 
 @pytest.mark.parametrize(
     ("question", "said", "certain"),
@@ -69,6 +80,14 @@ STAGES: Rows = [("Nom", "École", "Indemnité (€/mois)"), ("Zoé Lambert", "IN
         ("¿Cuál fue el viaje más caro?", "944,00: París", False),
         ("Quel stagiaire gagne le plus ?", "Karim Haddad", True),
         ("Quanto produziu a Encosta?", "9900", True),
+        ("Who earns more, Ben or Tom?", "68,500 & Ben Otto", True),
+        ("Does Anna earn less than Maya?", "52,000 & Anna Berg", True),
+        ("How many people started in March?", "1", False),  # of which year is not said
+        ("Combien de commandes en mars ?", "2", False),
+        ("Quel est le montant total des commandes du Café des Arts ?", "797,5", True),  # their numbers are no figures
+        ("Which rooms are on the third floor?", "Studio & Loft", True),
+        ("How much is the Loft per month?", "620", True),
+        ("¿Cuál es el artículo más caro del inventario?", "64,90: Tóner", True),  # the file, not a column of stock
     ],
 )
 async def test_ordinary_words_are_understood(
@@ -81,6 +100,9 @@ async def test_ordinary_words_are_understood(
     await ingest(VIAJES, "gastos_viaje.csv")
     await ingest(VINHA, "vinha.csv")
     await ingest(workbook({"Stagiaires": STAGES}), "stagiaires.xlsx")
+    await ingest(COMMANDES, "commandes.csv")
+    await ingest(workbook({"Rooms": ROOMS}), "rooms.xlsx")
+    await ingest(INVENTARIO, "inventario.csv")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert says(answer.text.replace("\xa0", " "), said), answer.text
     assert {citation.method for citation in answer.citations} == {ProofMethod.COMPUTED}
