@@ -219,6 +219,8 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     ]
     if is_amount:
         return bool(missing) or not is_asked_for
+    if all(any(word.forms & one.forms for one in found) for word in held if word.is_content):
+        return True  # a title tells nothing that the question does not say
     begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
     return any(begins or word.concepts or not is_verb(word.text, language) for word in missing)
 

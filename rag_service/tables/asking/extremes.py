@@ -8,7 +8,7 @@ from dataclasses import replace
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column
-from rag_service.tables.asking.question import Superlative
+from rag_service.tables.asking.question import Comparison, Superlative
 from rag_service.tables.kinds import MAX_BY_KIND, MONEY
 from rag_service.tables.model import Kind, StoredTable
 
@@ -49,6 +49,9 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
+    two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
+    if len(two) == 1 and not others and not match.is_unique(two[0]):  # "who sold more, Ann or Ben", of many sales
+        others = [Mention(place=-1, columns=(two[0],))]
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)

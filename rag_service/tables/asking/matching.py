@@ -43,6 +43,7 @@ class Match:
         self._used = list(question.used)
         self._data = load_language(question.language).tables
         self._headers = [header_words(column.name) for column in table.columns]
+        self._free_headers()
         self._match_columns(lambda count: count > 1)
         self._match_values()
         self._match_columns(lambda count: True)
@@ -124,16 +125,31 @@ class Match:
             taken.setdefault(start, []).append((column, key))
         self._add_value_filters(taken)
 
+    def _free_headers(self) -> None:
+        """Words of a column's name ask for no operation beside another: "the lowest average stay" of "Average stay"."""
+        asked = self.question.operations
+        for header in self._headers:
+            forms = frozenset[str]().union(*(word.forms for word in header))
+            inner = {name for name, end in asked.items() if self.words[end - 1].forms & forms}
+            others = asked.keys() - inner or self.question.superlative
+            if inner and others and all(any(one.forms & word.forms for word in self.words) for one in header):
+                self._free(inner)
+                return
+
+    def _free(self, names: Iterable[str]) -> None:
+        """Operations whose words are those of a name."""
+        for name in names:
+            self._used[self.question.operations[name] - 1] = False
+        kept = {name: end for name, end in self.question.operations.items() if name not in names}
+        self.question = replace(self.question, operations=kept)
+
     def _free_names(self, found: Iterable[tuple[int, int, int, str]]) -> None:
         """Words of a longer value ask for no operation: "Plaza Mayor" for no maximum."""
         for length, start, _, _ in found:
             run = range(start, start + length)
-            asked = {name: end for name, end in self.question.operations.items() if end - 1 in run}
+            asked = {name for name, end in self.question.operations.items() if end - 1 in run}
             if asked and any(self.words[place].is_content and not self._used[place] for place in run):
-                kept = self.question.operations.items() - asked.items()
-                self.question = replace(self.question, operations=dict(kept))
-                for end in asked.values():
-                    self._used[end - 1] = False
+                self._free(asked)
 
     def _add_value_filters(self, taken: Mapping[int, list[tuple[int, str]]]) -> None:
         """One filter for each column; several values of one column are alternatives."""

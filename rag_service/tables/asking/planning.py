@@ -25,6 +25,7 @@ from rag_service.tables.asking.extremes import (
 from rag_service.tables.asking.left_over import overlook_words
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import (
+    PERIODS,
     Filter,
     Mention,
     Operation,
@@ -73,7 +74,7 @@ def make_plans(
     resolved = [(match, _Resolver(match).plans()) for match in matched]
     answering = [plans for _, plans in resolved if plans]
     found = [plans for plans in answering if not plans[0].is_doubtful]
-    found = found or [plans for plans in answering if plans[0].table.document_id == best]
+    found = found or [plans for plans in answering if plans[0].table.document_id == best and plans[0].score > 0]
     if not found:
         return []
     score = max(plans[0].score for plans in found)
@@ -268,7 +269,7 @@ class _Resolver:
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         if self._asks_who() and not narrowed(asked, self._table, (Kind.TEXT,)) and asked:
             return []  # "who lent it": not the number of loans
-        exact = [one for one in base.filters if one.shown and one.comparison is not Comparison.BETWEEN]
+        exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
             return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []

@@ -32,6 +32,7 @@ class Mention:
 
 
 BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
+PERIODS = (Comparison.BETWEEN, Comparison.MONTH)
 
 
 class Operation(StrEnum):

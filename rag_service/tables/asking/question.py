@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from itertools import pairwise
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
@@ -131,6 +132,9 @@ def read_question(text: str, language: str) -> Question | None:
         used=[False] * len(found),
         signs=frozenset(_SIGN.findall(text)),
     )
+    for start, end, _ in list(_phrases(question, ("pending",), data.tables)):
+        question.negations.append(start)
+        _take(question, start, end)
     _read_bounds(question, data.tables)
     _read_superlatives(question, data.tables)
     _read_operations(question, data.tables)
@@ -138,7 +142,8 @@ def read_question(text: str, language: str) -> Question | None:
     _read_count(question)
     _read_periods(question)
     for place, word in enumerate(question.words):
-        if not question.used[place] and (word.text in data.proof.negations or word.text.endswith("n't")):
+        is_contracted = word.text == "t" and question.words[place - 1].text.endswith("n")  # "hasn't"
+        if not question.used[place] and (word.text in data.proof.negations or is_contracted):
             question.negations.append(place)
             _take(question, place, place + 1)
     return question
@@ -224,16 +229,21 @@ def _comparatives(question: Question, data: TableWords, side: str) -> Iterator[t
     """(start, end, concepts) of "cheaper than", "más caro que"."""
     found = [word.text for word in question.words]
     other = "low" if side == "high" else "high"
+    more, less = data.most | _before_than(data, "more"), data.least | _before_than(data, "less")
     for place, word in enumerate(found):
         if place + 1 < len(found) and found[place + 1] in data.than:
             if concepts := _concepts_with(data.comparatives, side, word):
                 yield place, place + 2, concepts
-            elif (
-                place and found[place - 1] in data.most and (concepts := _concepts_with(data.adjectives, side, word))
-            ) or (
-                place and found[place - 1] in data.least and (concepts := _concepts_with(data.adjectives, other, word))
+            elif (place and found[place - 1] in more and (concepts := _concepts_with(data.adjectives, side, word))) or (
+                place and found[place - 1] in less and (concepts := _concepts_with(data.adjectives, other, word))
             ):
                 yield place - 1, place + 2, concepts
+
+
+def _before_than(data: TableWords, name: str) -> set[str]:
+    """What stands before "than" in comparisons: "more", "higher"."""
+    parts = (phrase.partition(" ") for phrase in data.phrases[name])
+    return {first for first, _, last in parts if last in data.than}
 
 
 def _concepts_with(lists: Mapping[str, Mapping[str, frozenset[str]]], side: str, word: str) -> frozenset[str]:
@@ -293,17 +303,15 @@ def _read_comparative(question: Question, data: TableWords) -> None:
         return
     texts = [word.text for word in question.words]
     for side, name, operation in (("high", "more", "maximum"), ("low", "less", "minimum")):
-        plain = {
-            first for first, _, last in (phrase.partition(" ") for phrase in data.phrases[name]) if last in data.than
-        }
-        for place, word in enumerate(texts):
-            concepts = _concepts_with(data.comparatives, side, word)
+        plain = _before_than(data, name)
+        for place, (word, after) in enumerate(pairwise([*texts, ""])):
+            adjective = _concepts_with(data.adjectives, "high", after) if word in plain else frozenset()  # "less heavy"
+            concepts = adjective or _concepts_with(data.comparatives, side, word)
             if concepts or word in plain:
-                is_plain = not concepts
                 question.superlative = Superlative(
-                    operation=operation, concepts=concepts, is_plain=is_plain, is_of_two=True
+                    operation=operation, concepts=concepts, is_plain=not concepts, is_of_two=True
                 )
-                _take(question, place, place + 1)
+                _take(question, place, place + 1 + bool(adjective))
     if question.superlative is not None:
         question.used[:] = [used or text in data.than for used, text in zip(question.used, texts, strict=True)]
 
