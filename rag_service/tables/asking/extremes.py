@@ -46,7 +46,11 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
         if len(measures) == 1:
             readings = [(operation, column) for column in measures[0].columns]
         elif not measures and texts and len(texts[0].columns) == 1:
-            return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
+            found = _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
+            amounts = [column for column in match.of_kind(*kinds) if match.has_concept(column, SPENT)]
+            if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
+                return found
+            readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
     two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
@@ -106,12 +110,8 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
     """
     pieces = [column for column in match.of_kind(Kind.NUMBER) if match.has_concept(column, QUANTITY)]
     if base.group == base.key and match.is_unique(base.key) and not counted:
-        by_number = (
-            _word(match)
-            in load_language(match.question.language).tables.most | load_language(match.question.language).tables.least
-        )
         rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
-        fits = by_number and len(pieces) == 1
+        fits = _is_number(match) and len(pieces) == 1
         return [replace(rows, column=pieces[0], limit=match.question.count)] if fits else []
     rows_are_meant = match.names_table if not counted else key_column(match.table) in counted[0].columns
     if not rows_are_meant or len(counted) > 1:
@@ -122,10 +122,11 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
     ]
 
 
-def _word(match: Match) -> str:
-    asked = match.question.operations
+def _is_number(match: Match) -> bool:
+    """Whether the most or the fewest are asked for, not the biggest."""
+    asked, data = match.question.operations, load_language(match.question.language).tables
     end = asked.get("maximum", asked.get("minimum", 0))
-    return match.words[end - 1].text if end else ""
+    return bool(end) and match.words[end - 1].text in data.most | data.least
 
 
 def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:

@@ -16,7 +16,7 @@ from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, heade
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value
-from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word
+from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
@@ -188,6 +188,20 @@ class Match:
                 means_money = bool(word.concepts & EARNED)
                 is_name = by_concept and self.names_document(place, or_caption=True, by_meaning=not means_money)
                 by_kind = by_concept and not is_name and word.text not in self._data.last  # "who started last"
+                figures = self._mentioned(FIGURES)  # "how much gas did we spend", "by planned amount"
+                if (
+                    not columns
+                    and by_kind
+                    and word.concepts & MONEY
+                    and figures
+                    and (
+                        not is_verb(word.text, self.question.language)
+                        or any(m.place in self.asked_for for m in figures)
+                    )
+                ):
+                    self._take([place], weight=0)
+                    self.is_doubtful = True
+                    continue
                 if not columns and by_kind and (columns := self.columns_by_kind(word.concepts)):
                     self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
@@ -225,8 +239,6 @@ class Match:
             year = None if self._used[place] else year_of(word)
             if year is None:
                 continue
-            named = [column for mention in self.mentions for column in mention.columns]
-            dates = [column for column in self.of_kind(Kind.DATE) if column in named or self._is_plain_date(column)]
             years = [
                 column
                 for column in self.of_kind(Kind.NUMBER)
@@ -236,7 +248,7 @@ class Match:
                 self.filters.append(
                     Filter(column=years[0], comparison=Comparison.EQUAL, values=(Decimal(year),), shown=(word.text,))
                 )
-            elif len(dates) == 1:
+            elif len(dates := self._dates()) == 1:
                 days = (Decimal(date(year, 1, 1).toordinal()), Decimal(date(year, 12, 31).toordinal()))
                 self.filters.append(
                     Filter(column=dates[0], comparison=Comparison.BETWEEN, values=days, shown=(word.text,))
@@ -245,14 +257,18 @@ class Match:
                 continue
             self._take([place])
 
+    def _dates(self) -> list[int]:
+        """The dates that a period may be about: those named, that of the row, or the only one, perhaps not meant."""
+        named = [column for mention in self._mentioned((Kind.DATE,)) for column in mention.columns]
+        found = named or list(filter(self._is_plain_date, self.of_kind(Kind.DATE)))
+        self.is_doubtful |= not found
+        return found or self.of_kind(Kind.DATE)
+
     def _match_months(self) -> None:
         """A month without a year: of the dates, in every year that they have, which may not be meant."""
         for place in self.left:
             months = [concept for concept in self.words[place].concepts if concept.startswith(MONTH)]
-            named = [column for mention in self._mentioned((Kind.DATE,)) for column in mention.columns]
-            dates = self.of_kind(Kind.DATE)
-            dates = named or [column for column in dates if self._is_plain_date(column)] or dates
-            if len(months) == len(dates) == 1:
+            if len(months) == 1 and len(dates := self._dates()) == 1:
                 number = Decimal(months[0].removeprefix(MONTH))
                 shown = (self.words[place].text,)
                 self.filters.append(Filter(column=dates[0], comparison=Comparison.MONTH, values=(number,), shown=shown))
@@ -309,12 +325,12 @@ class Match:
 
     def _match_first_and_last(self) -> None:
         """ "Who joined first", "the last order": by the dates of the column that is named."""
-        dates = self._mentioned((Kind.DATE,))
-        if len(dates) != 1 or len(dates[0].columns) != 1 or self.question.asks:
-            return
-        for place in self.left:
+        for place in [] if self.question.asks else self.left:
             for words_of, operation in ((self._data.first, "minimum"), (self._data.last, "maximum")):
-                if self.words[place].text in words_of:
+                named = self._mentioned((Kind.DATE,))
+                if self.words[place].text in words_of and len(dates := self._dates()) == 1:
+                    self.is_doubtful |= not named  # "the last invoice" may be that of the highest number
+                    self.mentions.append(Mention(place=place, columns=tuple(dates)))
                     self.first_or_last = operation
                     self._take([place], weight=0)
 
@@ -432,7 +448,7 @@ class Match:
         if named:
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
         if Kind.DATE in kinds:
-            fitting = list(filter(self._is_plain_date, fitting))
+            fitting = self._dates()
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
         units = self.words[bound.end : bound.end + 1]
         measured = {place for word in units for place in self._with_unit(word)}

@@ -273,11 +273,12 @@ class _Resolver:
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
             return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []
-        if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
-            additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
-            return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
         if len(asked) > 1:
             asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
+        if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
+            spent = "expense" in self._match.words[figures[0].place].concepts
+            additive = [c for c in figures[0].columns if spent or not self._match.has_concept(c, NOT_ADDITIVE)]
+            return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
         if base.filters and 1 < len(asked) <= MAX_READINGS and all(len(mention.columns) == 1 for mention in asked):
             return [replace(base, column=mention.columns[0], is_part=True) for mention in asked]
         if not base.filters or len(asked) > 1:

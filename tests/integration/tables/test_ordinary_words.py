@@ -45,6 +45,10 @@ MEMBERS = """Member no,Name,Plan,Joined,Visits,Paid
 5002,Hassan Ali,Basic,2023-10-18,3,no
 5003,Ines Faro,Gold,2022-10-09,9,yes
 """
+ENERGIA = """Mês;Energia (kWh);Fatura (€)
+Janeiro;410;198,40
+Fevereiro;305;151,20
+"""
 ESTADAS = """Município;Estada média (noites);Partida do autocarro
 Vila Clara;2,4;17
 Monte Alto;1,8;9
@@ -96,13 +100,17 @@ Papel;40;22,50
         ("Quel est le montant total des commandes du Café des Arts ?", "797,5", True),  # their numbers are no figures
         ("Which rooms are on the third floor?", "Studio & Loft", True),
         ("How much is the Loft per month?", "620", True),
-        ("Who hasn't paid yet?", "Paid = no & Hassan Ali", True),
-        ("Who still has to pay?", "Paid = no & Hassan Ali", True),
+        ("Who hasn't paid yet?", "Hassan Ali", True),
+        ("Who still has to pay?", "Hassan Ali", True),
         ("Who joined in October?", "Hassan Ali & Ines Faro", False),
         ("Which members joined in October?", "Hassan Ali & Ines Faro", False),
         ("Which is more expensive, Tóner or Papel?", "Tóner", True),
         ("Qual é o município com menor estada média?", "Monte Alto", True),  # "média" is of the column's name
         ("A que horas parte o autocarro de Vila Clara?", "17", False),
+        ("Who has the Basic plan?", "Hassan Ali", True),  # "Name" alone is a person's
+        ("How many members since January 2022?", "2", False),  # of the only date, which nobody named
+        ("Quelle est la dernière commande ?", "2043", False),
+        ("Quelle est la plus grosse commande ?", "2041", False),  # by the only amount
         ("¿Cuál es el artículo más caro del inventario?", "64,90: Tóner", True),  # the file, not a column of stock
     ],
 )
@@ -144,3 +152,9 @@ async def test_a_row_proves_nothing_about_what_it_does_not_have(
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert answer.citations
     assert answer.decision is Decision.UNCERTAIN
+
+
+async def test_the_noun_behind_how_much_is_asked_for_not_the_bill(service: Components, ingest: Ingest) -> None:
+    await ingest(ENERGIA, "energia.csv")
+    answer = await service.engine.answer(RagQuery("Quanta energia gastámos no total?", identity=LOCAL_ADMIN))
+    assert says(answer.text, "715"), answer.text
