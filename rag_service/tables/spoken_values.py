@@ -15,6 +15,7 @@ from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
+_SHORT = {"thousand": "k"}  # "40k"
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ORDINAL_ENDINGS = frozenset(["st", "nd", "rd", "th", "o", "a", "e", "er", "ere", "eme"])  # folded: 3rd, 3º, 3ª, 3e
 
@@ -57,7 +58,7 @@ def read_value(words: Sequence[Word], place: int, language: str) -> Value | None
 def _scale_of(words: Sequence[Word], place: int, language: str) -> Decimal | None:
     """What a word multiplies a number by: "million"."""
     units, text = load_language(language).proof.units, words[place].text if place < len(words) else ""
-    return next((factor for name, factor in _SCALES.items() if text in units.get(name, ())), None)
+    return next((factor for name, factor in _SCALES.items() if text in (*units.get(name, ()), _SHORT.get(name))), None)
 
 
 def _skip(words: Sequence[Word], place: int) -> int:

@@ -35,7 +35,10 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
                 name = superlative.operation
                 readings.append((either if name == "either" else Operation(name), column))
         if readings:  # "the dearest of the inventory": of the file, not of its column of stock
-            measures = [m for m in measures if not match.names_document(m.place, by_meaning=False)]
+            numbers = (0,) if match.is_unique(0) else ()  # "the dearest room", of a column of room numbers
+            measures = [
+                m for m in measures if m.columns != numbers and not match.names_document(m.place, by_meaning=False)
+            ]
         named = {column for mention in measures for column in mention.columns}
         readings = [one for one in readings if one[1] in named] or ([] if named else readings)
         if not readings and not superlative.is_plain:

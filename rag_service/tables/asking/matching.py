@@ -35,6 +35,7 @@ class Match:
         self.filters: list[Filter] = []  # by values, parts of values and years
         self.mentions: list[Mention] = []  # of columns, in the order of the question
         self.value_places: set[int] = set()  # words that name values
+        self.name_places: set[int] = set()  # words of a column's whole name: "price per night"
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
         self.first_or_last: str | None = None  # operation on the dates of the column named: "who joined first"
@@ -97,6 +98,7 @@ class Match:
                 same = tuple(other for other in order if [word.key for word in self._headers[other]] == keys)
                 self.mentions.append(Mention(place=min(places), columns=tuple(sorted(same))))
                 self._take(places)
+                self.name_places.update(places[1:])
 
     def _place_of(self, word: Word) -> int | None:
         return next(

@@ -74,7 +74,9 @@ def make_plans(
     resolved = [(match, _Resolver(match).plans()) for match in matched]
     answering = [plans for _, plans in resolved if plans]
     found = [plans for plans in answering if not plans[0].is_doubtful]
-    found = found or [plans for plans in answering if plans[0].table.document_id == best and plans[0].score > 0]
+    found = found or [
+        plans for plans in answering if plans[0].table.document_id == best and (plans[0].score > 0 or plans[0].filters)
+    ]
     if not found:
         return []
     score = max(plans[0].score for plans in found)
@@ -113,10 +115,12 @@ class _Resolver:
         figures = narrowed(free, self._table, FIGURES)
         texts = [m for m in narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
-        if not figures and filters and asked and asked.keys() <= {"amount", "sum"}:
+        told = len(asked) > 1 or (filters and asked.keys() & {"amount", "sum"})
+        if not figures and told and asked.keys() <= {"amount", "sum", "mean"}:
             figures = self._usual_figures()
             only_amounts = [m.columns for m in figures] == [tuple(self._match.of_kind(Kind.CURRENCY))]
-            base = replace(base, is_doubtful=bool(figures) and not (only_amounts and self._match.names_table))
+            is_sure = bool(filters) and only_amounts and self._match.names_table
+            base = replace(base, is_doubtful=bool(figures) and not is_sure)
         if self._match.first_or_last is not None:
             (column,) = next(m.columns for m in free if self._table.columns[m.columns[0]].kind is Kind.DATE)
             return [replace(base, operation=Operation(self._match.first_or_last), column=column)]
@@ -196,7 +200,8 @@ class _Resolver:
         """Whether something else than a value follows "per" or "by"."""
         following = [next(self._content_from(end), -1) for end in self._match.question.groups]
         figures = {mention.place for mention in narrowed(self._match.mentions, self._table, FIGURES)}
-        return any(place not in self._match.value_places | figures for place in following)  # "per month": "Monthly fee"
+        named = self._match.value_places | self._match.name_places | figures  # "per month": "Monthly fee"
+        return any(place not in named for place in following)
 
     def _content_from(self, place: int) -> Iterator[int]:
         return (at for at in range(place, len(self._match.words)) if self._match.words[at].is_content)

@@ -45,6 +45,14 @@ MEMBERS = """Member no,Name,Plan,Joined,Visits,Paid
 5002,Hassan Ali,Basic,2023-10-18,3,no
 5003,Ines Faro,Gold,2022-10-09,9,yes
 """
+CHAMBRES = """Chambre;Client;Nuits;Prix par nuit
+101;Mme Garnier;3;86,00 €
+204;Famille Roche;7;145,00 €
+"""
+DONATIVOS = """Fecha;Donante;Importe
+15/01/2025;Farmacia Luz;300,00
+22/02/2025;Talleres Mena;900,00
+"""
 ENERGIA = """Mês;Energia (kWh);Fatura (€)
 Janeiro;410;198,40
 Fevereiro;305;151,20
@@ -111,6 +119,10 @@ Papel;40;22,50
         ("How many members since January 2022?", "2", False),  # of the only date, which nobody named
         ("Quelle est la dernière commande ?", "2043", False),
         ("Quelle est la plus grosse commande ?", "2041", False),  # by the only amount
+        ("Quelle est la chambre la plus chère ?", "145,00 & Famille Roche", True),  # numbers of rooms are no measure
+        ("Quel est le prix moyen par nuit ?", "115,50", True),  # "par" is of the column's name
+        ("¿Cuánto se ha recaudado en total?", "1200", False),
+        ("Which employees have a salary over 60k?", "Tom Hill & Ben Otto", True),
         ("¿Cuál es el artículo más caro del inventario?", "64,90: Tóner", True),  # the file, not a column of stock
     ],
 )
@@ -125,6 +137,8 @@ async def test_ordinary_words_are_understood(
     await ingest(VINHA, "vinha.csv")
     await ingest(workbook({"Stagiaires": STAGES}), "stagiaires.xlsx")
     await ingest(MEMBERS, "members.csv")
+    await ingest(CHAMBRES, "reservations.csv")
+    await ingest(DONATIVOS, "donativos.csv")
     await ingest(ESTADAS, "estadas.csv")
     await ingest(COMMANDES, "commandes.csv")
     await ingest(workbook({"Rooms": ROOMS}), "rooms.xlsx")
