@@ -130,6 +130,8 @@ class _Resolver:
             base = replace(base, is_doubtful=True)
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
+        if "amount" in asked and {"maximum", "minimum"} & asked.keys() and any(len(one.shown) > 1 for one in filters):
+            return self._resolve_pair(Operation.DIFFERENCE, base, figures)  # "cuánto vendió Ana de más que Luis"
         for name in ("difference", "ratio", "share"):
             if name in asked:
                 return self._resolve_pair(Operation(name), base, figures)
