@@ -201,8 +201,10 @@ class _Resolver:
     def _is_grouped(self) -> bool:
         """Whether something else than a value follows "per" or "by"."""
         following = [next(self._content_from(end), -1) for end in self._match.question.groups]
-        figures = {mention.place for mention in narrowed(self._match.mentions, self._table, FIGURES)}
-        named = self._match.value_places | self._match.name_places | figures  # "per month": "Monthly fee"
+        named = self._match.value_places | self._match.name_places
+        figures = narrowed(self._match.mentions, self._table, FIGURES)
+        if len(figures) == 1:  # "per month" of "Monthly fee", but not the price "per user" of a price and users
+            named = named | {figures[0].place}
         return any(place not in named for place in following)
 
     def _content_from(self, place: int) -> Iterator[int]:
@@ -274,8 +276,10 @@ class _Resolver:
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
-        if self._asks_who() and not narrowed(asked, self._table, (Kind.TEXT,)) and asked:
-            return []  # "who lent it": not the number of loans
+        if self._asks_who() and any(
+            not set(mention.columns) & set(self._match.of_kind(Kind.TEXT)) for mention in asked
+        ):
+            return []  # "who lent it": not the number of loans, nor the librarian with it
         exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)

@@ -159,6 +159,7 @@ async def test_ordinary_words_are_understood(
         "¿Qué margen tenemos con Cádiz?",
         "Which parking space has Maya?",
         "De que género é O Mar Alto?",
+        "How much does Notely cost per user?",
     ],
 )
 async def test_a_row_proves_nothing_about_what_it_does_not_have(
@@ -167,6 +168,7 @@ async def test_a_row_proves_nothing_about_what_it_does_not_have(
     await ingest(workbook({"Staff": STAFF}), "staff.xlsx")
     await ingest(VENTAS, "ventas.csv")
     await ingest(LIVROS, "livros.csv")
+    await ingest("Tool,Users,Cost per year\nNotely,24,2880\nDrawdesk,8,1150\n", "tools.csv")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert answer.citations
     assert answer.decision is Decision.UNCERTAIN
