@@ -224,8 +224,10 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
         and word.text not in data.filler | load_language(language).files.overview
         and not any(word.forms & other.forms or word.concepts & other.concepts for other in held)
     ]
-    if is_amount:
-        return bool(missing) or not is_asked_for
+    if is_amount:  # "per user" is a calculation
+        return bool(missing) or not is_asked_for or bool(asked is not None and asked.groups)
+    if all(any(word.forms & one.forms for one in found) for word in held if word.is_content):
+        return True  # a title tells nothing that the question does not say
     begins = " ".join(word.text for word in found).startswith(data.phrases["attribute"])
     return any(begins or word.concepts or not is_verb(word.text, language) for word in missing)
 

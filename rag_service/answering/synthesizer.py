@@ -198,7 +198,7 @@ class CitedSynthesizer(BaseSynthesizer):
         if found.files is not None and found.files.outlines:
             _, warning = tell_files(found, found.hits, self._prompts)
             return describe_files(found.files, found.hits, found.plan.language, warning) if found.hits else None
-        if self._tables is None or not all(map(str.isdigit, found.absent)):
+        if self._tables is None or not all(name.lower().removesuffix("k").isdigit() for name in found.absent):
             return None
         hits = sources if query.postprocessed or query.threshold is not None else (*sources, *found.hits)
         return await self._tables.compute(

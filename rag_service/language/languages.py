@@ -187,9 +187,11 @@ class TableWords:
     verbs: Words  # common ones, which name no column
     first: Words  # by date, where a column of dates is named: "who joined first"
     last: Words
+    ordinals: tuple[str, ...]  # "first" and its forms, "second", …
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
     totals: Words  # that name a row of totals
+    codes: Words  # in the name of a column of numbers that are no figures: "Order no."
     notes: Words  # above the numbers of the notes, in statements
     periods: Words  # in names of columns, beside months and years: "Three months ended"
     scales: Mapping[str, Words]  # factor → words: 1000000 → "millions"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rag_service.language.languages import language_codes
 from rag_service.language.words import is_stop_word, words
@@ -54,6 +55,10 @@ def _is_time(unit: str | None) -> bool:
 
 
 def header_words(name: str) -> tuple[Word, ...]:
-    """The words of a column's name that carry its meaning; all of them if none does: "Who"."""
+    """The words of a column's name that carry its meaning; all of them if none does. "Name" alone is a person's."""
     every = tuple(column_word(word) for word in words(name))
-    return tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes())) or every
+    found = (
+        tuple(word for word in every if not any(is_stop_word(word.text, code) for code in language_codes())) or every
+    )
+    is_name = len(found) == 1 and "name" in found[0].concepts
+    return (replace(found[0], concepts=found[0].concepts | {"person"}),) if is_name else found

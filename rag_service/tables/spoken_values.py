@@ -15,7 +15,9 @@ from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
+_SHORT = {"thousand": "k"}  # "40k"
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_ORDINAL_ENDINGS = frozenset(["st", "nd", "rd", "th", "o", "a", "e", "er", "ere", "eme"])  # folded: 3rd, 3º, 3ª, 3e
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ def read_value(words: Sequence[Word], place: int, language: str) -> Value | None
 def _scale_of(words: Sequence[Word], place: int, language: str) -> Decimal | None:
     """What a word multiplies a number by: "million"."""
     units, text = load_language(language).proof.units, words[place].text if place < len(words) else ""
-    return next((factor for name, factor in _SCALES.items() if text in units.get(name, ())), None)
+    return next((factor for name, factor in _SCALES.items() if text in (*units.get(name, ()), _SHORT.get(name))), None)
 
 
 def _skip(words: Sequence[Word], place: int) -> int:
@@ -92,6 +94,15 @@ def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal
         return Decimal(first.toordinal()), Decimal(last.toordinal()), position + 1
     except ValueError:
         return None
+
+
+def read_ordinal(words: Sequence[Word], place: int, language: str) -> Value | None:
+    """The ordinal that begins at a word: "third", "3rd"."""
+    text, after = [*(word.text for word in words), ""][place : place + 2]
+    if text.isdigit() and after in _ORDINAL_ENDINGS:
+        return Value(number=Decimal(text), end=place + 2)
+    names = enumerate(load_language(language).tables.ordinals, start=1)
+    return next((Value(number=Decimal(number), end=place + 1) for number, one in names if text in one.split()), None)
 
 
 def _decimal(text: str, language: str) -> Decimal | None:

@@ -11,6 +11,7 @@ from rag_service.language.words import index_term, is_stop_word
 from rag_service.tables.model import fold_word
 
 MIN_BEGINNING = 5  # letters of a value that a longer word begins with: "sport", "sportives"
+MONTH = "month "  # with its number, a concept
 _SHORT_MONTH = 3  # letters of "Mar" in the name of a column
 MAX_WORDS = 40  # longer questions say more than an operation
 
@@ -74,7 +75,7 @@ def _months(language: str) -> dict[str, frozenset[str]]:
         for number, names in enumerate(data.proof.months, start=1):
             short = () if language else (name[:_SHORT_MONTH] for name in names)
             for name in (*names, *short):
-                found.setdefault(name, set()).add(f"month {number}")
+                found.setdefault(name, set()).add(f"{MONTH}{number}")
     return {name: frozenset(concepts) for name, concepts in found.items()}
 
 

@@ -9,7 +9,7 @@ own, so that a quoted figure leads to exactly one cell.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from statistics import median
@@ -208,12 +208,12 @@ def _joined_labels(labels: Mapping[int, str], row: Row) -> dict[int, str]:
     return joined
 
 
-def _label_of(cell: Cell, row: Row, labels: Mapping[int, str]) -> str | None:
-    """The name of a cell's column; a cell over several columns has the names of all."""
-    last = cell.column
-    for other in row.cells:
-        last += other.is_spanned and other.column == last + 1
-    names = [labels[column] for column in range(cell.column, last + 1) if column in labels]
+def _label_of(column: int, spanned: Set[int], labels: Mapping[int, str]) -> str | None:
+    """The name of a column; a cell that goes on over the `spanned` columns after it has the names of all."""
+    last = column
+    while last + 1 in spanned:
+        last += 1
+    names = [labels[column] for column in range(column, last + 1) if column in labels]
     return " / ".join(dict.fromkeys(names)) or None
 
 
@@ -230,8 +230,9 @@ def _write_row(
     # The first label is located at the whole row, so that a quoted line names its range. Other labels have no location:
     # a quote of "Stock: 120" then leads to exactly the cell of 120.
     whole = place(row.number, extent)
+    spanned = {cell.column for cell in row.cells if cell.is_spanned}
     for cell in values:
-        label = _label_of(cell, row, labels)
+        label = _label_of(cell.column, spanned, labels)
         where = place(row.number, cell.address or f"{column_letters(cell.column)}{row.number}")
         is_first = cell is values[0]
         between = " | " if not is_labelled else " " if values[0].text.endswith(":") else ": "

@@ -172,19 +172,13 @@ async def _compare(
 async def _compute(
     connection: Connection, question: Question, found: Sequence[StoredTable], *, best: UUID
 ) -> ComputedAnswer | None:
-    """The operation that the words of a question tell.
-
-    One that is doubtful has to be over the document of the best passage, or else the passage answers better: rules may
-    tell "how many days", and a sheet with a column of days is not asked.
-    """
+    """The operation that the words of a question tell; `best` is the document of the best passage."""
     tables = [table for table in found if may_concern(question, table)]
     if not tables:
         return None
     ids = [table.id for table in tables]
     values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
-    plans = make_plans(question, tables, values)
-    if any(plan.is_doubtful and plan.table.document_id != best for plan in plans):
-        return None
+    plans = make_plans(question, tables, values, best=best)
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]
     if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
@@ -204,7 +198,7 @@ def _is_sum_of_one(result: Result) -> bool:
 def _says_little(result: Result) -> bool:
     """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
     is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
-    is_compared = any(not one.shown for one in result.plan.filters)
+    is_compared = any(not one.shown or one.comparison is Comparison.MONTH for one in result.plan.filters)
     little = 2 if result.plan.is_doubtful and not is_compared else int(is_absent)
     return result.plan.operation is Operation.COUNT and result.count < little
 

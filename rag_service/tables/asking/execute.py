@@ -133,6 +133,10 @@ def _conditions(plan: Plan, parameters: dict[str, Any]) -> str:
             parameters[value] = one.values[0]
         elif one.comparison is Comparison.EMPTY:
             found += f" AND (coalesce({cell} ->> 1, '') = '' OR ({cell} ->> 2)::numeric = 0)"
+        elif one.comparison is Comparison.MONTH:
+            day = f"date '0001-01-01' + (({cell} ->> 2)::numeric::int - 1)"
+            found += f" AND extract(month FROM {day}) = %({value})s::numeric"
+            parameters[value] = one.values[0]
         elif one.comparison is Comparison.BETWEEN:
             found += f" AND ({cell} ->> 2)::numeric BETWEEN %({value})s::numeric AND %({value}high)s::numeric"
             parameters[value], parameters[f"{value}high"] = sorted(one.values)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column, narrowed
-from rag_service.tables.asking.question import Superlative
+from rag_service.tables.asking.question import Comparison, Superlative
 from rag_service.tables.kinds import MAX_BY_KIND, MONEY
 from rag_service.tables.model import Kind
 
@@ -22,6 +22,8 @@ NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "s
 
 def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Sequence[Mention]) -> list[Plan]:
     superlative = match.question.superlative
+    if superlative is not None and superlative.is_of_two and not any(len(one.shown) > 1 for one in base.filters):
+        return []
     kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
     measures = narrowed(free, match.table, kinds)
     readings: list[tuple[Operation, int]] = []
@@ -32,6 +34,11 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
                 either = Operation.MINIMUM if is_date else Operation.MAXIMUM
                 name = superlative.operation
                 readings.append((either if name == "either" else Operation(name), column))
+        if readings:  # "the dearest of the inventory": of the file, not of its column of stock
+            numbers = (0,) if match.is_unique(0) else ()  # "the dearest room", of a column of room numbers
+            measures = [
+                m for m in measures if m.columns != numbers and not match.names_document(m.place, by_meaning=False)
+            ]
         named = {column for mention in measures for column in mention.columns}
         readings = [one for one in readings if one[1] in named] or ([] if named else readings)
         if not readings and not superlative.is_plain:
@@ -42,9 +49,16 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
         if len(measures) == 1:
             readings = [(operation, column) for column in measures[0].columns]
         elif not measures and texts and len(texts[0].columns) == 1:
-            return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
+            found = _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
+            amounts = [column for column in match.of_kind(*kinds) if match.has_concept(column, SPENT)]
+            if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
+                return found
+            readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
+    two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
+    if len(two) == 1 and not others and not match.is_unique(two[0]):  # "who sold more, Ann or Ben", of many sales
+        others = [Mention(place=-1, columns=(two[0],))]
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)
@@ -99,10 +113,8 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
     """
     pieces = [column for column in match.of_kind(Kind.NUMBER) if match.has_concept(column, QUANTITY)]
     if base.group == base.key and match.is_unique(base.key) and not counted:
-        data = load_language(match.question.language).tables
-        by_number = _word(match) in data.most | data.least
         rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
-        fits = by_number and len(pieces) == 1
+        fits = _is_number(match) and len(pieces) == 1
         return [replace(rows, column=pieces[0], limit=match.question.count)] if fits else []
     rows_are_meant = match.names_table if not counted else key_column(match.table) in counted[0].columns
     if not rows_are_meant or len(counted) > 1:
@@ -113,10 +125,11 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
     ]
 
 
-def _word(match: Match) -> str:
-    asked = match.question.operations
+def _is_number(match: Match) -> bool:
+    """Whether the most or the fewest are asked for, not the biggest."""
+    asked, data = match.question.operations, load_language(match.question.language).tables
     end = asked.get("maximum", asked.get("minimum", 0))
-    return match.words[end - 1].text if end else ""
+    return bool(end) and match.words[end - 1].text in data.most | data.least
 
 
 def columns_of(filters: Iterable[Filter]) -> set[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.matching import Match
+from rag_service.tables.asking.plans import PERIODS
 from rag_service.tables.kinds import FIGURES
 from rag_service.tables.model import Kind
 from rag_service.tables.vocabulary import is_verb
@@ -53,7 +54,7 @@ def _names_rows(match: Match, place: int) -> bool:
     Where a value names the row, something of that row is counted: "how many people work at Quayside".
     """
     question = match.question
-    names_row = any(match.is_unique(one.column) for one in match.filters)
+    names_row = any(match.is_unique(one.column) and one.comparison not in PERIODS for one in match.filters)
     figures = {column for mention in match.mentions for column in mention.columns} & set(match.of_kind(*FIGURES))
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
         chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()

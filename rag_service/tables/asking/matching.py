@@ -15,8 +15,8 @@ from rag_service.tables.asking.question import Bound, Comparison, Question, year
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, header_words
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.spoken_values import has_unit, read_value
-from rag_service.tables.vocabulary import Word, beginning_of, column_word
+from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value
+from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
@@ -35,6 +35,7 @@ class Match:
         self.filters: list[Filter] = []  # by values, parts of values and years
         self.mentions: list[Mention] = []  # of columns, in the order of the question
         self.value_places: set[int] = set()  # words that name values
+        self.name_places: set[int] = set()  # words of a column's whole name: "price per night"
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
         self.first_or_last: str | None = None  # operation on the dates of the column named: "who joined first"
@@ -43,11 +44,14 @@ class Match:
         self._used = list(question.used)
         self._data = load_language(question.language).tables
         self._headers = [header_words(column.name) for column in table.columns]
+        self._free_headers()
         self._match_columns(lambda count: count > 1)
         self._match_values()
         self._match_columns(lambda count: True)
         self._match_parts()
         self._match_years()
+        self._match_months()
+        self._match_ordinals()
         self._match_numbers()
         self._match_rest()
         self._match_absence()
@@ -94,6 +98,7 @@ class Match:
                 same = tuple(other for other in order if [word.key for word in self._headers[other]] == keys)
                 self.mentions.append(Mention(place=min(places), columns=tuple(sorted(same))))
                 self._take(places)
+                self.name_places.update(places[1:])
 
     def _place_of(self, word: Word) -> int | None:
         return next(
@@ -122,16 +127,31 @@ class Match:
             taken.setdefault(start, []).append((column, key))
         self._add_value_filters(taken)
 
+    def _free_headers(self) -> None:
+        """Words of a column's name ask for no operation beside another: "the lowest average stay" of "Average stay"."""
+        asked = self.question.operations
+        for header in self._headers:
+            forms = frozenset[str]().union(*(word.forms for word in header))
+            inner = {name for name, end in asked.items() if self.words[end - 1].forms & forms}
+            others = asked.keys() - inner or self.question.superlative
+            if inner and others and all(any(one.forms & word.forms for word in self.words) for one in header):
+                self._free(inner)
+                return
+
+    def _free(self, names: Iterable[str]) -> None:
+        """Operations whose words are those of a name."""
+        for name in names:
+            self._used[self.question.operations[name] - 1] = False
+        kept = {name: end for name, end in self.question.operations.items() if name not in names}
+        self.question = replace(self.question, operations=kept)
+
     def _free_names(self, found: Iterable[tuple[int, int, int, str]]) -> None:
         """Words of a longer value ask for no operation: "Plaza Mayor" for no maximum."""
         for length, start, _, _ in found:
             run = range(start, start + length)
-            asked = {name: end for name, end in self.question.operations.items() if end - 1 in run}
+            asked = {name for name, end in self.question.operations.items() if end - 1 in run}
             if asked and any(self.words[place].is_content and not self._used[place] for place in run):
-                kept = self.question.operations.items() - asked.items()
-                self.question = replace(self.question, operations=dict(kept))
-                for end in asked.values():
-                    self._used[end - 1] = False
+                self._free(asked)
 
     def _add_value_filters(self, taken: Mapping[int, list[tuple[int, str]]]) -> None:
         """One filter for each column; several values of one column are alternatives."""
@@ -170,6 +190,22 @@ class Match:
                 means_money = bool(word.concepts & EARNED)
                 is_name = by_concept and self.names_document(place, or_caption=True, by_meaning=not means_money)
                 by_kind = by_concept and not is_name and word.text not in self._data.last  # "who started last"
+                figures = narrowed(
+                    self.mentions, self.table, FIGURES
+                )  # "how much gas did we spend", "by planned amount"
+                if (
+                    not columns
+                    and by_kind
+                    and word.concepts & MONEY
+                    and figures
+                    and (
+                        not is_verb(word.text, self.question.language)
+                        or any(m.place in self.asked_for for m in figures)
+                    )
+                ):
+                    self._take([place], weight=0)
+                    self.is_doubtful = True
+                    continue
                 if not columns and by_kind and (columns := self.columns_by_kind(word.concepts)):
                     self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
@@ -207,8 +243,6 @@ class Match:
             year = None if self._used[place] else year_of(word)
             if year is None:
                 continue
-            named = [column for mention in self.mentions for column in mention.columns]
-            dates = [column for column in self.of_kind(Kind.DATE) if column in named or self._is_plain_date(column)]
             years = [
                 column
                 for column in self.of_kind(Kind.NUMBER)
@@ -218,7 +252,7 @@ class Match:
                 self.filters.append(
                     Filter(column=years[0], comparison=Comparison.EQUAL, values=(Decimal(year),), shown=(word.text,))
                 )
-            elif len(dates) == 1:
+            elif len(dates := self._dates()) == 1:
                 days = (Decimal(date(year, 1, 1).toordinal()), Decimal(date(year, 12, 31).toordinal()))
                 self.filters.append(
                     Filter(column=dates[0], comparison=Comparison.BETWEEN, values=days, shown=(word.text,))
@@ -226,6 +260,39 @@ class Match:
             else:
                 continue
             self._take([place])
+
+    def _dates(self) -> list[int]:
+        """The dates that a period may be about: those named, that of the row, or the only one, perhaps not meant."""
+        named = [column for mention in narrowed(self.mentions, self.table, (Kind.DATE,)) for column in mention.columns]
+        found = named or list(filter(self._is_plain_date, self.of_kind(Kind.DATE)))
+        self.is_doubtful |= not found
+        return found or self.of_kind(Kind.DATE)
+
+    def _match_months(self) -> None:
+        """A month without a year: of the dates, in every year that they have, which may not be meant."""
+        for place in self.left:
+            months = [concept for concept in self.words[place].concepts if concept.startswith(MONTH)]
+            if len(months) == 1 and len(dates := self._dates()) == 1:
+                number = Decimal(months[0].removeprefix(MONTH))
+                shown = (self.words[place].text,)
+                self.filters.append(Filter(column=dates[0], comparison=Comparison.MONTH, values=(number,), shown=shown))
+                self._take([place])
+                self.is_doubtful = True
+
+    def _match_ordinals(self) -> None:
+        """ "The third floor", where floors are numbers."""
+        for place in self.left:
+            if (value := read_ordinal(self.words, place, self.question.language)) is None:
+                continue
+            beside = [
+                m
+                for m in narrowed(self.mentions, self.table, FIGURES)
+                if m.place in (place - 1, value.end) and len(m.columns) == 1
+            ]
+            if beside:
+                column = beside[0].columns[0]
+                self.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
+                self._take(range(place, value.end))
 
     def _match_numbers(self) -> None:
         """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
@@ -266,12 +333,12 @@ class Match:
 
     def _match_first_and_last(self) -> None:
         """ "Who joined first", "the last order": by the dates of the column that is named."""
-        dates = narrowed(self.mentions, self.table, (Kind.DATE,))
-        if len(dates) != 1 or len(dates[0].columns) != 1 or self.question.asks:
-            return
-        for place in self.left:
+        for place in [] if self.question.asks else self.left:
             for words_of, operation in ((self._data.first, "minimum"), (self._data.last, "maximum")):
-                if self.words[place].text in words_of:
+                named = narrowed(self.mentions, self.table, (Kind.DATE,))
+                if self.words[place].text in words_of and len(dates := self._dates()) == 1:
+                    self.is_doubtful |= not named  # "the last invoice" may be that of the highest number
+                    self.mentions.append(Mention(place=place, columns=tuple(dates)))
                     self.first_or_last = operation
                     self._take([place], weight=0)
 
@@ -389,7 +456,7 @@ class Match:
         if named:
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
         if Kind.DATE in kinds:
-            fitting = list(filter(self._is_plain_date, fitting))
+            fitting = self._dates()
         signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
         units = self.words[bound.end : bound.end + 1]
         measured = {place for word in units for place in self._with_unit(word)}

@@ -24,6 +24,7 @@ from rag_service.tables.asking.extremes import (
 from rag_service.tables.asking.left_over import overlook_words
 from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import (
+    PERIODS,
     Filter,
     Mention,
     Operation,
@@ -54,20 +55,29 @@ def may_concern(question: Question, table: StoredTable) -> bool:
     return any(word.is_like(other) for word in question.words if word.is_content or word.concepts for other in named)
 
 
-def make_plans(question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values]) -> list[Plan]:
+def make_plans(
+    question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values], *, best: UUID
+) -> list[Plan]:
     """The readings of a question over the table that accounts for most of it; several where it is ambiguous.
+
+    One that is doubtful has to be over the document of the best passage, or else the passage answers better: rules may
+    tell "how many days", and a sheet with a column of days is not asked.
 
     Empty if no table answers it, or it can be read in more ways than are worth telling.
     """
     matched = [Match(question, table, values.get(table.id, {})) for table in tables]
-    found = [plans for match in matched if (plans := _Resolver(match).plans())]
-    found = [plans for plans in found if not plans[0].is_doubtful] or found
+    resolved = [(match, _Resolver(match).plans()) for match in matched]
+    answering = [plans for _, plans in resolved if plans]
+    found = [plans for plans in answering if not plans[0].is_doubtful]
+    found = found or [
+        plans for plans in answering if plans[0].table.document_id == best and (plans[0].score > 0 or plans[0].filters)
+    ]
     if not found:
         return []
-    best = max(plans[0].score for plans in found)
-    if any(match.score > best for match in matched):
+    score = max(plans[0].score for plans in found)
+    if any(match.score > score for match, plans in resolved if not plans):
         return []  # a table that the question names more plainly does not answer it
-    chosen = [plan for plans in found if plans[0].score == best for plan in plans]
+    chosen = [plan for plans in found if plans[0].score == score for plan in plans]
     return chosen if len(chosen) <= MAX_READINGS else []
 
 
@@ -100,10 +110,12 @@ class _Resolver:
         figures = narrowed(free, self._table, FIGURES)
         texts = [m for m in narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
-        if not figures and filters and asked and asked.keys() <= {"amount", "sum"}:
+        told = len(asked) > 1 or (filters and asked.keys() & {"amount", "sum"})
+        if not figures and told and asked.keys() <= {"amount", "sum", "mean"}:
             figures = self._usual_figures()
             only_amounts = [m.columns for m in figures] == [tuple(self._match.of_kind(Kind.CURRENCY))]
-            base = replace(base, is_doubtful=bool(figures) and not (only_amounts and self._match.names_table))
+            is_sure = bool(filters) and only_amounts and self._match.names_table
+            base = replace(base, is_doubtful=bool(figures) and not is_sure)
         if self._match.first_or_last is not None:
             (column,) = next(m.columns for m in free if self._table.columns[m.columns[0]].kind is Kind.DATE)
             return [replace(base, operation=Operation(self._match.first_or_last), column=column)]
@@ -113,6 +125,8 @@ class _Resolver:
             base = replace(base, is_doubtful=True)
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
+        if "amount" in asked and {"maximum", "minimum"} & asked.keys() and any(len(one.shown) > 1 for one in filters):
+            return self._resolve_pair(Operation.DIFFERENCE, base, figures)  # "cuánto vendió Ana de más que Luis"
         for name in ("difference", "ratio", "share"):
             if name in asked:
                 return self._resolve_pair(Operation(name), base, figures)
@@ -182,7 +196,11 @@ class _Resolver:
     def _is_grouped(self) -> bool:
         """Whether something else than a value follows "per" or "by"."""
         following = [next(self._content_from(end), -1) for end in self._match.question.groups]
-        return any(place not in self._match.value_places for place in following)
+        named = self._match.value_places | self._match.name_places
+        figures = narrowed(self._match.mentions, self._table, FIGURES)
+        if len(figures) == 1:  # "per month" of "Monthly fee", but not the price "per user" of a price and users
+            named = named | {figures[0].place}
+        return any(place not in named for place in following)
 
     def _content_from(self, place: int) -> Iterator[int]:
         return (at for at in range(place, len(self._match.words)) if self._match.words[at].is_content)
@@ -253,17 +271,20 @@ class _Resolver:
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
-        if self._asks_who() and not narrowed(asked, self._table, (Kind.TEXT,)) and asked:
-            return []  # "who lent it": not the number of loans
-        exact = [one for one in base.filters if one.shown and one.comparison is not Comparison.BETWEEN]
+        if self._asks_who() and any(
+            not set(mention.columns) & set(self._match.of_kind(Kind.TEXT)) for mention in asked
+        ):
+            return []  # "who lent it": not the number of loans, nor the librarian with it
+        exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
             return [parts, replace(parts, operation=Operation.SUM)] if not asked and exact else []
-        if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
-            additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
-            return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
         if len(asked) > 1:
             asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
+        if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
+            spent = "expense" in self._match.words[figures[0].place].concepts
+            additive = [c for c in figures[0].columns if spent or not self._match.has_concept(c, NOT_ADDITIVE)]
+            return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
         if base.filters and 1 < len(asked) <= MAX_READINGS and all(len(mention.columns) == 1 for mention in asked):
             return [replace(base, column=mention.columns[0], is_part=True) for mention in asked]
         if not base.filters or len(asked) > 1:

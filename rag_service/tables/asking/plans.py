@@ -42,6 +42,7 @@ def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Ki
 
 
 BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
+PERIODS = (Comparison.BETWEEN, Comparison.MONTH)
 
 
 class Operation(StrEnum):

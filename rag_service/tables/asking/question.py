@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from itertools import pairwise
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
@@ -35,6 +36,7 @@ class Comparison(StrEnum):
     LESS = "<"
     LESS_OR_EQUAL = "<="
     EMPTY = "empty"  # or zero
+    MONTH = "month"  # of any year
     BETWEEN = "between"  # both ends included
 
 
@@ -69,6 +71,7 @@ class Superlative:
     operation: str  # maximum or minimum
     concepts: frozenset[str]
     is_plain: bool = False  # of any figure: "the biggest", "el más alto"
+    is_of_two: bool = False  # "who earns more, Ann or Ben"
 
 
 @dataclass(kw_only=True)
@@ -129,13 +132,18 @@ def read_question(text: str, language: str) -> Question | None:
         used=[False] * len(found),
         signs=frozenset(_SIGN.findall(text)),
     )
+    for start, end, _ in list(_phrases(question, ("pending",), data.tables)):
+        question.negations.append(start)
+        _take(question, start, end)
     _read_bounds(question, data.tables)
     _read_superlatives(question, data.tables)
     _read_operations(question, data.tables)
+    _read_comparative(question, data.tables)
     _read_count(question)
     _read_periods(question)
     for place, word in enumerate(question.words):
-        if not question.used[place] and (word.text in data.proof.negations or word.text.endswith("n't")):
+        is_contracted = word.text == "t" and question.words[place - 1].text.endswith("n")  # "hasn't"
+        if not question.used[place] and (word.text in data.proof.negations or is_contracted):
             question.negations.append(place)
             _take(question, place, place + 1)
     return question
@@ -221,16 +229,21 @@ def _comparatives(question: Question, data: TableWords, side: str) -> Iterator[t
     """(start, end, concepts) of "cheaper than", "más caro que"."""
     found = [word.text for word in question.words]
     other = "low" if side == "high" else "high"
+    more, less = data.most | _before_than(data, "more"), data.least | _before_than(data, "less")
     for place, word in enumerate(found):
         if place + 1 < len(found) and found[place + 1] in data.than:
             if concepts := _concepts_with(data.comparatives, side, word):
                 yield place, place + 2, concepts
-            elif (
-                place and found[place - 1] in data.most and (concepts := _concepts_with(data.adjectives, side, word))
-            ) or (
-                place and found[place - 1] in data.least and (concepts := _concepts_with(data.adjectives, other, word))
+            elif (place and found[place - 1] in more and (concepts := _concepts_with(data.adjectives, side, word))) or (
+                place and found[place - 1] in less and (concepts := _concepts_with(data.adjectives, other, word))
             ):
                 yield place - 1, place + 2, concepts
+
+
+def _before_than(data: TableWords, name: str) -> set[str]:
+    """What stands before "than" in comparisons: "more", "higher"."""
+    parts = (phrase.partition(" ") for phrase in data.phrases[name])
+    return {first for first, _, last in parts if last in data.than}
 
 
 def _concepts_with(lists: Mapping[str, Mapping[str, frozenset[str]]], side: str, word: str) -> frozenset[str]:
@@ -282,6 +295,25 @@ def _read_operations(question: Question, data: TableWords) -> None:
         for place, word in enumerate(question.words):
             if word.text in data.than:  # "how much more does Ben earn than Tom"
                 _take(question, place, place + 1)
+
+
+def _read_comparative(question: Question, data: TableWords) -> None:
+    """Which of two that the question names: "who earns more, Ann or Ben", "is Oslo cheaper than Rome"."""
+    if question.asks:
+        return
+    texts = [word.text for word in question.words]
+    for side, name, operation in (("high", "more", "maximum"), ("low", "less", "minimum")):
+        plain = _before_than(data, name)
+        for place, (word, after) in enumerate(pairwise([*texts, ""])):
+            adjective = _concepts_with(data.adjectives, "high", after) if word in plain else frozenset()  # "less heavy"
+            concepts = adjective or _concepts_with(data.comparatives, side, word)
+            if concepts or word in plain:
+                question.superlative = Superlative(
+                    operation=operation, concepts=concepts, is_plain=not concepts, is_of_two=True
+                )
+                _take(question, place, place + 1 + bool(adjective))
+    if question.superlative is not None:
+        question.used[:] = [used or text in data.than for used, text in zip(question.used, texts, strict=True)]
 
 
 def _read_count(question: Question) -> None:

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cache
 from itertools import chain, groupby, islice
 
 from rag_service.domain import Span, column_letters, column_number
+from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, Table, TableRow, currency_of, fold_words
 from rag_service.tables.periods import find_unit, period_year
@@ -167,6 +169,17 @@ def _side_by_side(lines: Sequence[_Line]) -> Iterator[list[int]]:
         yield group
 
 
+def _is_code(name: str, texts: Sequence[str]) -> bool:
+    """Whether numbers name their rows, as "Order no." does: they are no figures."""
+    is_called = not _code_words().isdisjoint(words(name))
+    return is_called and len(set(texts)) == len(texts) and all(text.isdigit() for text in texts)
+
+
+@cache
+def _code_words() -> frozenset[str]:
+    return frozenset().union(*(load_language(code).tables.codes for code in language_codes()))
+
+
 def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
     lines = [line for line in block.lines if set(line.values) & set(used)]
     full = [line for line in lines if line.labels]
@@ -180,6 +193,8 @@ def _build(block: _Block, used: Sequence[int], *, number: int) -> Table | None:
     for column in used:
         values = read_column(texts[column], decimal=decimal)
         name, unit = split_unit(block.names[column])
+        if values.kind is Kind.NUMBER and _is_code(name, texts[column]):
+            values = replace(values, kind=Kind.TEXT, numbers=(None,) * len(values.numbers))
         numbers[column] = iter(values.numbers)
         kind = Kind.CURRENCY if values.kind is Kind.NUMBER and unit in ("€", "$", "£", "¥") else values.kind
         columns.append(

@@ -40,6 +40,31 @@ O Mar Alto;Rita Lopes;2011;5
 Cidade Breve;João Neves;1998;3
 A Última Carta;Rita Lopes;2020;8
 """
+MEMBERS = """Member no,Name,Plan,Joined,Visits,Paid
+5001,Greta Lund,Gold,2021-05-03,14,yes
+5002,Hassan Ali,Basic,2023-10-18,3,no
+5003,Ines Faro,Gold,2022-10-09,9,yes
+"""
+CHAMBRES = """Chambre;Client;Nuits;Prix par nuit
+101;Mme Garnier;3;86,00 €
+204;Famille Roche;7;145,00 €
+"""
+DONATIVOS = """Fecha;Donante;Importe
+15/01/2025;Farmacia Luz;300,00
+22/02/2025;Talleres Mena;900,00
+"""
+ENERGIA = """Mês;Energia (kWh);Fatura (€)
+Janeiro;410;198,40
+Fevereiro;305;151,20
+"""
+LOJAS = """Loja;Vendas 2024 (€);Vendas 2025 (€)
+Baixa;412000;455300
+Ribeira;287500;301200
+"""
+ESTADAS = """Município;Estada média (noites);Partida do autocarro
+Vila Clara;2,4;17
+Monte Alto;1,8;9
+"""
 VIAJES = """Empleado;Destino;Hotel;Transporte;Dietas;Total
 Marta Gil;Lisboa;320,00;185,50;96,00;601,50
 Jorge Paz;París;540,00;260,00;144,00;944,00
@@ -50,6 +75,17 @@ Vale Fundo;Touriga;2,5;11250
 Encosta;Alvarinho;1,8;9900
 """
 STAGES: Rows = [("Nom", "École", "Indemnité (€/mois)"), ("Zoé Lambert", "INSA", 620), ("Karim Haddad", "Centrale", 700)]
+
+COMMANDES = """N° commande;Client;Date;Montant HT
+2041;Boulangerie Martin;14/03/2025;1 240,00
+2042;Café des Arts;11/03/2025;385,50
+2043;Café des Arts;02/04/2025;412,00
+"""
+ROOMS: Rows = [("Room", "Floor", "Monthly rent"), ("Studio", 3, 410), ("Annexe", 1, 350), ("Loft", 3, 620)]
+INVENTARIO = """Artículo;Existencias;Precio unitario
+Tóner;12;64,90
+Papel;40;22,50
+"""
 
 
 @pytest.mark.parametrize(
@@ -69,6 +105,29 @@ STAGES: Rows = [("Nom", "École", "Indemnité (€/mois)"), ("Zoé Lambert", "IN
         ("¿Cuál fue el viaje más caro?", "944,00: París", False),
         ("Quel stagiaire gagne le plus ?", "Karim Haddad", True),
         ("Quanto produziu a Encosta?", "9900", True),
+        ("Who earns more, Ben or Tom?", "68,500 & Ben Otto", True),
+        ("Does Anna earn less than Maya?", "52,000 & Anna Berg", True),
+        ("How many people started in March?", "1", False),  # of which year is not said
+        ("Combien de commandes en mars ?", "2", False),
+        ("Quel est le montant total des commandes du Café des Arts ?", "797,5", True),  # their numbers are no figures
+        ("Which rooms are on the third floor?", "Studio & Loft", True),
+        ("How much is the Loft per month?", "620", True),
+        ("Who hasn't paid yet?", "Hassan Ali", True),
+        ("Who still has to pay?", "Hassan Ali", True),
+        ("Who joined in October?", "Hassan Ali & Ines Faro", False),
+        ("Which members joined in October?", "Hassan Ali & Ines Faro", False),
+        ("Which is more expensive, Tóner or Papel?", "Tóner", True),
+        ("Quanto vendeu a mais a Baixa do que a Ribeira em 2024?", "124.500", True),
+        ("Qual é o município com menor estada média?", "Monte Alto", True),  # "média" is of the column's name
+        ("A que horas parte o autocarro de Vila Clara?", "17", False),
+        ("Who has the Basic plan?", "Hassan Ali", True),  # "Name" alone is a person's
+        ("How many members since January 2022?", "2", False),  # of the only date, which nobody named
+        ("Quelle est la dernière commande ?", "2043", False),
+        ("Quelle est la plus grosse commande ?", "2041", False),  # by the only amount
+        ("Quelle est la chambre la plus chère ?", "145,00 & Famille Roche", True),  # numbers of rooms are no measure
+        ("Quel est le prix moyen par nuit ?", "115,50", True),  # "par" is of the column's name
+        ("Which employees have a salary over 60k?", "Tom Hill & Ben Otto", True),
+        ("¿Cuál es el artículo más caro del inventario?", "64,90: Tóner", True),  # the file, not a column of stock
     ],
 )
 async def test_ordinary_words_are_understood(
@@ -81,6 +140,13 @@ async def test_ordinary_words_are_understood(
     await ingest(VIAJES, "gastos_viaje.csv")
     await ingest(VINHA, "vinha.csv")
     await ingest(workbook({"Stagiaires": STAGES}), "stagiaires.xlsx")
+    await ingest(MEMBERS, "members.csv")
+    await ingest(CHAMBRES, "reservations.csv")
+    await ingest(LOJAS, "lojas.csv")
+    await ingest(ESTADAS, "estadas.csv")
+    await ingest(COMMANDES, "commandes.csv")
+    await ingest(workbook({"Rooms": ROOMS}), "rooms.xlsx")
+    await ingest(INVENTARIO, "inventario.csv")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert says(answer.text.replace("\xa0", " "), said), answer.text
     assert {citation.method for citation in answer.citations} == {ProofMethod.COMPUTED}
@@ -88,7 +154,13 @@ async def test_ordinary_words_are_understood(
 
 
 @pytest.mark.parametrize(
-    "question", ["¿Qué margen tenemos con Cádiz?", "Which parking space has Maya?", "De que género é O Mar Alto?"]
+    "question",
+    [
+        "¿Qué margen tenemos con Cádiz?",
+        "Which parking space has Maya?",
+        "De que género é O Mar Alto?",
+        "How much does Notely cost per user?",
+    ],
 )
 async def test_a_row_proves_nothing_about_what_it_does_not_have(
     service: Components, ingest: Ingest, question: str
@@ -96,6 +168,24 @@ async def test_a_row_proves_nothing_about_what_it_does_not_have(
     await ingest(workbook({"Staff": STAFF}), "staff.xlsx")
     await ingest(VENTAS, "ventas.csv")
     await ingest(LIVROS, "livros.csv")
+    await ingest("Tool,Users,Cost per year\nNotely,24,2880\nDrawdesk,8,1150\n", "tools.csv")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
     assert answer.citations
+    assert answer.decision is Decision.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("sheet", "question", "said"),
+    [
+        (ENERGIA, "Quanta energia gastámos no total?", "715"),
+        (DONATIVOS, "¿Cuánto se ha recaudado en total?", "1200"),
+        (DONATIVOS, "¿Cuánto se ha donado de media?", "600"),
+    ],
+)
+async def test_how_much_of_what_is_named_or_of_the_only_amount(
+    service: Components, ingest: Ingest, sheet: str, question: str, said: str
+) -> None:
+    await ingest(sheet, "hoja.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert says(answer.text, said), answer.text
     assert answer.decision is Decision.UNCERTAIN

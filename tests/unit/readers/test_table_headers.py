@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Sequence
 
 import docx
@@ -158,3 +159,11 @@ def test_a_table_below_a_title_and_a_gap_brings_its_own_names() -> None:
     parts = [["North"], ["Bolt", "M8", 2]]  # of one table, under titles of their own
     text = parse(xlsx([["Item", "Size", "Stock"], *parts, [], ["South"], ["Nut", "M8", 4]]), file_name="a.xlsx").text
     assert text.splitlines()[-1] == "Item: Nut | Size: M8 | Stock: 4"
+
+
+def test_the_time_of_a_row_grows_with_its_columns_not_with_their_square() -> None:
+    columns = 10_000
+    data = "\n".join(",".join(f"{row}{column}" for column in range(columns)) for row in ["name", 1, 2, 3, 4, 5])
+    started = time.process_time()
+    assert parse(data.encode(), file_name="wide.csv").text.count("name9999: ") == 5
+    assert time.process_time() - started < 4  # 0.4 seconds; 9 when each cell looked at all others
