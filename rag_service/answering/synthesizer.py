@@ -9,6 +9,7 @@ LlamaIndex's own synthesizers call the model several times when the context over
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -73,6 +74,7 @@ CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailC
 NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
 log = structlog.get_logger(__name__)
+_NUMBER = re.compile(r"\d+k?", re.IGNORECASE)
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
 
@@ -198,7 +200,7 @@ class CitedSynthesizer(BaseSynthesizer):
         if found.files is not None and found.files.outlines:
             _, warning = tell_files(found, found.hits, self._prompts)
             return describe_files(found.files, found.hits, found.plan.language, warning) if found.hits else None
-        if self._tables is None or not all(name.lower().removesuffix("k").isdigit() for name in found.absent):
+        if self._tables is None or not all(map(_NUMBER.fullmatch, found.absent)):
             return None
         hits = sources if query.postprocessed or query.threshold is not None else (*sources, *found.hits)
         return await self._tables.compute(
