@@ -136,7 +136,8 @@ def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_servi
     assert one.page.locator("#scope").inner_text() == "All documents"
     one.page.get_by_role("button", name="Ask again").click()
     one.page.wait_for_selector(".turn .why")
-    documents(one)
+    with one.page.expect_response(lambda reply: "/api/v1/corpora?" in reply.url):  # it knows the corpus
+        documents(one)
     corpus = one.client.get("/api/v1/corpora").json()["items"][0]["id"]
     one.client.delete(f"/api/v1/corpora/{corpus}").raise_for_status()
     one.page.set_input_files("#files", [upload_of("late.md", NOTE)])

@@ -72,6 +72,7 @@ class Superlative:
     concepts: frozenset[str]
     is_plain: bool = False  # of any figure: "the biggest", "el más alto"
     is_of_two: bool = False  # "who earns more, Ann or Ben"
+    places: range = range(0)  # of its words, unless it is of two
 
 
 @dataclass(kw_only=True)
@@ -272,9 +273,12 @@ def _read_superlatives(question: Question, data: TableWords) -> None:
                 continue
             other = _concepts_with(data.superlatives, turned, word)  # "oldest": the highest age, the earliest date
             is_plain = " ".join(texts[start : place + 1]) in data.phrases[operation]
-            question.superlative = Superlative(operation=operation, concepts=concepts, is_plain=is_plain)
-            if other:
-                question.superlative = Superlative(operation="either", concepts=concepts | other)
+            question.superlative = Superlative(
+                operation="either" if other else operation,
+                concepts=concepts | other,
+                is_plain=is_plain and not other,
+                places=range(start, place + 1),
+            )
             _take(question, start, place + 1)
 
 

@@ -189,3 +189,30 @@ async def test_how_much_of_what_is_named_or_of_the_only_amount(
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
     assert says(answer.text, said), answer.text
     assert answer.decision is Decision.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "certain"),
+    [
+        (
+            "Quelle est la randonnée la plus courte ?",
+            "8,5 km : Lac Bleu",
+            True,
+        ),  # the file names the rows
+        (
+            "14,2 km : Col du Vent",
+            False,
+        ),  # nothing is called so
+        ("¿Cuál es el material más caro?", "64,90: Tóner", False),
+        ("¿Cuál es la cosa más barata?", "22,50: Papel", False),
+    ],
+)
+async def test_a_noun_beside_a_superlative_names_the_rows(
+    service: Components, ingest: Ingest, question: str, said: str, certain: bool
+) -> None:
+    await ingest("Sortie;Distance (km);Animateur\nLac Bleu;8,5;Odile\nCol du Vent;14,2;Bruno\n", "randonnees.csv")
+    await ingest(INVENTARIO, "inventario.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, recorded=False))
+    assert says(answer.text.replace("\xa0", " "), said), answer.text
+    assert {citation.method for citation in answer.citations} == {ProofMethod.COMPUTED}
+    assert (answer.decision is Decision.CAN_PROCEED) is certain
