@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 
 from rag_service.domain import Location, ParsedDocument
-from rag_service.errors import DocumentError
+from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.tables import is_heading, write_table
 
 _DELIMITERS = (";", "\t", "|", ",")  # comma last: decimal commas split records unevenly
+LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a file whose rows are too many for it
 _SAMPLE_RECORDS = 50
 _EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
@@ -22,20 +25,54 @@ _SAMPLE_CHARACTERS = 100_000
 
 def parse_delimited(text: str, *, name: str) -> ParsedDocument:
     """Read a delimited file. `Location.row` counts records from 1, header and blank lines included; `cell` is its
-    column letter and row.
+    column letter and row. If the rows are too many for the text, it has the first ones, and a table has all.
 
     Raises DocumentError for a field above 131,072 characters, as after an unclosed quotation mark, and TooLargeError.
     """
     text = _EXCEL_HINT.sub("", clean(text).lstrip("\n"))
-    builder = TextBuilder(name)
+    delimiter = _sniff_delimiter(text)
     try:
-        write_table(builder, _rows(text, _sniff_delimiter(text)), place=lambda row, cell: Location(row=row, cell=cell))
+        try:
+            return _build(name, _rows(text, delimiter))[0]
+        except TooLargeError as error:
+            document = _parse_long(name, lambda: _rows(text, delimiter))
+            if document is None:
+                raise error from None
+            return document
     except csv.Error as error:
         raise DocumentError(
             f'"{name}" has a table cell that never ends. A quotation mark (") is probably missing; '
             "correct it, or save the table again from your spreadsheet program."
         ) from error
-    return builder.build(title=choose_title(name), media_type="text/csv")
+
+
+def _build(name: str, rows: Iterable[Row], *, warning: str = "") -> tuple[ParsedDocument, Mapping[int, str]]:
+    """The document, and the names of its columns."""
+    builder = TextBuilder(name)
+    names = write_table(builder, rows, place=lambda row, cell: Location(row=row, cell=cell))
+    if warning:
+        builder.warn(warning)
+    return builder.build(title=choose_title(name), media_type="text/csv"), names
+
+
+def _parse_long(name: str, rows: Callable[[], Iterator[Row]]) -> ParsedDocument | None:
+    """A file with the first rows as text and all of them as a table; None if it is not one table."""
+    from rag_service.tables.reading.extract import PlainRow, extract_long_table  # rarely needed, and slow to load
+
+    document, names = _build(
+        name,
+        islice(rows(), LONG_TABLE_TEXT_ROWS),
+        warning=f"Only the first {LONG_TABLE_TEXT_ROWS:,} rows can be found by their words, because the file has too "
+        "many rows. Calculations and look-ups use all rows.",
+    )
+
+    def further() -> Iterator[PlainRow]:
+        for row in islice(rows(), LONG_TABLE_TEXT_ROWS, None):
+            (first, *others) = row.cells
+            yield row.number, {cell.column: cell.text for cell in row.cells}, not others and is_heading(first, names)
+
+    table = extract_long_table(document.text, document.spans, names, further)
+    return None if table is None else replace(document, long_table=table)
 
 
 def _rows(text: str, delimiter: str) -> Iterator[Row]:
