@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.builder import MAX_CHARACTERS, TextBuilder, clean, one_line, too_large
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
 from rag_service.readers.common.tables import is_heading, write_table
@@ -21,6 +22,8 @@ LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a file whose rows are too ma
 _SAMPLE_RECORDS = 50
 _EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
+
+Record = tuple[int, dict[int, str]]  # (number, column → value), both from 1; empty cells are left out
 
 
 def parse_delimited(text: str, *, name: str) -> ParsedDocument:
@@ -33,11 +36,13 @@ def parse_delimited(text: str, *, name: str) -> ParsedDocument:
     delimiter = _sniff_delimiter(text)
     try:
         try:
-            return _build(name, _rows(text, delimiter))[0]
-        except TooLargeError as error:
-            document = _parse_long(name, lambda: _rows(text, delimiter))
+            if len(text) <= MAX_CHARACTERS:
+                return _build(name, _rows(_records(text, delimiter)))[0]
+            raise too_large(name)
+        except TooLargeError:
+            document = _parse_long(name, lambda: _records(text, delimiter))
             if document is None:
-                raise error from None
+                raise
             return document
     except csv.Error as error:
         raise DocumentError(
@@ -55,35 +60,42 @@ def _build(name: str, rows: Iterable[Row], *, warning: str = "") -> tuple[Parsed
     return builder.build(title=choose_title(name), media_type="text/csv"), names
 
 
-def _parse_long(name: str, rows: Callable[[], Iterator[Row]]) -> ParsedDocument | None:
+def _parse_long(name: str, records: Callable[[], Iterator[Record]]) -> ParsedDocument | None:
     """A file with the first rows as text and all of them as a table; None if it is not one table."""
     from rag_service.tables.reading.extract import PlainRow, extract_long_table  # rarely needed, and slow to load
 
     document, names = _build(
         name,
-        islice(rows(), LONG_TABLE_TEXT_ROWS),
+        _rows(islice(records(), LONG_TABLE_TEXT_ROWS)),
         warning=f"Only the first {LONG_TABLE_TEXT_ROWS:,} rows can be found by their words, because the file has too "
         "many rows. Calculations and look-ups use all rows.",
     )
 
     def further() -> Iterator[PlainRow]:
-        for row in islice(rows(), LONG_TABLE_TEXT_ROWS, None):
-            (first, *others) = row.cells
-            yield row.number, {cell.column: cell.text for cell in row.cells}, not others and is_heading(first, names)
+        for number, values in islice(records(), LONG_TABLE_TEXT_ROWS, None):
+            yield number, values, len(values) == 1 and is_heading(_cells(values)[0], names)
 
     table = extract_long_table(document.text, document.spans, names, further)
     return None if table is None else replace(document, long_table=table)
 
 
-def _rows(text: str, delimiter: str) -> Iterator[Row]:
+def _records(text: str, delimiter: str) -> Iterator[Record]:
     for number, record in enumerate(csv.reader(_lines(text), delimiter=delimiter), start=1):
-        cells = []
-        for column, field in enumerate(record, start=1):
-            value = one_line(field)
-            if value:
-                cells.append(Cell(column, value, not is_number_like(value)))
-        if cells:
-            yield Row(number, cells)
+        values = {column: value for column, field in enumerate(record, start=1) if (value := _value(field))}
+        if values:
+            yield number, values
+
+
+_value = lru_cache(maxsize=10_000)(one_line)
+
+
+def _rows(records: Iterable[Record]) -> Iterator[Row]:
+    for number, values in records:
+        yield Row(number, _cells(values))
+
+
+def _cells(values: Mapping[int, str]) -> list[Cell]:
+    return [Cell(column, value, not is_number_like(value)) for column, value in values.items()]
 
 
 def _lines(text: str) -> Iterator[str]:

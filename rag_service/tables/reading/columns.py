@@ -5,10 +5,10 @@ Rows are read one by one, so that tables of any length take no more memory than 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 
 from rag_service.domain import column_letters
 from rag_service.language.languages import language_codes, load_language
@@ -18,6 +18,8 @@ from rag_service.tables.periods import period_year
 from rag_service.tables.reading.lines import Line
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.reading.values import NumberOf, decimal_of, read_column, split_unit
+
+_REMEMBERED = 50_000  # texts of a column that are not read again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ def read_columns(
         texts: place of the column → its filled cells.
         decimal: the decimal separator; None: the columns tell it, or not.
     """
-    shown = set() if decimal else set(filter(None, map(decimal_of, texts.values())))
+    shown = set() if decimal else set(filter(None, (decimal_of([*set(cells)]) for cells in texts.values())))
     decimal = decimal or (shown.pop() if len(shown) == 1 else None)
     found: list[ReadColumn] = []
     for place, cells in texts.items():
@@ -70,6 +72,7 @@ def read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator[
 
 
 def _read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
+    readers = [(one.place, _cell_reader(one.number_of)) for one in columns]
     section = ""
     heads = False  # whether the row above is a sub-heading
     for line in lines:
@@ -88,11 +91,21 @@ def _read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator
             )
             continue
         cells: list[Cell | None] = []
-        for one in columns:
-            held = line.values.get(one.place)
-            cells.append(None if held is None else Cell(held[0], fold_words(held[0]), one.number_of(held[0]), held[1]))
+        for place, read in readers:
+            held = line.values.get(place)
+            cells.append(None if held is None else Cell(held[0], *read(held[0]), held[1]))
         yield TableRow(number=line.number, cells=tuple(cells), section=section, page=line.page)
         heads = False
+
+
+def _cell_reader(number_of: NumberOf) -> Callable[[str], tuple[str, Decimal | None]]:
+    """Reads the key and the number of a text; columns repeat theirs."""
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def read(text: str) -> tuple[str, Decimal | None]:
+        return fold_words(text), number_of(text)
+
+    return read
 
 
 def _is_code(name: str, texts: Sequence[str]) -> bool:
@@ -116,7 +129,7 @@ def _mix_currencies(columns: Sequence[Column], texts: Mapping[int, Sequence[str]
     """Amounts beside a column that names several currencies are mixed: "100 | EUR", "80 | USD"."""
     found = list(columns)
     for place, cells in enumerate(texts.values()):
-        named = {currency_of(cell.strip()) for cell in cells}
+        named = {currency_of(cell.strip()) for cell in set(cells)}
         if len(named) > 1 and None not in named:
             for beside in (place - 1, place + 1):
                 if 0 <= beside < len(found) and found[beside].kind is Kind.NUMBER:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold
@@ -42,7 +42,6 @@ _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
 
 _MIN_WHOLE = 2  # digits before the separator of some amount
-_REMEMBERED = 100_000  # texts of a column whose numbers are not read again
 
 
 NumberOf = Callable[[str], Decimal | None]  # the number of a cell; None: it is not of the kind of its column
@@ -86,12 +85,7 @@ def read_column(texts: Sequence[str], *, decimal: str | None = None) -> ColumnVa
     if found.kind is Kind.TEXT:
         return found
     read = found.number_of
-
-    @lru_cache(maxsize=_REMEMBERED)
-    def number_of(text: str) -> Decimal | None:
-        return None if _has_no_value(text) else read(text)
-
-    return replace(found, number_of=number_of)
+    return replace(found, number_of=lambda text: None if _has_no_value(text) else read(text))
 
 
 def _has_no_value(text: str) -> bool:
