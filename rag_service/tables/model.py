@@ -20,7 +20,7 @@ CURRENCIES = {
 }  # fmt: skip
 _PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
 _ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
-MAX_NUMBERS = 500  # row numbers of a result that are listed; an answer names fewer
+MAX_LISTED = 500  # row numbers of a result that are listed; an answer names fewer
 _MIN_LETTERS = 4  # shorter words are compared as they are
 
 
@@ -123,18 +123,18 @@ def fold_words(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RowNumbers:
-    """Numbers of rows, of which the first `MAX_NUMBERS` are listed."""
+    """Numbers of rows; at most `MAX_LISTED` are listed."""
 
     count: int = 0
     first: int = 0
     last: int = 0
-    listed: tuple[int, ...] = ()  # in order
+    listed: tuple[int, ...] = ()  # in order; empty: too many
 
     def write(self, letter: str) -> str:
         """The cells of these rows in a column, as a formula names them: "D2:D9,D12"."""
         if self.count == self.last - self.first + 1:
             return _range(letter, self.first, self.last)
-        return write_cells(letter, self.listed) + (",…" if self.count > len(self.listed) else "")
+        return write_cells(letter, self.listed) if self.listed else f"{letter}{self.first},…,{letter}{self.last}"
 
 
 NO_ROWS = RowNumbers()

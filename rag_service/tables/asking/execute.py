@@ -15,7 +15,7 @@ from typing import Any
 from rag_service.store.session import Connection
 from rag_service.tables.asking.plans import Operation, Plan, key_column
 from rag_service.tables.asking.question import Comparison
-from rag_service.tables.model import MAX_NUMBERS, NO_ROWS, Kind, RowNumbers
+from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers
 
 STATEMENT_MS = 2_000  # time limit of a statement
 MAX_ROWS = 10  # rows named in an answer
@@ -27,12 +27,12 @@ def numbers_of(condition: str) -> str:
     """The numbers of the rows of a condition, which is a fixed text of this module: [count, first, last, listed]."""
     where = f"FILTER (WHERE {condition})"
     return f"""jsonb_build_array(count(*) {where}, min(number) {where}, max(number) {where},
-                      (array_agg(number ORDER BY number) {where})[1:{MAX_NUMBERS}])"""
+                      CASE WHEN count(*) {where} <= {MAX_LISTED} THEN array_agg(number) {where} END)"""
 
 
 _AGGREGATES = {
     Operation.COUNT: "count(*)::numeric",
-    Operation.DISTINCT: "count(DISTINCT key)::numeric",
+    Operation.DISTINCT: "(SELECT count(*)::numeric FROM (SELECT FROM used WHERE key IS NOT NULL GROUP BY key) AS k)",
     Operation.SUM: "sum(value)",
     Operation.SHARE: "sum(value)",
     Operation.MEAN: "avg(value)",
@@ -92,6 +92,7 @@ class Result:
     left_out: RowNumbers = NO_ROWS  # rows that match and have no value of the column's kind
     unnamed: RowNumbers = NO_ROWS  # rows with only a first cell, which may be sub-headings
     rows: tuple[UsedRow, ...] = ()
+    alike: int = 0  # rows with the highest or lowest value
     groups: tuple[Group, ...] = ()
     start: int | None = None  # the cells used, in the document's stored text
     end: int | None = None
@@ -111,11 +112,13 @@ async def execute(connection: Connection, plan: Plan) -> Result:
         "rows": plan.limit or MAX_ROWS,
         "groups": MAX_GROUPS,
     }
-    used = f"""WITH used AS (
+    # OFFSET 0: each value is read from its cell once, not in every aggregate. A sum over a million rows takes 0.25 s
+    # instead of 0.6 s, and with MATERIALIZED 0.5 s.
+    used = f"""WITH used AS NOT MATERIALIZED (
         SELECT r.number, r.page, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
                r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
                r.cells -> %(group)s::int ->> 1 AS key
-        FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)})"""  # noqa: S608 - fixed text
+        FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)} OFFSET 0)"""  # noqa: S608 - fixed text
     if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
         return await _rows(connection, plan, used, parameters)
     if plan.operation is Operation.MIXED:
@@ -166,8 +169,8 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
         f"""{used}, counted AS (
             SELECT count(*) AS count, {numbers_of("value IS NOT NULL")} AS valued,
                    {numbers_of("value IS NULL")} AS left_out FROM used)
-            SELECT number, cells, value, count, valued, left_out, page
-            FROM counted, (SELECT * FROM used {chosen}) AS chosen,
+            SELECT number, cells, value, alike, count, valued, left_out, page
+            FROM counted, (SELECT *, count(*) OVER () AS alike FROM used {chosen}) AS chosen,
                 LATERAL (SELECT r.cells FROM table_rows r
                          WHERE r.table_id = %(table)s AND r.number = chosen.number) AS row""",  # noqa: S608 - fixed text
         parameters,
@@ -184,13 +187,14 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
         )
         for number, cells, value, *_, page in found
     )
-    _, _, value, count, valued, left_out, _ = found[0]
+    _, _, value, alike, count, valued, left_out, _ = found[0]
     return Result(
         plan=plan,
         count=count,
         value=value,
         used=_row_numbers(valued),
         left_out=_row_numbers(left_out) if ranked else NO_ROWS,
+        alike=alike if ranked and plan.limit is None else 0,
         rows=rows,
     )
 
@@ -200,16 +204,17 @@ def _row_numbers(found: Sequence[Any] | None) -> RowNumbers:
     if not found or not found[0]:
         return NO_ROWS
     count, first, last, listed = found
-    return RowNumbers(count=count, first=first, last=last, listed=tuple(listed))
+    return RowNumbers(count=count, first=first, last=last, listed=tuple(sorted(listed or ())))
 
 
 async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: dict[str, Any]) -> Result:
     counted = plan.operation in (Operation.COUNT, Operation.DISTINCT)
     filled = "cell <> 'null'" if counted else "value IS NOT NULL"
     grouped = plan.group is not None or plan.operation in _GROUPED
+    value = "1" if plan.operation is Operation.DISTINCT else _AGGREGATES[plan.operation]
     by_group = (
         f"""(SELECT jsonb_agg(g) FROM (
-               SELECT min(name) AS name, {_AGGREGATES[plan.operation]} AS value,
+               SELECT min(name) AS name, {value} AS value,
                       {numbers_of(filled)} AS rows
                FROM used WHERE key IS NOT NULL GROUP BY key
                ORDER BY 2 {"ASC" if plan.best is Operation.MINIMUM else "DESC"} NULLS LAST, 1 LIMIT %(groups)s) g)"""  # noqa: S608 - fixed text
@@ -219,8 +224,6 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
     cursor = await connection.execute(
         f"""{used} SELECT count(*), {_AGGREGATES[plan.operation]},
             {numbers_of(filled)}, {numbers_of(f"NOT ({filled})")},
-            min((cell ->> 3)::int) FILTER (WHERE {filled}),
-            max((cell ->> 3)::int + length(cell ->> 0)) FILTER (WHERE {filled}),
             {_HEADINGS if plan.operation is Operation.COUNT else "NULL"},
             {_WHOLE if plan.operation is Operation.SHARE else "NULL"},
             {by_group}
@@ -228,11 +231,12 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
         parameters,
     )
     row: tuple[Any, ...] = (await cursor.fetchone()) or ()
-    count, value, numbers, left_out, start, end, unnamed, whole, groups = row
+    count, total, numbers, left_out, unnamed, whole, groups = row
+    start, end = await _find_text(connection, parameters, _row_numbers(numbers))
     return Result(
         plan=plan,
         count=count,
-        value=value,
+        value=total,
         whole=whole,
         used=_row_numbers(numbers),
         left_out=NO_ROWS if counted else _row_numbers(left_out),
@@ -248,6 +252,20 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
         start=start,
         end=end,
     )
+
+
+async def _find_text(
+    connection: Connection, parameters: dict[str, Any], used: RowNumbers
+) -> tuple[int | None, int | None]:
+    """Where the cells of the first and last row begin and end in the stored text."""
+    cursor = await connection.execute(
+        """SELECT min((cell ->> 3)::int), max((cell ->> 3)::int + length(cell ->> 0))
+           FROM (SELECT r.cells -> %(column)s::int AS cell FROM table_rows r
+                 WHERE r.table_id = %(table)s AND r.number IN (%(first)s, %(last)s)) AS c""",
+        {**parameters, "first": used.first, "last": used.last},
+    )
+    start, end = (await cursor.fetchone()) or (None, None)
+    return start, end
 
 
 async def read_quotes(connection: Connection, places: Sequence[tuple[Any, int | None, int | None]]) -> list[str]:

@@ -88,6 +88,8 @@ class _Writer:
         """Rows that were left out, and why."""
         result = self._result
         found: list[Sentence] = []
+        if result.alike > len(result.rows):
+            found.append((self._text["alike"].format(count=self._number(Decimal(result.alike - len(result.rows)))),))
         if result.left_out.count:
             cells = self._cells(self._plan.column, result.left_out)
             name = self._column().name
@@ -177,6 +179,7 @@ class _Writer:
             return None
         if operation is Operation.DISTINCT:
             names = ", ".join(group.name for group in self._result.groups)
+            names += ", …" if value > len(self._result.groups) else ""
             sentence = self._text["distinct"].format(
                 value=self._number(value), column=self._column().name, where=self._where(), names=names
             )
@@ -191,7 +194,7 @@ class _Writer:
             formula = self._formula(self._plan.column or 0)
         sentence = self._text[operation.value].format(column=self._column().name, where=self._where(), value=shown)
         several = operation is not Operation.SHARE and self._result.used.count > 1
-        rows = self._text["rows"].format(count=self._result.used.count) if several else ""
+        rows = self._text["rows"].format(count=self._number(Decimal(self._result.used.count))) if several else ""
         return (sentence + rows, self._cite_all(formula))
 
     def _grouped(self) -> Sentence | None:

@@ -201,7 +201,7 @@ async def test_no_statement_reads_all_tables_and_all_have_a_time_limit(service: 
     assert limits[0].query == f"SET LOCAL statement_timeout = {STATEMENT_MS}"
     assert watched.seen.index(limits[0]) == 0
     statements = [one for one in watched.seen if one not in limits]
-    assert len(statements) == 4  # tables, values, the operation, the quote
+    assert len(statements) == 5  # tables, values, the operation, the place of its cells, the quote
     assert await find_seq_scans(service.database, LOCAL_ADMIN, statements) == []
 
 
