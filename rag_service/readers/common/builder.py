@@ -43,7 +43,7 @@ def too_large(name: str) -> TooLargeError:
     """The error for a file with more text or cells than a document may have."""
     return TooLargeError(
         f'"{name}" contains too much text: more than {MAX_CHARACTERS:,} characters '
-        f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files."
+        f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files, or save a long sheet as CSV."
     )
 
 

@@ -96,6 +96,7 @@ class Result:
     groups: tuple[Group, ...] = ()
     start: int | None = None  # the cells used, in the document's stored text
     end: int | None = None
+    first_text: str = ""  # of the first of these cells
 
 
 async def limit_statements(connection: Connection) -> None:
@@ -232,7 +233,7 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
     )
     row: tuple[Any, ...] = (await cursor.fetchone()) or ()
     count, total, numbers, left_out, unnamed, whole, groups = row
-    start, end = await _find_text(connection, parameters, _row_numbers(numbers))
+    start, end, first_text = await _find_text(connection, parameters, _row_numbers(numbers))
     return Result(
         plan=plan,
         count=count,
@@ -251,21 +252,23 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
         ),
         start=start,
         end=end,
+        first_text=first_text,
     )
 
 
 async def _find_text(
     connection: Connection, parameters: dict[str, Any], used: RowNumbers
-) -> tuple[int | None, int | None]:
-    """Where the cells of the first and last row begin and end in the stored text."""
+) -> tuple[int | None, int | None, str]:
+    """Where the cells of the first and last row begin and end in the stored text, and the text of the first."""
     cursor = await connection.execute(
-        """SELECT min((cell ->> 3)::int), max((cell ->> 3)::int + length(cell ->> 0))
-           FROM (SELECT r.cells -> %(column)s::int AS cell FROM table_rows r
+        """SELECT min((cell ->> 3)::int), max((cell ->> 3)::int + length(cell ->> 0)),
+                  min(cell ->> 0) FILTER (WHERE number = %(first)s)
+           FROM (SELECT r.number, r.cells -> %(column)s::int AS cell FROM table_rows r
                  WHERE r.table_id = %(table)s AND r.number IN (%(first)s, %(last)s)) AS c""",
         {**parameters, "first": used.first, "last": used.last},
     )
-    start, end = (await cursor.fetchone()) or (None, None)
-    return start, end
+    start, end, text = (await cursor.fetchone()) or (None, None, None)
+    return start, end, text or ""
 
 
 async def read_quotes(connection: Connection, places: Sequence[tuple[Any, int | None, int | None]]) -> list[str]:

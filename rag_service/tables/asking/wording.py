@@ -348,6 +348,7 @@ class _Writer:
                 f"{letter}{first}" if first == last else f"{letter}{first}:{letter}{last}", first, self._table.page
             ),
             formula=formula,
+            text=f"{self._column().name}: {self._result.first_text}" if start is None else "",
         )
 
     def _place(self, cells: str, row: int, page: int | None) -> Location:
