@@ -117,7 +117,7 @@ def _start_with_previous(text: str, bounds: Sequence[tuple[int, int]], position:
     """Where the quote of a list or an example starts: with the sentence before in its paragraph, if it is short."""
     start, _ = bounds[position]
     before, end = bounds[position - 1] if position else (start, start)
-    is_prose = not text.startswith("#", before) and _LIST_ITEM.match(text, before) is None
+    is_prose = not text.startswith("#", before) and not any(_LIST_ITEM.match(text, at) for at in (before, start))
     return before if is_prose and "\n\n" not in text[end:start] and start - before <= _PREVIOUS_LENGTH else start
 
 

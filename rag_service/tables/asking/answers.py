@@ -172,8 +172,7 @@ async def _compare(
 async def _compute(
     connection: Connection, question: Question, found: Sequence[StoredTable], *, best: UUID | None
 ) -> ComputedAnswer | None:
-    """The operation that the words of a question tell; `best` is the document of the best passage if it may hold rows.
-    """
+    """The operation that the words of a question tell; `best`: the document of the best passage if it may hold rows."""
     tables = [table for table in found if may_concern(question, table)]
     if not tables:
         return None
