@@ -35,17 +35,19 @@ class Computed:
     warning: str = ""  # why it is not certain: several readings, mixed currencies, rows that may not be rows
 
 
-def write_number(value: Decimal, data: TableWords, *, keep_zeros: bool = False) -> str:
+def write_number(value: Decimal, data: TableWords, *, cell: str = "") -> str:
     """A number as the language writes it; four digits stay together.
 
     Args:
-        keep_zeros: decimals as they are, as in a cell: 18.50.
+        cell: the text that it was read from: it keeps all decimals, as 18,50, and the separator of 3.267,60.
     """
     whole, _, rest = f"{value:f}".partition(".")
-    rest = rest if keep_zeros else rest.rstrip("0")
+    rest = rest if cell else rest.rstrip("0")
     sign, digits = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
-    if len(digits) > 4 or data.thousands == ",":
-        digits = f"{int(digits):,}".replace(",", data.thousands)
+    grouped = f"{int(digits):,}".replace(",", data.thousands)
+    is_grouped = " ".join(grouped.split()) in " ".join(cell.split())  # French groups with any of several spaces
+    if len(digits) > 4 or data.thousands == "," or is_grouped:
+        digits = grouped
     return sign + digits + (f"{data.decimal}{rest}" if rest else "")
 
 

@@ -17,7 +17,9 @@ from rag_service.language.words import fold, word_forms, words
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
 _LIST_LENGTH = 900  # maximum characters of a list that is quoted whole
 _PREVIOUS_LENGTH = 300  # maximum characters of the sentence before a list or an example
+_ITEM_LENGTH = 450  # maximum characters of a list item that is quoted whole; 300 to 900 choose alike (decision 020)
 _LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\||[^\n|:]{1,80}: [^\n|]*+\| ")  # or a row, as "Name: value | …"
+_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] ")
 _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
 _FIRST_LINE = re.compile(r"\s*([^\n|]{1,120}[^\n|.!?…:;])[ \t]*\n\s*\n")
@@ -34,7 +36,7 @@ class Sentence:
     ngrams: Ngrams = field(compare=False, repr=False)
     start: int  # first character in the passage, as the text stands there
     end: int
-    position: int  # among the sentences of its passage, headings included
+    position: int  # among the sentences of its passage, headings included; of an item, that of its last sentence
     header: str  # of the Markdown table that it is a row of: column names and the rule below them
     is_row: bool
     continues: bool  # the sentence before it, in the same paragraph
@@ -50,7 +52,8 @@ def read_sentences(
 
     Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
     nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before; so does one
-    that begins with "For example". `spans` hold the headings and sheets that the passage stands under, `title` is that
+    that begins with "For example". A short list item is quoted whole: its first words often only name it ("2. Visit.").
+    `spans` hold the headings and sheets that the passage stands under, `title` is that
     of its document; in some formats their lines look like sentences ("Subject: …" in mails). Where the passage `begins`
     its document, a first line that stands alone and ends with no stop is its title, too.
     """
@@ -62,8 +65,11 @@ def read_sentences(
         not_quoted.add(_plain(first[1]))
     examples = load_language(language).questions.examples
     sentences: list[Sentence] = []
-    header, previous = "", 0
+    header, previous, last = "", 0, -1
     for position, (start, end) in enumerate(bounds):
+        if position <= last:  # of an item
+            continue
+        last = position
         sentence, begin, finish = text[start:end].strip(), start, end
         is_apart = "\n\n" in text[previous:start]
         if not sentence.startswith("|") or is_apart:
@@ -79,6 +85,10 @@ def read_sentences(
         elif fold(sentence).startswith(examples):
             begin = _start_with_previous(text, bounds, position)
             sentence = text[begin:end].strip()
+        else:
+            last = _last_of_item(text, bounds, position)
+            previous = finish = bounds[last][1]
+            sentence = text[begin:finish].strip()
         is_row = "\n" not in sentence and sentence.startswith("|")
         if is_row and (rule := _RULE_FOLLOWS.match(text, end)):
             header = f"{_clean(sentence)}\n{rule[1].strip()}"
@@ -94,7 +104,7 @@ def read_sentences(
                     ngrams=character_ngrams(quote),
                     start=begin,
                     end=finish,
-                    position=position,
+                    position=last,
                     header=row_header,
                     is_row=bool(row_header) or " | " in quote,
                     continues=position > 0 and not is_apart and _LIST_ITEM.match(sentence) is None,
@@ -107,8 +117,24 @@ def _start_with_previous(text: str, bounds: Sequence[tuple[int, int]], position:
     """Where the quote of a list or an example starts: with the sentence before in its paragraph, if it is short."""
     start, _ = bounds[position]
     before, end = bounds[position - 1] if position else (start, start)
-    is_prose = not text.startswith("#", before) and _LIST_ITEM.match(text, before) is None
+    is_prose = not text.startswith("#", before) and not any(_LIST_ITEM.match(text, at) for at in (before, start))
     return before if is_prose and "\n\n" not in text[end:start] and start - before <= _PREVIOUS_LENGTH else start
+
+
+def _last_of_item(text: str, bounds: Sequence[tuple[int, int]], first: int) -> int:
+    """The number of the last sentence of the list item that begins with `first`; `first` if it is none or too long."""
+    start, end = bounds[first]
+    if not _ITEM.match(text, start):
+        return first
+    last = first
+    for number, (begin, finish) in enumerate(islice(bounds, first + 1, None), start=first + 1):
+        is_other = "\n\n" in text[end:begin] or _LIST_ITEM.match(text, begin) or text[finish - 1] == ":"
+        if is_other or text.startswith("#", begin):
+            break
+        if finish - start > _ITEM_LENGTH:
+            return first
+        last, end = number, finish
+    return last
 
 
 def _end_of_list(text: str, bounds: Sequence[tuple[int, int]], announced_by: int) -> int:

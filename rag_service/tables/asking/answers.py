@@ -95,8 +95,7 @@ class TableAnswers:
         may_ask_rows, names_files = not asks_otherwise(text, language), len(_EXTENSION.findall(text)) > 1
         if not (may_ask_rows or names_files or ask is not None) or _SEVERAL.search(text.strip()):
             return None
-        places = ((hit.chunk.document.id, span.location) for hit in hits for span in hit.chunk.spans)
-        documents = list(dict.fromkeys(document for document, place in places if place.cell or place.page))
+        documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_rows(hit)))
         documents = documents[:MAX_DOCUMENTS]
         if not documents:
             return None
@@ -112,7 +111,8 @@ class TableAnswers:
                 tables = await find_tables(connection, documents)
                 found = await _compare(connection, text if names_files else None, language, question, tables)
                 if found is None and question is not None:
-                    found = await _compute(connection, question, tables, best=hits[0].chunk.document.id)
+                    best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
+                    found = await _compute(connection, question, tables, best=best)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 understood = found is not None and not found.is_doubtful
@@ -170,9 +170,9 @@ async def _compare(
 
 
 async def _compute(
-    connection: Connection, question: Question, found: Sequence[StoredTable], *, best: UUID
+    connection: Connection, question: Question, found: Sequence[StoredTable], *, best: UUID | None
 ) -> ComputedAnswer | None:
-    """The operation that the words of a question tell; `best` is the document of the best passage."""
+    """The operation that the words of a question tell; `best`: the document of the best passage if it may hold rows."""
     tables = [table for table in found if may_concern(question, table)]
     if not tables:
         return None
@@ -218,6 +218,10 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
     quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in stored])
     texts = {one: one.text for one in cited} | dict(zip(stored, quotes, strict=True))
     return ComputedAnswer(computed=computed, quotes=texts)
+
+
+def _may_hold_rows(hit: Hit) -> bool:
+    return any(span.location.cell or span.location.page for span in hit.chunk.spans)
 
 
 def _is_row(hit: Hit) -> bool:

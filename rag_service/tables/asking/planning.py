@@ -56,12 +56,12 @@ def may_concern(question: Question, table: StoredTable) -> bool:
 
 
 def make_plans(
-    question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values], *, best: UUID
+    question: Question, tables: Sequence[StoredTable], values: Mapping[UUID, Values], *, best: UUID | None
 ) -> list[Plan]:
     """The readings of a question over the table that accounts for most of it; several where it is ambiguous.
 
-    One that is doubtful has to be over the document of the best passage, or else the passage answers better: rules may
-    tell "how many days", and a sheet with a column of days is not asked.
+    One that is doubtful has to be over `best`, the document of the best passage if that may hold rows, or else the
+    passage answers better: rules may tell "how many days", and a sheet with a column of days is not asked.
 
     Empty if no table answers it, or it can be read in more ways than are worth telling.
     """

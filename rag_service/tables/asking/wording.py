@@ -252,7 +252,7 @@ class _Writer:
         text, held = row.text(column), self._table.columns[column]
         is_figure = held.kind.is_figure and row.value is not None
         if is_figure and row.value is not None and not (text.isdigit() and held.kind is Kind.NUMBER):
-            return self._with_unit(row.value, held, keep_zeros=True)
+            return self._with_unit(row.value, held, cell=text)
         unit = f" {held.unit}" if is_figure and held.unit else ""
         return text + unit + self._scale(held)
 
@@ -299,8 +299,8 @@ class _Writer:
     def _value(self, value: Decimal) -> str:
         return self._with_unit(value, self._column())
 
-    def _with_unit(self, value: Decimal, column: Column, *, keep_zeros: bool = False) -> str:
-        number = write_number(value, self._data, keep_zeros=keep_zeros)
+    def _with_unit(self, value: Decimal, column: Column, *, cell: str = "") -> str:
+        number = write_number(value, self._data, cell=cell)
         if column.kind is Kind.CURRENCY and len(number.rpartition(self._data.decimal)[2]) == 1 and value % 1:
             number += "0"  # tenths of a currency are written as hundredths
         return write_unit(number, column.unit if column.kind.is_figure else None, self._data) + self._scale(column)

@@ -97,3 +97,17 @@ async def test_a_rule_is_not_replaced_by_the_sum_of_a_column(service: Components
     assert not is_computed(answer), answer.text
     answer = await service.engine.answer(RagQuery("How many vacation days do I have?", identity=LOCAL_ADMIN))
     assert answer.decision is not Decision.CAN_PROCEED or not is_computed(answer), answer.text
+
+
+async def test_a_rule_is_not_replaced_by_a_table_further_down_on_its_page(service: Components, ingest: Ingest) -> None:
+    others = "\n\n".join(
+        f"La oficina de la casa {number} abre pronto y cierra tarde en invierno." for number in range(60)
+    )
+    rows = "| Días cotizados | Días de prestación |\n|---|---|\n| De 360 a 539 | 120 |\n| De 540 a 719 | 180 |\n"
+    rule = "Para tener derecho al desempleo hay que haber trabajado un mínimo de 360 días en seis años."
+    begin, end = f"# Ayudas\n\n## Derecho al desempleo\n\n{rule}", f"## Duración del desempleo\n\n{rows}"
+    await ingest(f"{begin}\n\n## Oficinas\n\n{others}\n\n{end}", "ayudas.md")
+    question = "¿Cuántos días tengo que haber trabajado para tener derecho al desempleo?"
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert not is_computed(answer), answer.text
+    assert rule in answer.text

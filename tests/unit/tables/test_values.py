@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_service.language.languages import load_language
 from rag_service.tables.model import Kind, fold_words, write_cells
 from rag_service.tables.reading.values import read_column, split_unit
+from rag_service.tables.sentences import write_number
 
 
 def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
@@ -41,6 +43,19 @@ def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
 )
 def test_figures_are_read_by_the_whole_column(texts: list[str], expected: list[str | None]) -> None:
     assert numbers(*texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "number", "cell", "written"),
+    [
+        ("es", "3267.60", "3.267,60 €", "3.267,60"),
+        ("es", "3267.60", "3267,60 €", "3267,60"),
+        ("es", "3267.60", "", "3267,6"),
+        ("fr", "3267.60", "3 267,60 €", "3\u202f267,60"),
+    ],
+)
+def test_a_figure_of_four_digits_is_grouped_as_in_its_cell(language: str, number: str, cell: str, written: str) -> None:
+    assert write_number(Decimal(number), load_language(language).tables, cell=cell) == written
 
 
 @pytest.mark.parametrize(

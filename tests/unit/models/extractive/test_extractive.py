@@ -111,6 +111,19 @@ async def test_a_list_takes_the_sentence_before_its_announcement_along() -> None
         assert answer.splitlines()[0] == "The latter depends on the case:"
 
 
+def test_a_list_item_is_quoted_whole_unless_it_is_long() -> None:
+    item = "2. **Visit.** An inspector comes to the flat. She looks at the kitchen."
+    text = f"1. **Request.** At the town hall.\n{item}\n3. The letter tells:\n- the grade\n\nOffices open at nine."
+    assert [sentence.text for sentence in read_sentences(text, "en")] == [
+        "**Request.** At the town hall.",
+        item.removeprefix("2. "),
+        "3. The letter tells:\n- the grade",
+        "Offices open at nine.",
+    ]
+    long = f"- She looks at the {'old ' * 50}kitchen. She looks at the {'new ' * 100}bathroom."
+    assert len(read_sentences(long, "en")) == 2
+
+
 async def test_an_example_does_not_travel_without_what_it_illustrates() -> None:
     text = "The ceiling falls by what you owed. For example, if you owed $18,000, you can borrow $32,000 from the plan."
     assert await best("How much can I borrow from the plan?", text) == text
