@@ -15,7 +15,7 @@ from rag_service.tables.asking.question import Bound, Comparison, Question, year
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, Headers, find_by_kind
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value
+from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value, unit_of
 from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
@@ -378,7 +378,9 @@ class Match(Headers):
         """Whether a word stands in the name of the file or the sheet, or there is another word for the same."""
         asked, table = self.words[place], self.table
         title = f"{table.document} {table.sheet or ''} {table.caption if or_caption else ''}"
-        named = map(column_word, words(title))
+        named = list(map(column_word, words(title)))
+        if or_caption and unit_of(asked.text, self.question.language) in (other.text for other in named):
+            return True  # "production in kg"
         return any(asked.forms & other.forms or (by_meaning and asked.concepts & other.concepts) for other in named)
 
     def _with_unit(self, word: Word) -> list[int]:
