@@ -30,6 +30,11 @@ class Stretch:
         names = _names(self.kind, "").items()
         return [fold_words(name) for name, numbers in names if numbers & set(self.numbers)]
 
+    def is_within(self, values: Mapping[str, str]) -> bool:
+        """Whether its first and its last are among values {key: text}."""
+        found = {number_of(text, self.kind) for text in values.values()}
+        return {self.numbers[0], self.numbers[-1]} <= found
+
     def keys_in(self, values: Mapping[str, str]) -> list[str]:
         """The values {key: text} that are in it, in order."""
         found = {key: number_of(text, self.kind) for key, text in values.items()}

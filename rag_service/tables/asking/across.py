@@ -29,10 +29,12 @@ from rag_service.tables.sentences import (
     write_unit,
 )
 from rag_service.tables.stretches import number_of
+from rag_service.tables.vocabulary import MONTH, Word
 
 _MAX_READ = 2_000  # rows
 _MAX_NAMED = 10  # rows named in an answer
 _MAX_QUOTE = 1_000  # characters
+_NEAR = 2  # words between "below" and the column
 _MIN_PERIODS = 3  # columns of months or years among which one is the best
 _SIGNS: Mapping[str, tuple[str, Callable[[Decimal, Decimal], bool]]] = {
     "less": ("<", lt), "at_most": ("≤", le), "more": (">", gt), "at_least": ("≥", ge),
@@ -111,6 +113,8 @@ async def _lines(connection: Connection, across: Across) -> list[_Line]:
 
 def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Across]:
     data = load_language(question.language).tables
+    if question.groups or question.count or question.negations:
+        return
     for reading in (*_added(question, table), *_best(question, table, data), *_compared(question, table, data)):
         chosen = [table.columns[place] for place in reading.columns]
         if len({(column.kind, column.unit) for column in chosen}) > 1 or any(column.mixed for column in chosen):
@@ -122,7 +126,7 @@ def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Ac
         figures = set(match.of_kind(*FIGURES)) - set(reading.columns)
         if not (match.is_complete or overlook_words(match)) or not all(one.shown for one in match.filters):
             continue
-        if any(set(mention.columns) <= figures for mention in match.mentions) or question.negations:
+        if any(set(mention.columns) <= figures for mention in match.mentions):
             continue
         if reading.kind == "difference" and not match.filters:
             continue  # of all rows, as `compare_columns` tells it
@@ -180,7 +184,8 @@ def _best(question: Question, table: StoredTable, data: TableWords) -> Iterator[
     for place, word in enumerate(question.words):
         is_asked = place and (texts[place - 1] in data.which or (begins and texts[place - 1] in data.before_nouns))
         for period in ("month", "year"):
-            if not (is_asked and kind and period in word.concepts) or question.bounds or question.stretches:
+            asks_more = question.bounds or question.stretches or "mean" in question.operations
+            if not (is_asked and kind and period in word.concepts) or asks_more:
                 continue
             columns = _by_number(table, period)
             named = {one for column in table.columns for header in header_words(column.name) for one in header.concepts}
@@ -194,23 +199,52 @@ def _compared(question: Question, table: StoredTable, data: TableWords) -> Itera
     if columns is None or question.stretches:
         return
     headers = [word for column in columns for word in header_words(table.columns[column].name)]
-    places = {at for at, asked in enumerate(question.words) if any(asked.forms & one.forms for one in headers)}
+    places = {at for at, asked in enumerate(question.words) if any(_is_same(asked, one) for one in headers)}
     years = {at for at in places if year_of(question.words[at])}
     if any(not bound.is_year or set(bound.values) - _years(question) for bound in question.bounds):
         return
-    asked = question.operations.keys()
+    superlative = question.superlative
+    if superlative is not None and not (superlative.is_plain or superlative.is_of_two):
+        return  # "of the cheapest tool"
+    asked = {name for name, end in question.operations.items() if end - 1 not in places}  # not "minimum" of a name
     moves = {at for at, word in enumerate(question.words) if word.text in _moving(question.language)}
     kind = {"maximum": "widest", "minimum": "narrowest", "": "difference"}.get(_extreme(question))
-    if kind and ("difference" in asked or (moves and "amount" in asked)):
+    is_asked = "difference" in asked or (moves and "amount" in asked and kind == "difference")
+    if kind and is_asked and asked <= {"difference", "amount", "maximum", "minimum"}:
         yield _Reading(kind=kind, columns=columns, places=frozenset(places | years | moves))
         return
+    if not asked <= {"count"} or (superlative is not None and not superlative.is_of_two):
+        return
     for start, end, name in _comparing(question, data):
-        after = [at for at in places - years if at >= end]
-        right = [column for column in columns if after and _is_named(question, table.columns[column], min(after))]
-        if len(right) == 1 and min(after) - end <= 2:
-            left = next(column for column in columns if column != right[0])
-            yield _Reading(kind=name, columns=(left, right[0]), places=frozenset({*places, *range(start, end)}))
+        right = _right_column(question, table, columns, end, places - years)
+        if right is not None:
+            left = next(column for column in columns if column != right)
+            yield _Reading(kind=name, columns=(left, right), places=frozenset({*places, *range(start, end)}))
             return
+
+
+def _right_column(
+    question: Question, table: StoredTable, columns: Sequence[int], end: int, places: set[int]
+) -> int | None:
+    """The column behind "below": all of its name stands there, or the word right behind is of it."""
+    whole = [column for column in columns if _is_whole(table.columns[column], question.words[end:])]
+    near = sorted(at for at in places if end <= at <= end + _NEAR)[:1]
+    named = [
+        column
+        for column in columns
+        if any(_is_same(question.words[at], word) for at in near for word in header_words(table.columns[column].name))
+    ]
+    found = whole if len(whole) == 1 else named
+    return found[0] if near and len(found) == 1 else None
+
+
+def _is_same(asked: Word, word: Word) -> bool:
+    """Whether a word of the question is one of a column's name, or its month: "January" for "Jan"."""
+    return bool(asked.forms & word.forms) or any(one.startswith(MONTH) for one in asked.concepts & word.concepts)
+
+
+def _is_whole(column: Column, asked: Sequence[Word]) -> bool:
+    return all(any(_is_same(one, word) for one in asked) for word in header_words(column.name))
 
 
 def _years(question: Question) -> set[Decimal]:
@@ -232,18 +266,14 @@ def _comparing(question: Question, data: TableWords) -> Iterator[tuple[int, int,
                 yield start, start + len(phrase), name
 
 
-def _is_named(question: Question, column: Column, place: int) -> bool:
-    return any(question.words[place].forms & word.forms for word in header_words(column.name))
-
-
 def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | None:
     """The two columns of figures that the question names: in full, or by the years in their names."""
 
-    def named(column: int) -> list[bool]:
+    def named(column: int) -> int:
         header = header_words(table.columns[column].name)
-        return [any(word.forms & asked.forms for asked in question.words) for word in header]
+        return sum(any(_is_same(asked, word) for asked in question.words) for word in header)
 
-    whole = [column for column in _figures(table) if all(named(column))]
+    whole = [column for column in _figures(table) if _is_whole(table.columns[column], question.words)]
     if len(whole) == 2:
         return whole[0], whole[1]
     years = list(dict.fromkeys(year for word in question.words if (year := year_of(word)) is not None))
@@ -256,8 +286,8 @@ def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | No
             for column in _figures(table)
             if str(year) in (word.text for word in header_words(table.columns[column].name))
         ]
-        most = max((sum(named(column)) for column in held), default=0)
-        found += [column for column in held if sum(named(column)) == most]
+        most = max(map(named, held), default=0)
+        found += [column for column in held if named(column) == most]
     return (found[0], found[1]) if len(found) == 2 and found[0] != found[1] else None
 
 

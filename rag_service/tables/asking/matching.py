@@ -139,6 +139,7 @@ class Match(Headers):
             self.filters.append(Filter(column=columns[0], comparison=Comparison.EQUAL, values=keys, shown=shown))
             self._take(range(one.start, one.end))
             self.value_places.update(range(one.start, one.end))
+            self.is_doubtful |= not one.is_within(self._values[columns[0]])  # "to December", and it ends in October
 
     def _free_headers(self) -> None:
         """Words of a column's name ask for no operation beside another: "the lowest average stay" of "Average stay"."""

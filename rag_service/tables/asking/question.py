@@ -137,7 +137,8 @@ def read_question(text: str, language: str) -> Question | None:
         used=[False] * len(found),
         signs=frozenset(_SIGN.findall(text)),
     )
-    question.stretches = tuple(read_stretches(question.words, language))
+    if not list(_phrases(question, ("difference", "ratio"), data.tables)):  # those are of two months
+        question.stretches = tuple(read_stretches(question.words, language))
     for one in question.stretches:
         _take(question, one.start, one.end)
     for start, end, _ in list(_phrases(question, ("pending",), data.tables)):

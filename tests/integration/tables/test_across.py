@@ -78,6 +78,8 @@ async def sheets(service: Components, ingest: Ingest) -> Components:
         ("Quel est l'écart entre le budget et le réalisé des dons ?", "765 €", True),
         ("¿Qué destino tiene la mayor diferencia entre 2024 y 2025?", "22 € & Lisboa", True),
         ("Which tools are below the minimum stock?", "Grinder (3 / 4) & Level (0 / 1)", True),
+        ("What is the difference in Garden loans between January and March?", "83", True),
+        ("¿Para qué destinos el coste de 2025 es superior al coste de 2024?", "Pau & Lisboa", True),
         ("How many tools have a stock above the minimum?", "1", True),
         ("Pour quels postes le réalisé est-il au-dessus du budget ?", "Énergie (2100 € / 2486 €)|Énergie", True),
     ],
@@ -98,6 +100,12 @@ async def test_columns_of_a_row_are_computed(sheets: Components, question: str, 
         "What is the difference between the 2023 and 2024 members for Standard?",  # one column of members
         "What is the difference between the 2022 and 2024 fee for Standard?",
         "Which tools are below the minimum deposit?",
+        "Which tool is furthest below the minimum stock?",
+        "Which tools are not below the minimum stock?",
+        "What is the total of loans from January to March by category?",
+        "What are the two months with the most Garden loans?",
+        "In which month was the average of Garden loans the highest?",
+        "Which destination rose most from 2024 to 2025?",
     ],
 )
 async def test_what_the_columns_do_not_hold_is_not_certain(sheets: Components, question: str) -> None:

@@ -57,3 +57,19 @@ async def test_what_lies_between_is_counted(service: Components, ingest: Ingest,
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
     assert says(answer.text, said), answer.text
     assert answer.decision is Decision.CAN_PROCEED
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "certain"),
+    [
+        ("Quelle est la différence de visiteurs entre juin et août ?", "270", True),  # of two months
+        ("Combien de visiteurs au total de mai à décembre ?", "1420", False),  # December is missing
+    ],
+)
+async def test_the_ends_are_looked_at(
+    service: Components, ingest: Ingest, question: str, said: str, certain: bool
+) -> None:
+    await ingest(VISITES, "visites.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert says(answer.text, said), answer.text
+    assert (answer.decision is Decision.CAN_PROCEED) is certain
