@@ -113,15 +113,19 @@ async def _lines(connection: Connection, across: Across) -> list[_Line]:
 
 def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Across]:
     data = load_language(question.language).tables
-    if question.groups or question.count or question.negations:
+    if question.count or question.negations:
         return
     for reading in (*_added(question, table), *_best(question, table, data), *_compared(question, table, data)):
         chosen = [table.columns[place] for place in reading.columns]
         if len({(column.kind, column.unit) for column in chosen}) > 1 or any(column.mixed for column in chosen):
             continue
+        if any(end - 1 not in reading.places for end in question.groups):  # not the "por" of "por encima de"
+            continue
         used = [taken or place in reading.places for place, taken in enumerate(question.used)]
         operations = {**question.operations, "maximum": 0} if reading.kind in _SIGNS else question.operations
-        asked = replace(question, used=used, operations=operations, stretches=(), bounds=[], superlative=None)
+        asked = replace(
+            question, used=used, operations=operations, groups=[], stretches=(), bounds=[], superlative=None
+        )
         match = Match(asked, table, values)
         figures = set(match.of_kind(*FIGURES)) - set(reading.columns)
         if not (match.is_complete or overlook_words(match)) or not all(one.shown for one in match.filters):

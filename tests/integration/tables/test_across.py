@@ -80,6 +80,7 @@ async def sheets(service: Components, ingest: Ingest) -> Components:
         ("Which tools are below the minimum stock?", "Grinder (3 / 4) & Level (0 / 1)", True),
         ("What is the difference in Garden loans between January and March?", "83", True),
         ("¿Para qué destinos el coste de 2025 es superior al coste de 2024?", "Pau & Lisboa", True),
+        ("¿Qué destinos tienen el coste de 2024 por encima del coste de 2025?", "Coste 2024 > Coste 2025", True),
         ("How many tools have a stock above the minimum?", "1", True),
         ("Pour quels postes le réalisé est-il au-dessus du budget ?", "Énergie (2100 € / 2486 €)|Énergie", True),
     ],
