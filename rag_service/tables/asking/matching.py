@@ -56,6 +56,7 @@ class Match(Headers):
         self._match_rest()
         self._match_absence()
         self._match_first_and_last()
+        self.is_doubtful |= any(map(self._is_year_alone, self.mentions))
         self.mentions.sort(key=lambda mention: mention.place)
 
     @property
@@ -235,6 +236,13 @@ class Match(Headers):
                         at = narrower.index(common)
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
+
+    def _is_year_alone(self, mention: Mention) -> bool:
+        """Whether only a year names columns of something of that year: "in 2024" for "Cost 2024"."""
+        if year_of(self.words[mention.place]) is None:
+            return False
+        rest = [word for column in mention.columns for word in self._headers[column] if year_of(word) is None]
+        return bool(rest) and not any(asked.is_like(word) for asked in self.words for word in rest)
 
     def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
         """The columns of amounts, times or percentages that may be meant where none is called so; else a total."""
