@@ -100,6 +100,14 @@ def write_span(span: Span) -> list[Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EncodedTable:
+    """A typed table as `tables.encoding` writes and reads it."""
+
+    description: bytes
+    batches: tuple[bytes, ...]  # of rows, compressed
+
+
+@dataclass(frozen=True, kw_only=True)
 class ParsedDocument:
     """What a parser makes of a file: one stored text, and the place of each part of it.
 
@@ -114,6 +122,7 @@ class ParsedDocument:
     language: str | None = None  # ISO 639-1 when the document declares it
     metadata: Mapping[str, Any] = field(default_factory=dict)  # front matter, document properties
     warnings: tuple[str, ...] = ()  # what of the file is not in the text, in sentences for the uploader
+    long_table: EncodedTable | None = None  # the only table of a file whose rows are too many for the text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +263,8 @@ class Citation:
     """One mark in the answer, resolved and checked.
 
     `quote` is exactly characters [start, end) of the stored text of the document; for `not_found` all place fields
-    are None.
+    are None. Rows of a long table are not in the stored text: `start` and `end` are None then, and the location names
+    the cells.
     """
 
     mark: int  # the number in [Cn] as the model wrote it

@@ -87,14 +87,17 @@ def _mark(cells: CitedCells, shown: Sequence[Hit]) -> tuple[int, Hit | None]:
     """The number of the passage that holds the cells, or else of one of their document."""
     same = [(mark, hit) for mark, hit in enumerate(shown, start=1) if hit.chunk.document.id == cells.document_id]
     for mark, hit in same:
-        if hit.chunk.start <= cells.start < hit.chunk.end:
+        if _holds(hit, cells):
             return mark, hit
     return same[0] if same else (1, None)
 
 
+def _holds(hit: Hit, cells: CitedCells) -> bool:
+    return cells.start is not None and hit.chunk.start <= cells.start < hit.chunk.end
+
+
 def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[int, int]) -> Citation:
     mark, hit = _mark(cells, shown)
-    holds = hit is not None and hit.chunk.start <= cells.start < hit.chunk.end
     return Citation(
         mark=mark,
         status=CitationStatus.VERIFIED,
@@ -103,10 +106,10 @@ def _cite(cells: CitedCells, quote: str, shown: Sequence[Hit], sentence: tuple[i
         sentence_start=sentence[0],
         sentence_end=sentence[1],
         support=1.0,
-        chunk_id=hit.chunk.id if hit is not None and holds else None,
+        chunk_id=hit.chunk.id if hit is not None and _holds(hit, cells) else None,
         document_id=cells.document_id,
         content_hash=None if hit is None else hit.chunk.document.content_hash,
-        quote=quote,
+        quote=quote or None,
         start=cells.start,
         end=cells.end,
         location=cells.location,

@@ -10,15 +10,17 @@ from uuid import UUID
 
 from llama_index.core.schema import Document, TransformComponent
 
+from rag_service.domain import EncodedTable
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.chunker import Chunker
 from rag_service.language.detection import detect_language
 from rag_service.language.words import fold
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.file_reader import LANGUAGE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
+from rag_service.readers.file_reader import LANGUAGE, LONG_TABLE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
 from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument
 from rag_service.store.search.scope import read_spans
+from rag_service.tables.encoding import encode_table
 from rag_service.tables.reading.extract import extract_tables
 
 __all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
@@ -88,8 +90,14 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
         territory=_territory(properties, index),
         size_bytes=len(source.data),
         expires_at=source.expires_at,
-        tables=extract_tables(read.text, read_spans(read.metadata[SPANS])),
+        tables=_tables(read),
     )
+
+
+def _tables(read: Document) -> tuple[EncodedTable, ...]:
+    if (long_table := read.metadata.get(LONG_TABLE)) is not None:
+        return (long_table,)
+    return tuple(map(encode_table, extract_tables(read.text, read_spans(read.metadata[SPANS]))))
 
 
 def _territory(metadata: Mapping[str, Any], index: IndexDefinition) -> str | None:

@@ -56,6 +56,17 @@ class ParseLimits:
 OCR_LIMITS = ParseLimits(memory_bytes=2 * 1024**3, cpu_seconds=1_500, wall_seconds=1_800.0)
 
 
+def limits_for(size: int) -> ParseLimits:
+    """The default limits, with a second more for each megabyte: a table of a million rows takes its time.
+
+    Args:
+        size: of the file in bytes.
+    """
+    more = size // 1_000_000
+    usual = ParseLimits()
+    return replace(usual, cpu_seconds=usual.cpu_seconds + more, wall_seconds=usual.wall_seconds + more)
+
+
 class ChildFailure(Exception):  # noqa: N818 - only used as the cause of a DocumentError
     """How the child ended, for the log: exit code or signal, and its stderr."""
 
@@ -83,7 +94,7 @@ async def parse_in_sandbox(
         UnsupportedMediaError, TooLargeError: subclasses; the latter also for the memory and output limits.
         ReaderKilledError: somebody else ended the child; another try may succeed.
     """
-    limits = limits or ParseLimits()
+    limits = limits or limits_for(len(data))
     name = clean_file_name(file_name)
     if reader is None:
         try:

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError
 
-LATEST = "0019"  # newest of the migrations; a test compares the two
+LATEST = "0020"  # newest of the migrations; a test compares the two
 LOCAL_ADMIN_ID = "00000000-0000-4000-8000-000000000001"  # the one user of RAG_AUTH=none
 LOCAL_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
 QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply

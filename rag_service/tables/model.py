@@ -20,6 +20,7 @@ CURRENCIES = {
 }  # fmt: skip
 _PLURALS = ((re.compile(r"(?:oes|aes)$"), "ao"), (re.compile(r"ies$"), "y"), (re.compile(r"[sx]$"), ""))
 _ENDING = re.compile(r"[aeo]$")  # gender and the rest of a plural: roja, rojo; boxe(s), box
+MAX_LISTED = 500  # row numbers of a result that are listed; an answer names fewer
 _MIN_LETTERS = 4  # shorter words are compared as they are
 
 
@@ -55,7 +56,7 @@ class Cell:
     text: str  # exactly as it stands in the stored text
     key: str  # its words as `fold_words` writes them
     number: Decimal | None  # None: it is not of the kind of its column
-    start: int  # first character in the document's stored text
+    start: int | None  # first character in the document's stored text; None: the row is not in it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +121,25 @@ def fold_words(text: str) -> str:
     return " ".join(map(fold_word, words(text)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowNumbers:
+    """Numbers of rows; at most `MAX_LISTED` are listed."""
+
+    count: int = 0
+    first: int = 0
+    last: int = 0
+    listed: tuple[int, ...] = ()  # in order; empty: too many
+
+    def write(self, letter: str) -> str:
+        """The cells of these rows in a column, as a formula names them: "D2:D9,D12"."""
+        if self.count == self.last - self.first + 1:
+            return _range(letter, self.first, self.last)
+        return write_cells(letter, self.listed) if self.listed else f"{letter}{self.first},…,{letter}{self.last}"
+
+
+NO_ROWS = RowNumbers()
+
+
 def write_cells(letter: str, rows: Iterable[int]) -> str:
     """Cells of one column as a formula names them: "D2:D9,D12"."""
     runs: list[list[int]] = []
@@ -128,4 +148,8 @@ def write_cells(letter: str, rows: Iterable[int]) -> str:
             runs[-1][1:] = [row]
         else:
             runs.append([row])
-    return ",".join(f"{letter}{run[0]}" if len(run) == 1 else f"{letter}{run[0]}:{letter}{run[1]}" for run in runs)
+    return ",".join(_range(letter, run[0], run[-1]) for run in runs)
+
+
+def _range(letter: str, first: int, last: int) -> str:
+    return f"{letter}{first}" if first == last else f"{letter}{first}:{letter}{last}"

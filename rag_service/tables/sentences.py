@@ -17,10 +17,11 @@ class CitedCells:
     """The cells, or the text of a file, behind a part of the answer."""
 
     document_id: UUID
-    start: int  # in the document's stored text
-    end: int
+    start: int | None  # in the document's stored text; None: the row is not in it
+    end: int | None
     location: Location
     formula: str  # empty: the answer quotes them
+    text: str = ""  # of cells that are not in the stored text
 
 
 Sentence = tuple["str | CitedCells", ...]

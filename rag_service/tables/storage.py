@@ -2,61 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
 
+from rag_service.domain import EncodedTable
 from rag_service.store.session import Connection
-from rag_service.tables.model import Column, StoredTable, Table, TableRow
+from rag_service.tables.encoding import read_batches, read_description
+from rag_service.tables.model import Column, StoredTable
 
 MAX_TABLES = 20  # that one question looks at
 _MAX_VALUES = 1_000  # values that share a word with the question; with more, the question names none
 _EXAMPLES = 3  # rows that a chat model is shown of a table
-_BATCH = 5_000  # rows of one statement
 
 
-async def write_tables(connection: Connection, document_id: UUID, corpus_id: UUID, tables: Sequence[Table]) -> None:
+async def write_tables(
+    connection: Connection, document_id: UUID, corpus_id: UUID, tables: Sequence[EncodedTable]
+) -> None:
     """Replace the tables of a document inside the caller's transaction."""
     await connection.execute("DELETE FROM tables WHERE document_id = %s", [document_id])
-    for table in tables:
-        table_id = uuid4()
-        count = sum(not (row.is_total or row.is_heading) for row in table.rows)
+    for encoded in tables:
+        table_id, table = uuid4(), read_description(encoded)
         columns = msgspec.json.encode(table.columns).decode()
         await connection.execute(
             """INSERT INTO tables
                    (id, document_id, corpus_id, number, sheet, caption, columns, row_count, unit, by_period, page)
                VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)""",
             (
-                *(table_id, document_id, corpus_id, table.number, table.sheet, table.caption, columns, count),
-                *(table.unit, table.by_period, table.page),
+                *(table_id, document_id, corpus_id, table.number, table.sheet, table.caption, columns),
+                *(table.row_count, table.unit, table.by_period, table.page),
             ),
         )
-        for start in range(0, len(table.rows), _BATCH):
-            rows = table.rows[start : start + _BATCH]
-            # One statement, its values as parallel arrays: PostgreSQL refuses COPY under row-level security.
+        for place, texts in enumerate(table.texts):
             await connection.execute(
-                """INSERT INTO table_rows (table_id, corpus_id, number, is_data, is_heading, section, cells, page)
-                   SELECT %b, %b, number, is_data, is_heading, section, cells::jsonb, page
-                   FROM unnest(%b::int[], %b::bool[], %b::bool[], %b::text[], %b::text[], %b::int[])
-                        AS t(number, is_data, is_heading, section, cells, page)""",
-                [
-                    table_id,
-                    corpus_id,
-                    [row.number for row in rows],
-                    [not (row.is_total or row.is_heading) for row in rows],
-                    [row.is_heading for row in rows],
-                    [row.section for row in rows],
-                    [_write_cells(row) for row in rows],
-                    [row.page for row in rows],
-                ],
+                "INSERT INTO table_texts (table_id, corpus_id, place, keys, texts) VALUES (%b, %b, %b, %b, %b)",
+                [table_id, corpus_id, place, *((None, None) if texts is None else (list(texts), list(texts.values())))],
             )
-
-
-def _write_cells(row: TableRow) -> str:
-    cells = [None if cell is None else (cell.text, cell.key, cell.number, cell.start) for cell in row.cells]
-    return msgspec.json.encode(cells).decode()
+        for batch in read_batches(encoded):
+            # PostgreSQL refuses COPY under row-level security.
+            await connection.execute(
+                """INSERT INTO table_rows (table_id, corpus_id, number, is_data, is_heading, section, page, cells)
+                   SELECT %b, %b, (r ->> 0)::int, (r ->> 1)::bool, (r ->> 2)::bool, r ->> 3, (r ->> 4)::int, r -> 5
+                   FROM jsonb_array_elements(%b::text::jsonb) AS t(r)""",
+                [table_id, corpus_id, batch.decode()],
+            )
 
 
 async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> list[StoredTable]:
@@ -107,23 +99,32 @@ async def find_values(
 ) -> dict[UUID, dict[int, dict[str, str]]]:
     """The values that hold one of these folded words, by table and column: {key: text}.
 
-    Of more than 1,000 in a table only those that are one of `whole`.
+    Of more than 1,000 in a table only those that are one of `whole`. Columns with more different texts than are kept
+    together are searched row by row, each until it has more.
     """
     cursor = await connection.execute(
-        """SELECT found.table_id, found.place, found.key, min(found.text), found.key = ANY(%b::text[]) FROM (
-               SELECT r.table_id, c.place::int - 1 AS place, c.cell ->> 1 AS key, c.cell ->> 0 AS text
-               FROM table_rows r, jsonb_array_elements(r.cells) WITH ORDINALITY AS c(cell, place)
-               WHERE r.table_id = ANY(%b::uuid[]) AND r.is_data AND jsonb_typeof(c.cell) = 'array'
-                 AND c.cell ->> 2 IS NULL AND string_to_array(c.cell ->> 1, ' ') && %b::text[]) AS found
-           GROUP BY found.table_id, found.place, found.key ORDER BY 5 DESC LIMIT %b""",
-        [list(whole), list(table_ids), list(words), _MAX_VALUES * len(table_ids) + 1],
+        """WITH searched AS (SELECT * FROM table_texts WHERE table_id = ANY(%(tables)s::uuid[]))
+           SELECT t.table_id, t.place, v.key, v.text, v.key = ANY(%(whole)s::text[])
+           FROM searched t, unnest(t.keys, t.texts) AS v(key, text)
+           WHERE string_to_array(v.key, ' ') && %(words)s::text[]
+           UNION
+           SELECT t.table_id, t.place, v.key, v.text, v.is_whole FROM searched t, LATERAL (
+               (SELECT r.cells -> t.place ->> 1 AS key, r.cells -> t.place ->> 0 AS text, false AS is_whole
+                FROM table_rows r
+                WHERE r.table_id = t.table_id AND r.is_data AND r.cells -> t.place ->> 2 IS NULL
+                  AND string_to_array(r.cells -> t.place ->> 1, ' ') && %(words)s::text[] LIMIT %(limit)s)
+               UNION ALL
+               (SELECT r.cells -> t.place ->> 1, min(r.cells -> t.place ->> 0), true
+                FROM table_rows r
+                WHERE r.table_id = t.table_id AND r.is_data AND r.cells -> t.place ->> 2 IS NULL
+                  AND r.cells -> t.place ->> 1 = ANY(%(whole)s::text[]) GROUP BY 1)) AS v
+           WHERE t.keys IS NULL""",
+        {"tables": list(table_ids), "words": list(words), "whole": list(whole), "limit": _MAX_VALUES + 1},
     )
-    values: dict[UUID, dict[int, dict[str, str]]] = {}
-    counts: dict[UUID, int] = {}
     rows: list[tuple[Any, ...]] = await cursor.fetchall()
-    for table_id, *_ in rows:
-        counts[table_id] = counts.get(table_id, 0) + 1
+    counts = Counter(table_id for table_id, *_ in rows)
+    values: dict[UUID, dict[int, dict[str, str]]] = {}
     for table_id, place, key, text, is_whole in rows:
-        if is_whole or (counts[table_id] <= _MAX_VALUES and len(rows) <= _MAX_VALUES * len(table_ids)):
+        if is_whole or counts[table_id] <= _MAX_VALUES:
             values.setdefault(table_id, {}).setdefault(place, {})[key] = text
     return values

@@ -39,6 +39,14 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def too_large(name: str) -> TooLargeError:
+    """The error for a file with more text or cells than a document may have."""
+    return TooLargeError(
+        f'"{name}" contains too much text: more than {MAX_CHARACTERS:,} characters '
+        f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files, or save a long sheet as CSV."
+    )
+
+
 class TextBuilder:
     """Collects text and locations of one document.
 
@@ -102,10 +110,7 @@ class TextBuilder:
     def check_size(self, characters: int) -> None:
         """Raise if the text would be too long, for parsers that read everything before they write."""
         if characters > MAX_CHARACTERS or len(self._spans) >= MAX_SPANS:
-            raise TooLargeError(
-                f'"{self._name}" contains too much text: more than {MAX_CHARACTERS:,} characters '
-                f"or {MAX_SPANS:,} table rows and cells. Split it into smaller files."
-            )
+            raise too_large(self._name)
 
     def build(
         self, *, title: str, media_type: str, language: str | None = None, metadata: Mapping[str, Any] | None = None

@@ -35,8 +35,8 @@ def places_on(sheet: str) -> Place:
     return lambda row, cell: Location(sheet=sheet, cell=cell, row=row)
 
 
-def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> None:
-    """Write rows as labelled lines.
+def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> Mapping[int, str]:
+    """Write rows as labelled lines; returns the column names of the last ones.
 
     Plain values are written for rows above the header, tables without a header, and rows with a single text in the
     first column (notes, section titles). A block after a gap with its own header row gets new labels. Only `LOOK_AHEAD`
@@ -67,6 +67,7 @@ def write_table(builder: TextBuilder, rows: Iterable[Row], *, place: Place) -> N
             names = []
             _write_row(builder, row, labels, place, is_labelled=row.number in labelled)
     _write_plain(builder, names, place)
+    return labels
 
 
 def _write_plain(builder: TextBuilder, names: Sequence[Row], place: Place) -> None:
@@ -219,13 +220,18 @@ def _label_of(column: int, spanned: Set[int], labels: Mapping[int, str]) -> str 
     return " / ".join(dict.fromkeys(names)) or None
 
 
+def is_heading(cell: Cell, labels: Mapping[int, str]) -> bool:
+    """Whether the only cell of a row is a sub-heading or a note: a text in the first column."""
+    return cell.is_text and cell.column == min(labels, default=0)
+
+
 def _write_row(
     builder: TextBuilder, row: Row, labels: Mapping[int, str], place: Place, *, is_labelled: bool = False
 ) -> None:
     values = row.values
     if not values:
         return
-    if len(values) == 1 and values[0].is_text and values[0].column == min(labels, default=0):
+    if len(values) == 1 and is_heading(values[0], labels):
         labels = {}
     first, last = column_letters(values[0].column), column_letters(values[-1].column)
     extent = f"{first}{row.number}" if first == last else f"{first}{row.number}:{last}{row.number}"

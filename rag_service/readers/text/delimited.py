@@ -5,48 +5,97 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
 
 from rag_service.domain import Location, ParsedDocument
-from rag_service.errors import DocumentError
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.errors import DocumentError, TooLargeError
+from rag_service.readers.common.builder import MAX_CHARACTERS, TextBuilder, clean, one_line, too_large
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.common.tables import write_table
+from rag_service.readers.common.tables import is_heading, write_table
 
 _DELIMITERS = (";", "\t", "|", ",")  # comma last: decimal commas split records unevenly
+LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a file whose rows are too many for it
 _SAMPLE_RECORDS = 50
 _EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
 
+Record = tuple[int, dict[int, str]]  # (number, column → value), both from 1; empty cells are left out
+
 
 def parse_delimited(text: str, *, name: str) -> ParsedDocument:
     """Read a delimited file. `Location.row` counts records from 1, header and blank lines included; `cell` is its
-    column letter and row.
+    column letter and row. If the rows are too many for the text, it has the first ones, and a table has all.
 
     Raises DocumentError for a field above 131,072 characters, as after an unclosed quotation mark, and TooLargeError.
     """
     text = _EXCEL_HINT.sub("", clean(text).lstrip("\n"))
-    builder = TextBuilder(name)
+    delimiter = _sniff_delimiter(text)
     try:
-        write_table(builder, _rows(text, _sniff_delimiter(text)), place=lambda row, cell: Location(row=row, cell=cell))
+        try:
+            if len(text) <= MAX_CHARACTERS:
+                return _build(name, _rows(_records(text, delimiter)))[0]
+            raise too_large(name)
+        except TooLargeError:
+            document = _parse_long(name, lambda: _records(text, delimiter))
+            if document is None:
+                raise
+            return document
     except csv.Error as error:
         raise DocumentError(
             f'"{name}" has a table cell that never ends. A quotation mark (") is probably missing; '
             "correct it, or save the table again from your spreadsheet program."
         ) from error
-    return builder.build(title=choose_title(name), media_type="text/csv")
 
 
-def _rows(text: str, delimiter: str) -> Iterator[Row]:
+def _build(name: str, rows: Iterable[Row], *, warning: str = "") -> tuple[ParsedDocument, Mapping[int, str]]:
+    """The document, and the names of its columns."""
+    builder = TextBuilder(name)
+    names = write_table(builder, rows, place=lambda row, cell: Location(row=row, cell=cell))
+    if warning:
+        builder.warn(warning)
+    return builder.build(title=choose_title(name), media_type="text/csv"), names
+
+
+def _parse_long(name: str, records: Callable[[], Iterator[Record]]) -> ParsedDocument | None:
+    """A file with the first rows as text and all of them as a table; None if it is not one table."""
+    from rag_service.tables.reading.extract import PlainRow, extract_long_table  # rarely needed, and slow to load
+
+    document, names = _build(
+        name,
+        _rows(islice(records(), LONG_TABLE_TEXT_ROWS)),
+        warning=f"Only the first {LONG_TABLE_TEXT_ROWS:,} rows can be found by their words, because the file has too "
+        "many rows. Calculations and look-ups use all rows.",
+    )
+
+    def further() -> Iterator[PlainRow]:
+        for number, values in islice(records(), LONG_TABLE_TEXT_ROWS, None):
+            yield number, values, len(values) == 1 and is_heading(_cells(values)[0], names)
+
+    table = extract_long_table(document.text, document.spans, names, further)
+    return None if table is None else replace(document, long_table=table)
+
+
+def _records(text: str, delimiter: str) -> Iterator[Record]:
     for number, record in enumerate(csv.reader(_lines(text), delimiter=delimiter), start=1):
-        cells = []
-        for column, field in enumerate(record, start=1):
-            value = one_line(field)
-            if value:
-                cells.append(Cell(column, value, not is_number_like(value)))
-        if cells:
-            yield Row(number, cells)
+        values = {column: value for column, field in enumerate(record, start=1) if (value := _value(field))}
+        if values:
+            yield number, values
+
+
+_value = lru_cache(maxsize=10_000)(one_line)
+
+
+def _rows(records: Iterable[Record]) -> Iterator[Row]:
+    for number, values in records:
+        yield Row(number, _cells(values))
+
+
+def _cells(values: Mapping[int, str]) -> list[Cell]:
+    return [Cell(column, value, not is_number_like(value)) for column, value in values.items()]
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -195,7 +195,7 @@ async def _compute(
 
 
 def _is_sum_of_one(result: Result) -> bool:
-    return result.plan.operation is Operation.SUM and len(result.used) < 2
+    return result.plan.operation is Operation.SUM and result.used.count < 2
 
 
 def _says_little(result: Result) -> bool:
@@ -217,8 +217,10 @@ async def _find(connection: Connection, question: FigureQuestion, documents: Seq
 
 async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAnswer:
     cited = [part for sentence in computed.sentences for part in sentence if isinstance(part, CitedCells)]
-    quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in cited])
-    return ComputedAnswer(computed=computed, quotes=dict(zip(cited, quotes, strict=True)))
+    stored = [one for one in cited if one.start is not None]
+    quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in stored])
+    texts = {one: one.text for one in cited} | dict(zip(stored, quotes, strict=True))
+    return ComputedAnswer(computed=computed, quotes=texts)
 
 
 def _is_row(hit: Hit) -> bool:

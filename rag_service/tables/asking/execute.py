@@ -15,16 +15,24 @@ from typing import Any
 from rag_service.store.session import Connection
 from rag_service.tables.asking.plans import Operation, Plan, key_column
 from rag_service.tables.asking.question import Comparison
-from rag_service.tables.model import Kind
+from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers
 
 STATEMENT_MS = 2_000  # time limit of a statement
 MAX_ROWS = 10  # rows named in an answer
 MAX_GROUPS = 30
 _CODE = re.compile(r"(?=\S*\d)\S+")  # "A-103"
 
+
+def numbers_of(condition: str) -> str:
+    """The numbers of the rows of a condition, which is a fixed text of this module: [count, first, last, listed]."""
+    where = f"FILTER (WHERE {condition})"
+    return f"""jsonb_build_array(count(*) {where}, min(number) {where}, max(number) {where},
+                      CASE WHEN count(*) {where} <= {MAX_LISTED} THEN array_agg(number) {where} END)"""
+
+
 _AGGREGATES = {
     Operation.COUNT: "count(*)::numeric",
-    Operation.DISTINCT: "count(DISTINCT key)::numeric",
+    Operation.DISTINCT: "(SELECT count(*)::numeric FROM (SELECT FROM used WHERE key IS NOT NULL GROUP BY key) AS k)",
     Operation.SUM: "sum(value)",
     Operation.SHARE: "sum(value)",
     Operation.MEAN: "avg(value)",
@@ -38,8 +46,7 @@ _OPERATORS = {
     Comparison.LESS: "<",
     Comparison.LESS_OR_EQUAL: "<=",
 }
-_HEADINGS = """(SELECT array_agg(h.number ORDER BY h.number) FROM table_rows h
-             WHERE h.table_id = %(table)s AND h.is_heading)"""
+_HEADINGS = f"(SELECT {numbers_of('is_heading')} FROM table_rows WHERE table_id = %(table)s AND is_heading)"  # noqa: S608 - fixed text
 _WHOLE = """(SELECT sum((t.cells -> %(column)s::int ->> 2)::numeric) FROM table_rows t
              WHERE t.table_id = %(table)s AND t.is_data)"""
 _GROUPED = (Operation.DIFFERENCE, Operation.RATIO, Operation.DISTINCT)
@@ -50,7 +57,7 @@ class UsedRow:
     """A row that the answer names."""
 
     number: int
-    cells: tuple[tuple[str, int] | None, ...]  # (text, start) of each column
+    cells: tuple[tuple[str, int | None] | None, ...]  # (text, start) of each column
     value: Decimal | None  # in the column of the plan
     page: int | None = None
 
@@ -70,7 +77,7 @@ class UsedRow:
 class Group:
     name: str  # as the table writes it
     value: Decimal | None
-    rows: tuple[int, ...]  # numbers of the rows used
+    rows: RowNumbers  # those used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +88,15 @@ class Result:
     count: int  # rows that match
     value: Decimal | None = None
     whole: Decimal | None = None  # of a share: the sum of all rows
-    used: tuple[int, ...] = ()  # numbers of the rows computed with
-    left_out: tuple[int, ...] = ()  # rows that match and have no value of the column's kind
-    unnamed: tuple[int, ...] = ()  # rows with only a first cell, which may be sub-headings
+    used: RowNumbers = NO_ROWS  # the rows computed with
+    left_out: RowNumbers = NO_ROWS  # rows that match and have no value of the column's kind
+    unnamed: RowNumbers = NO_ROWS  # rows with only a first cell, which may be sub-headings
     rows: tuple[UsedRow, ...] = ()
+    alike: int = 0  # rows with the highest or lowest value
     groups: tuple[Group, ...] = ()
     start: int | None = None  # the cells used, in the document's stored text
     end: int | None = None
+    first_text: str = ""  # of the first of these cells
 
 
 async def limit_statements(connection: Connection) -> None:
@@ -104,11 +113,13 @@ async def execute(connection: Connection, plan: Plan) -> Result:
         "rows": plan.limit or MAX_ROWS,
         "groups": MAX_GROUPS,
     }
-    used = f"""WITH used AS (
-        SELECT r.number, r.cells, r.page, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
+    # OFFSET 0: each value is read from its cell once, not in every aggregate. A sum over a million rows takes 0.25 s
+    # instead of 0.6 s, and with MATERIALIZED 0.5 s.
+    used = f"""WITH used AS NOT MATERIALIZED (
+        SELECT r.number, r.page, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
                r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
                r.cells -> %(group)s::int ->> 1 AS key
-        FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)})"""  # noqa: S608 - fixed text
+        FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)} OFFSET 0)"""  # noqa: S608 - fixed text
     if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
         return await _rows(connection, plan, used, parameters)
     if plan.operation is Operation.MIXED:
@@ -156,10 +167,13 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
         direction = "DESC" if ranked == "max" else "ASC"
         chosen = f"WHERE value IS NOT NULL ORDER BY value {direction}, number LIMIT %(rows)s"
     cursor = await connection.execute(
-        f"""{used} SELECT number, cells, value, (SELECT count(*) FROM used),
-            (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NOT NULL),
-            (SELECT array_agg(number ORDER BY number) FROM used WHERE value IS NULL), page
-            FROM used {chosen}""",  # noqa: S608 - fixed text
+        f"""{used}, counted AS (
+            SELECT count(*) AS count, {numbers_of("value IS NOT NULL")} AS valued,
+                   {numbers_of("value IS NULL")} AS left_out FROM used)
+            SELECT number, cells, value, alike, count, valued, left_out, page
+            FROM counted, (SELECT *, count(*) OVER () AS alike FROM used {chosen}) AS chosen,
+                LATERAL (SELECT r.cells FROM table_rows r
+                         WHERE r.table_id = %(table)s AND r.number = chosen.number) AS row""",  # noqa: S608 - fixed text
         parameters,
     )
     found = await cursor.fetchall()
@@ -174,25 +188,35 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
         )
         for number, cells, value, *_, page in found
     )
-    _, _, value, count, valued, left_out, _ = found[0]
+    _, _, value, alike, count, valued, left_out, _ = found[0]
     return Result(
         plan=plan,
         count=count,
         value=value,
-        used=tuple(valued or ()),
-        left_out=tuple(left_out or ()) if ranked else (),
+        used=_row_numbers(valued),
+        left_out=_row_numbers(left_out) if ranked else NO_ROWS,
+        alike=alike if ranked and plan.limit is None else 0,
         rows=rows,
     )
+
+
+def _row_numbers(found: Sequence[Any] | None) -> RowNumbers:
+    """What `numbers_of` gave."""
+    if not found or not found[0]:
+        return NO_ROWS
+    count, first, last, listed = found
+    return RowNumbers(count=count, first=first, last=last, listed=tuple(sorted(listed or ())))
 
 
 async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: dict[str, Any]) -> Result:
     counted = plan.operation in (Operation.COUNT, Operation.DISTINCT)
     filled = "cell <> 'null'" if counted else "value IS NOT NULL"
     grouped = plan.group is not None or plan.operation in _GROUPED
+    value = "1" if plan.operation is Operation.DISTINCT else _AGGREGATES[plan.operation]
     by_group = (
         f"""(SELECT jsonb_agg(g) FROM (
-               SELECT min(name) AS name, {_AGGREGATES[plan.operation]} AS value,
-                      array_agg(number ORDER BY number) FILTER (WHERE {filled}) AS rows
+               SELECT min(name) AS name, {value} AS value,
+                      {numbers_of(filled)} AS rows
                FROM used WHERE key IS NOT NULL GROUP BY key
                ORDER BY 2 {"ASC" if plan.best is Operation.MINIMUM else "DESC"} NULLS LAST, 1 LIMIT %(groups)s) g)"""  # noqa: S608 - fixed text
         if grouped
@@ -200,10 +224,7 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
     )
     cursor = await connection.execute(
         f"""{used} SELECT count(*), {_AGGREGATES[plan.operation]},
-            array_agg(number ORDER BY number) FILTER (WHERE {filled}),
-            array_agg(number ORDER BY number) FILTER (WHERE NOT ({filled})),
-            min((cell ->> 3)::int) FILTER (WHERE {filled}),
-            max((cell ->> 3)::int + length(cell ->> 0)) FILTER (WHERE {filled}),
+            {numbers_of(filled)}, {numbers_of(f"NOT ({filled})")},
             {_HEADINGS if plan.operation is Operation.COUNT else "NULL"},
             {_WHOLE if plan.operation is Operation.SHARE else "NULL"},
             {by_group}
@@ -211,29 +232,46 @@ async def _aggregate(connection: Connection, plan: Plan, used: str, parameters: 
         parameters,
     )
     row: tuple[Any, ...] = (await cursor.fetchone()) or ()
-    count, value, numbers, left_out, start, end, unnamed, whole, groups = row
+    count, total, numbers, left_out, unnamed, whole, groups = row
+    start, end, first_text = await _find_text(connection, parameters, _row_numbers(numbers))
     return Result(
         plan=plan,
         count=count,
-        value=value,
+        value=total,
         whole=whole,
-        used=tuple(numbers or ()),
-        left_out=() if counted else tuple(left_out or ()),
-        unnamed=tuple(unnamed or ()) if counted and not plan.filters else (),
+        used=_row_numbers(numbers),
+        left_out=NO_ROWS if counted else _row_numbers(left_out),
+        unnamed=_row_numbers(unnamed) if counted and not plan.filters else NO_ROWS,
         groups=tuple(
             Group(
                 name=one["name"],
                 value=None if one["value"] is None else Decimal(str(one["value"])),
-                rows=tuple(one["rows"] or ()),
+                rows=_row_numbers(one["rows"]),
             )
             for one in groups or ()
         ),
         start=start,
         end=end,
+        first_text=first_text,
     )
 
 
-async def read_quotes(connection: Connection, places: Sequence[tuple[Any, int, int]]) -> list[str]:
+async def _find_text(
+    connection: Connection, parameters: dict[str, Any], used: RowNumbers
+) -> tuple[int | None, int | None, str]:
+    """Where the cells of the first and last row begin and end in the stored text, and the text of the first."""
+    cursor = await connection.execute(
+        """SELECT min((cell ->> 3)::int), max((cell ->> 3)::int + length(cell ->> 0)),
+                  min(cell ->> 0) FILTER (WHERE number = %(first)s)
+           FROM (SELECT r.number, r.cells -> %(column)s::int AS cell FROM table_rows r
+                 WHERE r.table_id = %(table)s AND r.number IN (%(first)s, %(last)s)) AS c""",
+        {**parameters, "first": used.first, "last": used.last},
+    )
+    start, end, text = (await cursor.fetchone()) or (None, None, None)
+    return start, end, text or ""
+
+
+async def read_quotes(connection: Connection, places: Sequence[tuple[Any, int | None, int | None]]) -> list[str]:
     """The stored text at (document id, start, end), in the order given."""
     if not places:
         return []

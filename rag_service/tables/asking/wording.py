@@ -11,7 +11,7 @@ from rag_service.language.languages import TableWords, load_language
 from rag_service.tables.asking.execute import MAX_GROUPS, MAX_ROWS, Group, Result, UsedRow
 from rag_service.tables.asking.plans import Filter, Operation
 from rag_service.tables.asking.question import Comparison
-from rag_service.tables.model import Column, Kind, write_cells
+from rag_service.tables.model import Column, Kind, RowNumbers, write_cells
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_number, write_unit
 
 _FORMULAS = {
@@ -88,11 +88,13 @@ class _Writer:
         """Rows that were left out, and why."""
         result = self._result
         found: list[Sentence] = []
-        if result.left_out:
+        if result.alike > len(result.rows):
+            found.append((self._text["alike"].format(count=self._number(Decimal(result.alike - len(result.rows)))),))
+        if result.left_out.count:
             cells = self._cells(self._plan.column, result.left_out)
             name = self._column().name
             found.append((self._text["left_out"].format(column=name, cells=cells),))
-        if result.unnamed and self._plan.operation is Operation.COUNT:
+        if result.unnamed.count and self._plan.operation is Operation.COUNT:
             cells = self._cells(0, result.unnamed)
             found.append((self._text["unnamed"].format(cells=cells),))
         return found
@@ -100,7 +102,7 @@ class _Writer:
     def warnings(self) -> list[str]:
         if self._plan.operation is Operation.MIXED:
             return [self._text["readings"]]
-        return [self._text["unnamed"]] if self._result.unnamed and self._plan.operation is Operation.COUNT else []
+        return [self._text["unnamed"]] if self._result.unnamed.count and self._plan.operation is Operation.COUNT else []
 
     # -- each operation
 
@@ -177,6 +179,7 @@ class _Writer:
             return None
         if operation is Operation.DISTINCT:
             names = ", ".join(group.name for group in self._result.groups)
+            names += ", …" if value > len(self._result.groups) else ""
             sentence = self._text["distinct"].format(
                 value=self._number(value), column=self._column().name, where=self._where(), names=names
             )
@@ -190,8 +193,8 @@ class _Writer:
             shown = self._value(rounded(value) if operation in (Operation.MEAN, Operation.MEDIAN) else value)
             formula = self._formula(self._plan.column or 0)
         sentence = self._text[operation.value].format(column=self._column().name, where=self._where(), value=shown)
-        several = operation is not Operation.SHARE and len(self._result.used) > 1
-        rows = self._text["rows"].format(count=len(self._result.used)) if several else ""
+        several = operation is not Operation.SHARE and self._result.used.count > 1
+        rows = self._text["rows"].format(count=self._number(Decimal(self._result.used.count))) if several else ""
         return (sentence + rows, self._cite_all(formula))
 
     def _grouped(self) -> Sentence | None:
@@ -255,10 +258,10 @@ class _Writer:
 
     def _sum(self, group: Group) -> str:
         cells = self._cells(self._plan.column, group.rows)
-        return cells if len(group.rows) == 1 else f"SUM({cells})"
+        return cells if group.rows.count == 1 else f"SUM({cells})"
 
     def _formula(self, column: int) -> str:
-        cells = write_cells(self._table.columns[column].letter, self._result.used)
+        cells = self._result.used.write(self._table.columns[column].letter)
         value = self._result.value
         if self._plan.operation is Operation.COUNT:
             value = Decimal(self._result.count)
@@ -269,8 +272,8 @@ class _Writer:
         shown = "" if value is None else self._day(value) if is_date else self._number(value)
         return f"{_FORMULAS[self._plan.operation]}({shortened(cells, _MAX_FORMULA)}) = {shown}"
 
-    def _cells(self, column: int | None, rows: Sequence[int]) -> str:
-        return shortened(write_cells(self._table.columns[column or 0].letter, rows), _MAX_CELLS)
+    def _cells(self, column: int | None, rows: RowNumbers) -> str:
+        return shortened(rows.write(self._table.columns[column or 0].letter), _MAX_CELLS)
 
     def _where(self) -> str:
         if not self._plan.filters:
@@ -318,31 +321,34 @@ class _Writer:
         """The cells of a row that name it, filter it and hold its value."""
         column = self._plan.column if self._plan.column is not None else self._plan.key
         places = {column, self._plan.key, *self._described(row), *(one.column for one in self._plan.filters)}
-        found = [cell for place in sorted(places) if (cell := row.cells[place]) is not None]
-        start = min(at for _, at in found)
-        end = max(at + len(text) for text, at in found)
+        found = [(place, cell) for place in sorted(places) if (cell := row.cells[place]) is not None]
+        ranges = [(at, at + len(text)) for _, (text, at) in found if at is not None]
+        is_stored = len(ranges) == len(found)
+        texts = [f"{self._table.columns[place].name}: {text}" for place, (text, _) in found]
         letter = self._table.columns[column].letter
         return CitedCells(
             document_id=self._table.document_id,
-            start=start,
-            end=end,
+            start=min(start for start, _ in ranges) if is_stored else None,
+            end=max(end for _, end in ranges) if is_stored else None,
             location=self._place(f"{letter}{row.number}", row.number, row.page),
             formula=formula,
+            text="" if is_stored else " | ".join(texts),
         )
 
     def _cite_all(self, formula: str) -> CitedCells:
         """The range of the cells used."""
         letter = self._column().letter
-        first, last = self._result.used[0], self._result.used[-1]
-        start, end = self._result.start or 0, self._result.end or 0
+        first, last = self._result.used.first, self._result.used.last
+        start, end = self._result.start, self._result.end
         return CitedCells(
             document_id=self._table.document_id,
             start=start,
-            end=min(end, start + _MAX_QUOTE),
+            end=None if start is None or end is None else min(end, start + _MAX_QUOTE),
             location=self._place(
                 f"{letter}{first}" if first == last else f"{letter}{first}:{letter}{last}", first, self._table.page
             ),
             formula=formula,
+            text=f"{self._column().name}: {self._result.first_text}" if start is None else "",
         )
 
     def _place(self, cells: str, row: int, page: int | None) -> Location:

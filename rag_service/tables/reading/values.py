@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, partial
 
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold
@@ -44,10 +44,19 @@ _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
 _MIN_WHOLE = 2  # digits before the separator of some amount
 
 
+NumberOf = Callable[[str], Decimal | None]  # the number of a cell; None: it is not of the kind of its column
+
+
+def _no_number(_: str) -> Decimal | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnValues:
+    """What the cells of a column are, and how their numbers are read."""
+
     kind: Kind
-    numbers: tuple[Decimal | None, ...]  # one for each text
+    number_of: NumberOf = _no_number
     unit: str | None = None
     mixed: tuple[str, ...] = ()  # currencies, where there are several
 
@@ -58,34 +67,29 @@ def is_nothing(text: str) -> bool:
 
 
 def read_column(texts: Sequence[str], *, decimal: str | None = None) -> ColumnValues:
-    """The kind of a column and the number of each cell.
+    """The kind of a column, and how the number of a cell is read.
 
     Args:
         texts: the filled cells.
         decimal: the decimal separator of the rest of the file, for columns that do not tell theirs.
     """
-    filled = [text for text in texts if not is_nothing(text) and not _ERROR.fullmatch(text)]
-    unknown = ColumnValues(kind=Kind.TEXT, numbers=(None,) * len(texts))
+    filled = {text: count for text, count in Counter(texts).items() if not _has_no_value(text)}
     if not filled:
-        return unknown
-    readers: tuple[Callable[[Sequence[str]], ColumnValues | None], ...] = (
+        return ColumnValues(kind=Kind.TEXT)
+    readers: tuple[Callable[[Mapping[str, int]], ColumnValues | None], ...] = (
         _read_booleans,
         _read_dates,
         lambda cells: _read_figures(cells, decimal),
     )
-    for read in readers:
-        found = read(filled)
-        if found is None:
-            continue
-        numbers = iter(found.numbers)
-        skipped = [is_nothing(text) or _ERROR.fullmatch(text) for text in texts]
-        return ColumnValues(
-            kind=found.kind,
-            numbers=tuple(None if skip else next(numbers) for skip in skipped),
-            unit=found.unit,
-            mixed=found.mixed,
-        )
-    return unknown
+    found = next(filter(None, (read(filled) for read in readers)), ColumnValues(kind=Kind.TEXT))
+    if found.kind is Kind.TEXT:
+        return found
+    read = found.number_of
+    return replace(found, number_of=lambda text: None if _has_no_value(text) else read(text))
+
+
+def _has_no_value(text: str) -> bool:
+    return is_nothing(text) or _ERROR.fullmatch(text) is not None
 
 
 def split_unit(name: str) -> tuple[str, str | None]:
@@ -129,12 +133,12 @@ def decimal_of(texts: Sequence[str]) -> str | None:
     return shown.pop() if len(shown) == 1 else None if shown else _decimal_of_amounts(matches)
 
 
-def _read_booleans(texts: Sequence[str]) -> ColumnValues | None:
+def _read_booleans(texts: Mapping[str, int]) -> ColumnValues | None:
     yes, no = _yes_and_no()
     found = [fold(text) for text in texts]
     if not all(text in yes or text in no for text in found) or all(text.isdigit() for text in found):
         return None
-    return ColumnValues(kind=Kind.BOOLEAN, numbers=tuple(Decimal(text in yes) for text in found))
+    return ColumnValues(kind=Kind.BOOLEAN, number_of=lambda text: Decimal(fold(text) in yes))
 
 
 @cache
@@ -143,31 +147,47 @@ def _yes_and_no() -> tuple[frozenset[str], frozenset[str]]:
     return union_of(data.tables.yes for data in every), union_of(data.tables.no for data in every)
 
 
-def _read_dates(texts: Sequence[str]) -> ColumnValues | None:
+def _read_dates(texts: Mapping[str, int]) -> ColumnValues | None:
     if all(_ISO.fullmatch(text) for text in texts):
-        found = [_date(*map(int, _ISO.fullmatch(text).groups())) for text in texts]  # type: ignore[union-attr]  # all do
-        return _dates(found)
-    matches = [_DATE.fullmatch(text) for text in texts]
-    if not all(matches):
+        return _dates(texts, _iso_day)
+    parts = [_day_and_month(text) for text in texts]
+    if None in parts:
         return None
-    parts = [(int(match[1]), int(match[3]), int(match[4]), match[2]) for match in matches if match]
-    day_first = any(first > 12 for first, *_ in parts) or all(sign == "." for *_, sign in parts)
-    month_first = any(second > 12 for _, second, *_ in parts)
+    known = [part for part in parts if part is not None]
+    day_first = any(first > 12 for first, *_ in known) or all(sign == "." for *_, sign in known)
+    month_first = any(second > 12 for _, second, *_ in known)
     if day_first == month_first:
         return None  # 03/04/2025 alone may be either
-    order = [(year, second, first) if day_first else (year, first, second) for first, second, year, _ in parts]
-    return _dates([_date(*one) for one in order])
+    return _dates(texts, partial(_written_day, day_first=day_first))
 
 
-def _dates(found: Sequence[date | None]) -> ColumnValues | None:
-    if any(one is None for one in found):
+def _dates(texts: Mapping[str, int], number_of: NumberOf) -> ColumnValues | None:
+    if any(number_of(text) is None for text in texts):
         return None
-    return ColumnValues(kind=Kind.DATE, numbers=tuple(Decimal(one.toordinal()) for one in found if one))
+    return ColumnValues(kind=Kind.DATE, number_of=number_of)
 
 
-def _date(year: int, month: int, day: int) -> date | None:
+def _iso_day(text: str) -> Decimal | None:
+    match = _ISO.fullmatch(text)
+    return None if match is None else _day(*map(int, match.groups()))
+
+
+def _day_and_month(text: str) -> tuple[int, int, int, str] | None:
+    match = _DATE.fullmatch(text)
+    return None if match is None else (int(match[1]), int(match[3]), int(match[4]), match[2])
+
+
+def _written_day(text: str, *, day_first: bool) -> Decimal | None:
+    found = _day_and_month(text)
+    if found is None:
+        return None
+    first, second, year, _ = found
+    return _day(year, second, first) if day_first else _day(year, first, second)
+
+
+def _day(year: int, month: int, day: int) -> Decimal | None:
     try:
-        return date(year, month, day)
+        return Decimal(date(year, month, day).toordinal())
     except ValueError:
         return None
 
@@ -185,31 +205,36 @@ def _match(text: str) -> re.Match[str] | None:
     return match
 
 
-def _read_figures(texts: Sequence[str], decimal: str | None) -> ColumnValues | None:
-    matches = [_match(text) for text in texts]
-    figures = [match for match in matches if match]
-    if len(figures) < MIN_SHARE * len(texts):
+def _read_figures(texts: Mapping[str, int], decimal: str | None) -> ColumnValues | None:
+    figures = [(match, count) for text, count in texts.items() if (match := _match(text))]
+    total = sum(count for _, count in figures)
+    if total < MIN_SHARE * sum(texts.values()):
         return None
-    digits = [match["digits"] for match in figures]
+    digits = [match["digits"] for match, _ in figures]
     shown, is_open = _separators(digits)
     if not shown and is_open and decimal is None:
-        decimal = _decimal_beside_whole(digits) or _decimal_of_amounts(figures)
+        decimal = _decimal_beside_whole(digits) or _decimal_of_amounts([match for match, _ in figures])
     if len(shown) > 1 or (not shown and is_open and decimal is None):
         return None
     separator = shown.pop() if shown else decimal or "."
-    signs = Counter(sign for match in figures if (sign := _sign(match)))
-    units = Counter(unit for match in figures if (unit := match["unit"] or match["tight"]))
-    if units and (len(units) > 1 or units.total() < len(figures)):
+    signs: Counter[str] = Counter()
+    units: Counter[str] = Counter()
+    for match, count in figures:
+        if sign := _sign(match):
+            signs[sign] += count
+        if unit := match["unit"] or match["tight"]:
+            units[unit] += count
+    if units and (len(units) > 1 or units.total() < total):
         return None  # words behind some figures say that they are not the same
     currencies = tuple(sorted(sign for sign in signs if sign != "%"))
     percent = signs["%"]
-    if (percent and (currencies or percent < len(figures))) or (units and signs):
+    if (percent and (currencies or percent < total)) or (units and signs):
         return None
     if len(currencies) > 1:
-        return ColumnValues(kind=Kind.TEXT, numbers=(None,) * len(texts), mixed=currencies)
+        return ColumnValues(kind=Kind.TEXT, mixed=currencies)
     kind = Kind.PERCENTAGE if percent else Kind.CURRENCY if currencies else Kind.NUMBER
     unit = "%" if percent else currencies[0] if currencies else next(iter(units), None)
-    return ColumnValues(kind=kind, numbers=tuple(_number(match, separator) for match in matches), unit=unit)
+    return ColumnValues(kind=kind, number_of=lambda text: _number(_match(text), separator), unit=unit)
 
 
 def _sign(match: re.Match[str]) -> str | None:

@@ -36,7 +36,8 @@ export async function showText(into, { citation, name, evidence }) {
       announce(t("panel_failed"));
     }
   };
-  await load(citation.start - BEFORE, citation.end + AFTER);
+  if (citation.start === null) fill(alone(citation.quote), el("p", { className: "muted" }, t("panel_not_in_text")));
+  else await load(citation.start - BEFORE, citation.end + AFTER);
 }
 
 /** Nothing supports the sentence: what the answer pointed at, so that its reader can judge. */

@@ -201,7 +201,7 @@ async def test_no_statement_reads_all_tables_and_all_have_a_time_limit(service: 
     assert limits[0].query == f"SET LOCAL statement_timeout = {STATEMENT_MS}"
     assert watched.seen.index(limits[0]) == 0
     statements = [one for one in watched.seen if one not in limits]
-    assert len(statements) == 4  # tables, values, the operation, the quote
+    assert len(statements) == 5  # tables, values, the operation, the place of its cells, the quote
     assert await find_seq_scans(service.database, LOCAL_ADMIN, statements) == []
 
 
@@ -268,3 +268,38 @@ async def test_what_rows_do_not_prove_is_not_certain(
     answer = await ask(service, question)
     assert said in answer.text
     assert (answer.decision is Decision.CAN_PROCEED) is certain, answer.text
+
+
+async def test_a_file_with_too_many_rows_for_its_text_is_computed_whole(
+    service: Components, database_server: EmbeddedServer
+) -> None:
+    rows = 80_000  # of three cells: more than the text of a document may have
+    ana, ben = await new_user(service, "ana"), await new_user(service, "ben")
+    lines = "".join(f"Tent {number};{number % 97};{'red' if number % 3 else 'blue'}\n" for number in range(rows))
+    source = DocumentInput(data=f"Tent;Stock;Colour\n{lines}".encode(), file_name="tents.csv")
+    done = await service.ingest(source, ana)
+    assert done.warnings == (
+        "Only the first 1,000 rows can be found by their words, because the file has too many rows. "
+        "Calculations and look-ups use all rows.",
+    )
+    answer = await ask(service, QUESTION, ana)
+    total = sum(number % 97 for number in range(rows))
+    assert answer.text == f"The total of “Stock” is {total:,} over 80,000 rows [C1]."
+    (citation,) = answer.citations
+    assert (citation.formula, citation.start is None) == (f"SUM(B2:B80001) = {total:,}", False)
+    answer = await ask(service, "What is the stock of Tent 79998?", ana)
+    assert (answer.text, answer.decision) == ("“Stock” of Tent 79998: 70 [C1].", Decision.CAN_PROCEED)
+    (citation,) = answer.citations
+    assert citation.location is not None
+    assert (citation.location.cell, citation.location.row) == ("B80000", 80_000)
+    assert (citation.quote, citation.start, citation.end) == ("Tent: Tent 79998 | Stock: 70", None, None)
+    assert citation.chunk_id is None
+    record = await service.read_answer(answer.id, ana)
+    assert record["citations"][0]["quote"] == citation.quote
+    answer = await ask(service, "How many tents have a stock of 96 and are red?", ana)
+    assert f"{sum(number % 97 == 96 and number % 3 > 0 for number in range(rows))}" in answer.text
+    assert not computed(await ask(service, QUESTION, ben))
+    assert counts(database_server)[1] == rows
+    async with service.database.transaction(ana) as connection:
+        await delete_document(connection, done.document_id)
+    assert counts(database_server) == (0, 0)

@@ -10,6 +10,7 @@ from openpyxl import Workbook
 
 from rag_service.readers.office.xlsx import parse_xlsx
 from rag_service.readers.text.delimited import parse_delimited
+from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.model import Kind, Table
 from rag_service.tables.reading.extract import extract_tables
 
@@ -53,7 +54,9 @@ def test_a_sheet_has_its_columns_and_the_place_of_each_cell() -> None:
     ]
     assert [row.number for row in table.rows] == [2, 3, 4]
     assert numbers(table, 2) == [5, 7, 9]
-    assert (table.columns[1].distinct, table.columns[1].filled) == (2, 3)
+    stored = read_description(encode_table(table))
+    assert (stored.columns[1].distinct, stored.columns[1].filled) == (2, 3)
+    assert stored.row_count == 3
 
 
 def test_cells_know_where_they_stand_in_the_stored_text() -> None:

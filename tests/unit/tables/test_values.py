@@ -15,7 +15,7 @@ from rag_service.tables.reading.values import read_column, split_unit
 
 def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
     found = read_column(texts, decimal=decimal)
-    return [None if number is None else str(number) for number in found.numbers]
+    return [None if number is None else str(number) for number in map(found.number_of, texts)]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_figures_are_read_by_the_whole_column(texts: list[str], expected: list[s
 def test_what_is_not_certain_stays_text(texts: list[str]) -> None:
     found = read_column(texts)
     assert found.kind is Kind.TEXT
-    assert set(found.numbers) == {None}
+    assert {found.number_of(text) for text in texts} == {None}
 
 
 def test_an_open_separator_is_read_as_the_rest_of_the_file_writes_it() -> None:
@@ -92,8 +92,8 @@ def test_kinds_and_units(texts: list[str], kind: Kind, unit: str | None) -> None
 
 def test_days_and_months_are_told_apart_by_the_column() -> None:
     european, american = read_column(["31/12/2024", "01/02/2025"]), read_column(["12/31/2024", "01/02/2025"])
-    assert european.numbers[1] == Decimal(date(2025, 2, 1).toordinal())
-    assert american.numbers[1] == Decimal(date(2025, 1, 2).toordinal())
+    assert european.number_of("01/02/2025") == Decimal(date(2025, 2, 1).toordinal())
+    assert american.number_of("01/02/2025") == Decimal(date(2025, 1, 2).toordinal())
 
 
 def test_mixed_currencies_are_no_figures() -> None:
@@ -121,4 +121,4 @@ def test_cells_are_written_as_ranges() -> None:
 @given(st.lists(st.decimals(min_value=-(10**9), max_value=10**9, places=2), min_size=2, max_size=20))
 def test_european_figures_come_back(values: list[Decimal]) -> None:
     written = [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in values]
-    assert list(read_column(written).numbers) == values
+    assert list(map(read_column(written).number_of, written)) == values

@@ -1,0 +1,169 @@
+"""What the columns of a table are, and its rows with the number of each cell.
+
+Rows are read one by one, so that tables of any length take no more memory than their texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cache, lru_cache
+
+from rag_service.domain import column_letters
+from rag_service.language.languages import language_codes, load_language
+from rag_service.language.words import words
+from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_words
+from rag_service.tables.periods import period_year
+from rag_service.tables.reading.lines import Line
+from rag_service.tables.reading.statements import total_words
+from rag_service.tables.reading.values import NumberOf, decimal_of, read_column, split_unit
+
+_REMEMBERED = 50_000  # texts of a column that are not read again
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadColumn:
+    """A column with how the numbers of its cells are read."""
+
+    place: int  # in the sheet or file, from 1
+    column: Column
+    number_of: NumberOf
+
+
+def read_columns(
+    texts: Mapping[int, Sequence[str]], names: Mapping[int, str], *, decimal: str | None = None
+) -> list[ReadColumn]:
+    """The columns by their filled cells, in the order of `texts`.
+
+    Args:
+        texts: place of the column → its filled cells.
+        decimal: the decimal separator; None: the columns tell it, or not.
+    """
+    shown = set() if decimal else set(filter(None, (decimal_of([*set(cells)]) for cells in texts.values())))
+    decimal = decimal or (shown.pop() if len(shown) == 1 else None)
+    found: list[ReadColumn] = []
+    for place, cells in texts.items():
+        values = read_column(cells, decimal=decimal)
+        name, unit = split_unit(names[place])
+        if values.kind is Kind.NUMBER and _is_code(name, cells):
+            values = read_column(())
+        kind = Kind.CURRENCY if values.kind is Kind.NUMBER and unit in ("€", "$", "£", "¥") else values.kind
+        column = Column(
+            letter=column_letters(place),
+            name=name,
+            kind=kind,
+            unit=values.unit or (unit if kind.is_figure else None),
+            mixed=values.mixed or _other_currency(values.unit, unit),
+        )
+        found.append(ReadColumn(place=place, column=column, number_of=values.number_of))
+    columns = _mix_currencies([one.column for one in found], texts)
+    return [replace(one, column=column) for one, column in zip(found, columns, strict=True)]
+
+
+def are_periods(columns: Sequence[Column]) -> bool:
+    """Whether the columns beside the first are years or periods."""
+    return columns[0].kind is Kind.TEXT and sum(period_year(column.name) is not None for column in columns) > 1
+
+
+def read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
+    """The rows of a table, those that state a total marked."""
+    return _mark_totals(_read_rows(lines, columns), [one.column for one in columns])
+
+
+def _read_rows(lines: Iterable[Line], columns: Sequence[ReadColumn]) -> Iterator[TableRow]:
+    readers = [(one.place, _cell_reader(one.number_of)) for one in columns]
+    section = ""
+    heads = False  # whether the row above is a sub-heading
+    for line in lines:
+        if not any(one.place in line.values for one in columns):
+            continue
+        if not line.labels:
+            ((text, start),) = line.values.values()
+            section, heads = f"{section} › {text}" if heads else text, True
+            cell = Cell(text, fold_words(text), None, start)
+            yield TableRow(
+                number=line.number,
+                cells=(cell, *[None] * (len(columns) - 1)),
+                is_heading=True,
+                section=section,
+                page=line.page,
+            )
+            continue
+        cells: list[Cell | None] = []
+        for place, read in readers:
+            held = line.values.get(place)
+            cells.append(None if held is None else Cell(held[0], *read(held[0]), held[1]))
+        yield TableRow(number=line.number, cells=tuple(cells), section=section, page=line.page)
+        heads = False
+
+
+def _cell_reader(number_of: NumberOf) -> Callable[[str], tuple[str, Decimal | None]]:
+    """Reads the key and the number of a text; columns repeat theirs."""
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def read(text: str) -> tuple[str, Decimal | None]:
+        return fold_words(text), number_of(text)
+
+    return read
+
+
+def _is_code(name: str, texts: Sequence[str]) -> bool:
+    """Whether numbers name their rows, as "Order no." does: they are no figures."""
+    is_called = not _code_words().isdisjoint(words(name))
+    return is_called and len(set(texts)) == len(texts) and all(text.isdigit() for text in texts)
+
+
+@cache
+def _code_words() -> frozenset[str]:
+    return frozenset().union(*(load_language(code).tables.codes for code in language_codes()))
+
+
+def _other_currency(written: str | None, named: str | None) -> tuple[str, ...]:
+    """Both currencies, where cells write another than the name of their column."""
+    currencies = {written, named} & set(CURRENCIES.values())
+    return tuple(sorted(filter(None, currencies))) if len(currencies) > 1 else ()
+
+
+def _mix_currencies(columns: Sequence[Column], texts: Mapping[int, Sequence[str]]) -> list[Column]:
+    """Amounts beside a column that names several currencies are mixed: "100 | EUR", "80 | USD"."""
+    found = list(columns)
+    for place, cells in enumerate(texts.values()):
+        named = {currency_of(cell.strip()) for cell in set(cells)}
+        if len(named) > 1 and None not in named:
+            for beside in (place - 1, place + 1):
+                if 0 <= beside < len(found) and found[beside].kind is Kind.NUMBER:
+                    found[beside] = replace(found[beside], mixed=tuple(sorted(filter(None, named))))
+    return found
+
+
+def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterator[TableRow]:
+    """Rows that state a total: named so, or without a name and equal to the sum of the rows above."""
+    above = [Decimal(0)] * len(columns)  # sum of the part since the last total
+    every = [Decimal(0)] * len(columns)
+    counted = 0  # rows of the part
+    vocabulary = total_words()
+    for row in rows:
+        first = next((cell for cell in row.cells if cell is not None), None)
+        named = words(first.text) if first is not None and first.number is None else []
+        may_be = (named and named[0] in vocabulary) or (row.cells[0] is None and columns[0].kind is Kind.TEXT)
+        sums = (
+            may_be
+            and counted > 1
+            and any(
+                cell is not None and cell.number is not None and cell.number in (part, whole)
+                for cell, part, whole, column in zip(row.cells, above, every, columns, strict=True)
+                if column.kind.is_figure
+            )
+        )
+        is_total = bool(named) and (all(word in vocabulary for word in named) or (sums and named[0] in vocabulary))
+        if is_total or (sums and row.cells[0] is None and columns[0].kind is Kind.TEXT):
+            yield replace(row, is_total=True, is_heading=False)
+            above, counted = [Decimal(0)] * len(columns), 0
+            continue
+        yield row
+        counted += not row.is_heading
+        for place, cell in enumerate(row.cells):
+            if cell is not None and cell.number is not None:
+                above[place] += cell.number
+                every[place] += cell.number
