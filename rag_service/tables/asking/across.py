@@ -105,7 +105,7 @@ async def _lines(connection: Connection, across: Across) -> list[_Line]:
         for row in result.rows:
             rows[row.number] = row
             figures.setdefault(row.number, []).append(row.value)
-    return [_Line(row=row, values=tuple(figures[number])) for number, row in rows.items()]
+    return [_Line(row=rows[number], values=tuple(figures[number])) for number in sorted(rows)]
 
 
 # -- what a question asks
@@ -439,15 +439,18 @@ class _Writer:
 
     def _cite(self, lines: Sequence[_Line], formula: str) -> CitedCells:
         key, first = key_column(self._table), lines[0].row
-        found = [cell for line in lines for place in {key, *self._across.columns} if (cell := line.row.cells[place])]
-        start = min(at for _, at in found)
-        end = max(at + len(text) for text, at in found)
+        places = sorted({key, *self._across.columns})
+        found = [cell for line in lines for place in places if (cell := line.row.cells[place])]
+        ranges = [(at, at + len(text)) for text, at in found if at is not None]
+        start, end = (min(ranges)[0], max(end for _, end in ranges)) if len(ranges) == len(found) else (None, None)
+        texts = [f"{self._table.columns[place].name}: {first.text(place)}" for place in places]
         letters = [column.letter for column in self._columns]
         place = f"{letters[0]}{first.number}:{letters[-1]}{lines[-1].row.number}"
         return CitedCells(
             document_id=self._table.document_id,
             start=start,
-            end=min(end, start + _MAX_QUOTE),
+            end=None if start is None or end is None else min(end, start + _MAX_QUOTE),
+            text=" | ".join(texts) if start is None else "",  # of the first row: a long table is not in the text
             location=Location(sheet=self._table.sheet, cell=place, row=first.number)
             if first.page is None
             else Location(page=first.page),
