@@ -122,7 +122,7 @@ class ParsedDocument:
     language: str | None = None  # ISO 639-1 when the document declares it
     metadata: Mapping[str, Any] = field(default_factory=dict)  # front matter, document properties
     warnings: tuple[str, ...] = ()  # what of the file is not in the text, in sentences for the uploader
-    long_table: EncodedTable | None = None  # the only table of a file whose rows are too many for the text
+    long_tables: tuple[EncodedTable, ...] = ()  # whose rows are too many for the text
 
 
 @dataclass(frozen=True, kw_only=True)

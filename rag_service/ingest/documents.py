@@ -16,11 +16,11 @@ from rag_service.ingest.chunker import Chunker
 from rag_service.language.detection import detect_language
 from rag_service.language.words import fold
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.file_reader import LANGUAGE, LONG_TABLE, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
+from rag_service.readers.file_reader import LANGUAGE, LONG_TABLES, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
 from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument
 from rag_service.store.search.scope import read_spans
-from rag_service.tables.encoding import encode_table
+from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.reading.extract import extract_tables
 
 __all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
@@ -95,9 +95,10 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
 
 
 def _tables(read: Document) -> tuple[EncodedTable, ...]:
-    if (long_table := read.metadata.get(LONG_TABLE)) is not None:
-        return (long_table,)
-    return tuple(map(encode_table, extract_tables(read.text, read_spans(read.metadata[SPANS]))))
+    long_tables: tuple[EncodedTable, ...] = read.metadata.get(LONG_TABLES, ())
+    done = {read_description(table).sheet for table in long_tables}
+    spans = [span for span in read_spans(read.metadata[SPANS]) if not long_tables or span.location.sheet not in done]
+    return (*map(encode_table, extract_tables(read.text, spans)), *long_tables)
 
 
 def _territory(metadata: Mapping[str, Any], index: IndexDefinition) -> str | None:

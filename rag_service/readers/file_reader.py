@@ -29,7 +29,7 @@ TITLE = "title"
 LANGUAGE = "language"  # ISO 639-1, or None
 MEDIA_TYPE = "media_type"
 SPANS = "spans"  # [[start, end, {location}], ...] in characters of the text
-LONG_TABLE = "long_table"  # the `EncodedTable` of a file whose rows are too many for the text; only there
+LONG_TABLES = "long_tables"  # tuple[EncodedTable, ...] whose rows are too many for the text; only there
 WARNINGS = "warnings"  # what of the file is not in the text
 PROPERTIES = "properties"  # from the file itself: front matter, author, pages without text
 
@@ -107,10 +107,10 @@ def to_document(parsed: ParsedDocument, extra_info: Mapping[str, Any] | None = N
         SPANS: [write_span(span) for span in parsed.spans],
         PROPERTIES: dict(parsed.metadata),
         WARNINGS: list(parsed.warnings),
-        **({LONG_TABLE: parsed.long_table} if parsed.long_table else {}),
+        **({LONG_TABLES: parsed.long_tables} if parsed.long_tables else {}),
         **(extra_info or {}),
     }
-    hidden = [LANGUAGE, MEDIA_TYPE, SPANS, LONG_TABLE, PROPERTIES, WARNINGS]
+    hidden = [LANGUAGE, MEDIA_TYPE, SPANS, LONG_TABLES, PROPERTIES, WARNINGS]
     return Document(
         text=parsed.text, metadata=metadata, excluded_embed_metadata_keys=hidden, excluded_llm_metadata_keys=hidden
     )

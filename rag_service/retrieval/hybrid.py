@@ -60,6 +60,7 @@ from rag_service.store.search.scope import (
     to_chunks,
 )
 from rag_service.store.session import Connection, Database, Turns, meanwhile
+from rag_service.tables.storage import has_long_tables
 
 log = structlog.get_logger(__name__)
 
@@ -191,6 +192,8 @@ class HybridRetriever(PassageRetriever):
         lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies) if plan.names else ()
+        if absent and await has_long_tables(connection, scope.corpus_ids):
+            absent = ()  # a row that is not in the text may have the name
         within = None
         if files is not None and files.found and (files.place or files.outlines):
             within = await read_within(connection, files)

@@ -78,6 +78,15 @@ async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> l
     ]
 
 
+async def has_long_tables(connection: Connection, corpus_ids: Iterable[UUID]) -> bool:
+    """Whether these corpora have rows with names that may not be in any text."""
+    cursor = await connection.execute(
+        "SELECT EXISTS (SELECT FROM table_texts WHERE keys IS NULL AND corpus_id = ANY(%b::uuid[]))", [list(corpus_ids)]
+    )
+    (found,) = (await cursor.fetchone()) or (False,)
+    return bool(found)
+
+
 async def find_examples(connection: Connection, table_ids: Sequence[UUID]) -> dict[UUID, dict[int, dict[str, str]]]:
     """The cells of the first rows, by table and column: {key: text}."""
     cursor = await connection.execute(

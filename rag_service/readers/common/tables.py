@@ -19,6 +19,7 @@ from rag_service.readers.common.builder import TextBuilder
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.two_columns import Reading, are_names, is_label, read_two_columns
 
+LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a table whose rows are too many for it
 LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer
 _MAX_LABEL = 100  # characters of a column name repeated with every value
 _AMOUNT = re.compile(r"\W*\d")
@@ -28,6 +29,15 @@ _DATE = re.compile(  # a unit or remark may follow: "2024 (€)"
 _TEXT_SHARE = 0.8  # of a header's cells; a year or two among the column names is common
 
 Place = Callable[[int, str | None], Location]  # (row number, cell or range) → location
+
+
+def too_many_rows(sheet: str = "") -> str:
+    """The warning for a table of which the text has only the first rows."""
+    where = f' of "{sheet}"' if sheet else ""
+    return (
+        f"Only the first {LONG_TABLE_TEXT_ROWS:,} rows{where} can be found by their words, because the file has too "
+        "many rows. Calculations and look-ups use all rows."
+    )
 
 
 def places_on(sheet: str) -> Place:

@@ -7,9 +7,10 @@ import io
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from openpyxl import load_workbook
@@ -18,18 +19,18 @@ from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
-from rag_service.domain import Location, ParsedDocument
+from rag_service.domain import EncodedTable, Location, ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, open_archive
 from rag_service.readers.common.builder import MAX_SPANS, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.tables import places_on, write_table
+from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
 from rag_service.readers.common.xml import read_xml, relations_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
-_MAX_CELLS = MAX_SPANS
+_MAX_CELLS = 2_000_000  # of the workbook, some 500 MB
 _MAX_MERGES = 5_000  # per sheet; others are ignored
 _MAX_SPANNED = 200  # columns named by a wide merged header
 # In a number format: its digits, language tags, and currencies such as `[$€-407]`, `"CHF"` or `$`.
@@ -65,28 +66,55 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     and FALSE. Formulas give their stored value, or the formula itself in workbooks no spreadsheet program saved.
     Each value is a span with `sheet`, `cell` and `row`; the first label of a line has the row's range.
 
+    If the rows are too many for the text, it has the first ones of each sheet, and tables have all.
+
     Raises:
         DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.
     """
     archive = open_archive(data, name)
     check_members(archive, name)
     workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    builder = TextBuilder(name)
     cells_left = _MAX_CELLS
-    has_values = False
+    sheets: list[_Sheet] = []
     for sheet in workbook.worksheets:
         rows = _read_rows(sheet, name, cells_left)
         cells_left -= sum(len(row.cells) for row in rows)
-        has_values = has_values or bool(rows)
         title = one_line(str(sheet.title))
+        sheets.append(_Sheet(title=title, rows=rows, comments=list(_read_comments(archive, sheet, name))))
+    try:
+        return _build(sheets, workbook, name)
+    except TooLargeError:
+        document = _build_long(sheets, workbook, name)
+        if document is None:
+            raise
+        return document
+
+
+@dataclass(kw_only=True)
+class _Sheet:
+    title: str
+    rows: list[Row]
+    comments: list[tuple[str, str]]  # (cell, text)
+    names: Mapping[int, str] = field(default_factory=dict)  # of the columns, once written
+    max_rows: int | None = None  # in the text
+
+    @property
+    def is_long(self) -> bool:
+        return self.max_rows is not None and len(self.rows) > self.max_rows
+
+
+def _build(sheets: Sequence[_Sheet], workbook: Any, name: str) -> ParsedDocument:
+    builder = TextBuilder(name)
+    for sheet in sheets:
         builder.write("\n" if len(builder) else "")
-        builder.write(f"Sheet: {title}\n", Location(sheet=title))
-        write_table(builder, rows, place=places_on(title))
-        for cell, text in _read_comments(archive, sheet, name):
-            builder.write(text, Location(sheet=title, cell=cell, part="comment"))
+        builder.write(f"Sheet: {sheet.title}\n", Location(sheet=sheet.title))
+        sheet.names = write_table(builder, sheet.rows[: sheet.max_rows], place=places_on(sheet.title))
+        if sheet.is_long:
+            builder.warn(too_many_rows(sheet.title))
+        for cell, text in sheet.comments:
+            builder.write(text, Location(sheet=sheet.title, cell=cell, part="comment"))
             builder.write("\n")
-            has_values = True
-    if not has_values:
+    if not any(sheet.rows or sheet.comments for sheet in sheets):
         builder = TextBuilder(name)  # names of empty sheets do not count as text
     properties = workbook.properties
     return builder.build(
@@ -95,6 +123,34 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
         language=language_of(properties.language),
         metadata={"sheets": [one_line(str(sheet)) for sheet in workbook.sheetnames]},
     )
+
+
+def _build_long(sheets: Sequence[_Sheet], workbook: Any, name: str) -> ParsedDocument | None:
+    """A workbook with the first rows of each sheet as text; None if a sheet with more is not one table."""
+    from rag_service.tables.reading.extract import MAX_TABLES, extract_long_table  # rarely needed, and slow to load
+
+    for sheet in sheets:
+        sheet.max_rows = LONG_TABLE_TEXT_ROWS
+    document = _build(sheets, workbook, name)
+    tables: list[EncodedTable] = []
+    for sheet in sheets:
+        if not sheet.is_long:
+            continue
+        spans = [one for one in document.spans if one.location.sheet == sheet.title and one.location.part is None]
+        number = MAX_TABLES + len(tables)
+        table = extract_long_table(document.text, spans, sheet.names, partial(_further, sheet), number=number)
+        if table is None:
+            return None
+        tables.append(table)
+    return replace(document, long_tables=tuple(tables))
+
+
+def _further(sheet: _Sheet) -> Iterator[tuple[int, dict[int, str], bool]]:
+    for row in sheet.rows[sheet.max_rows :]:
+        values = row.values
+        if values:
+            is_alone = len(values) == 1 and is_heading(values[0], sheet.names)
+            yield row.number, {cell.column: cell.text for cell in values}, is_alone
 
 
 def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterator[tuple[str, str]]:
@@ -206,7 +262,7 @@ def _number(value: int | float) -> str:
 
 def _spread_merged(grid: dict[int, dict[int, Cell]], merges: Sequence[CellRange]) -> None:
     """Repeat tall merged cells in each of their rows, and wide ones in each of their columns."""
-    budget = _MAX_CELLS
+    budget = MAX_SPANS
     for merge in merges:
         anchor = grid.get(merge.min_row, {}).get(merge.min_col)
         if anchor is None:

@@ -15,10 +15,9 @@ from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import MAX_CHARACTERS, TextBuilder, clean, one_line, too_large
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.common.tables import is_heading, write_table
+from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, too_many_rows, write_table
 
 _DELIMITERS = (";", "\t", "|", ",")  # comma last: decimal commas split records unevenly
-LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a file whose rows are too many for it
 _SAMPLE_RECORDS = 50
 _EXCEL_HINT = re.compile(r"\A\ufeff?\"?sep=.\"?\n")  # a first line for Excel, which does not count it
 _SAMPLE_CHARACTERS = 100_000
@@ -67,16 +66,15 @@ def _parse_long(name: str, records: Callable[[], Iterator[Record]]) -> ParsedDoc
     document, names = _build(
         name,
         _rows(islice(records(), LONG_TABLE_TEXT_ROWS)),
-        warning=f"Only the first {LONG_TABLE_TEXT_ROWS:,} rows can be found by their words, because the file has too "
-        "many rows. Calculations and look-ups use all rows.",
+        warning=too_many_rows(),
     )
 
     def further() -> Iterator[PlainRow]:
         for number, values in islice(records(), LONG_TABLE_TEXT_ROWS, None):
             yield number, values, len(values) == 1 and is_heading(_cells(values)[0], names)
 
-    table = extract_long_table(document.text, document.spans, names, further)
-    return None if table is None else replace(document, long_table=table)
+    table = extract_long_table(document.text, document.spans, names, further, number=0)
+    return None if table is None else replace(document, long_tables=(table,))
 
 
 def _records(text: str, delimiter: str) -> Iterator[Record]:

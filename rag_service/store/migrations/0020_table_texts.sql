@@ -8,6 +8,7 @@ CREATE TABLE rag.table_texts (
     texts     text[],                        -- as the cells write them
     PRIMARY KEY (table_id, place)
 );
+CREATE INDEX table_texts_long ON rag.table_texts (corpus_id) WHERE keys IS NULL;
 
 INSERT INTO rag.table_texts (table_id, corpus_id, place, keys, texts)
 SELECT t.id, t.corpus_id, c.place,

@@ -71,15 +71,21 @@ def _describe(block: Block, columns: Sequence[ReadColumn], rows: tuple[TableRow,
 
 
 def extract_long_table(
-    text: str, spans: Sequence[Span], names: Mapping[int, str], further: Callable[[], Iterable[PlainRow]]
+    text: str,
+    spans: Sequence[Span],
+    names: Mapping[int, str],
+    further: Callable[[], Iterable[PlainRow]],
+    *,
+    number: int,
 ) -> EncodedTable | None:
-    """The table of a file whose first rows alone are in the text; None if they are not one table.
+    """The table of a sheet or file whose first rows alone are in the text; None if they are not one table.
 
     Args:
         text: as stored, with the first rows.
-        spans: places, sorted by start.
+        spans: places of the sheet or file, sorted by start.
         names: of the columns, by their place from 1.
         further: gives the rows after them, which is done twice.
+        number: of the table in the document; those of `extract_tables` are below `MAX_TABLES`.
     """
     blocks = list(read_blocks(read_lines(text, spans)))
     if len(blocks) != 1 or not _MIN_COLUMNS <= len(names) <= MAX_COLUMNS:
@@ -88,9 +94,9 @@ def extract_long_table(
 
     def lines() -> Iterator[Line]:
         yield from block.lines
-        for number, values, is_heading in further():
+        for row, values, is_heading in further():
             cells: dict[int, tuple[str, int | None]] = {place: (value, None) for place, value in values.items()}
-            yield Line(sheet=None, number=number, values=cells, labels={} if is_heading else names)
+            yield Line(sheet=block.sheet, number=row, values=cells, labels={} if is_heading else names)
 
     texts: dict[int, list[str]] = {place: [] for place in sorted(names)}
     known: dict[str, str] = {}
@@ -100,6 +106,7 @@ def extract_long_table(
         for place, (value, _) in line.values.items():
             if place in texts:
                 texts[place].append(known.setdefault(value, value) if len(known) < _KNOWN else known.get(value, value))
-    columns = read_columns({place: cells or [""] for place, cells in texts.items()}, names)
+    decimal = "." if block.sheet is not None else None
+    columns = read_columns({place: cells or [""] for place, cells in texts.items()}, names, decimal=decimal)
     del texts, known
-    return encode_table(_describe(block, columns, (), number=0), read_rows(lines(), columns))
+    return encode_table(_describe(block, columns, (), number=number), read_rows(lines(), columns))

@@ -296,6 +296,9 @@ async def test_a_file_with_too_many_rows_for_its_text_is_computed_whole(
     assert citation.chunk_id is None
     record = await service.read_answer(answer.id, ana)
     assert record["citations"][0]["quote"] == citation.quote
+    answer = await ask(service, "What colour is TENT-79997?", ana)
+    assert "do not mention" not in answer.text
+    assert "blue" not in answer.text
     answer = await ask(service, "How many tents have a stock of 96 and are red?", ana)
     assert f"{sum(number % 97 == 96 and number % 3 > 0 for number in range(rows))}" in answer.text
     assert not computed(await ask(service, QUESTION, ben))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
+from openpyxl import Workbook
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import TooLargeError
-from rag_service.readers.common import builder
+from rag_service.readers.common import builder, tables
+from rag_service.readers.office import xlsx
+from rag_service.readers.office.xlsx import parse_xlsx
 from rag_service.readers.text import delimited
 from rag_service.readers.text.delimited import parse_delimited
 from rag_service.tables.encoding import encode_table, read_batches, read_description
@@ -24,7 +28,8 @@ ROWS = [f"Tent {number};{number % 7};{number},50" for number in range(200)]
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "MAX_SPANS", 400)
-    monkeypatch.setattr(delimited, "LONG_TABLE_TEXT_ROWS", 20)
+    for module in (delimited, tables, xlsx):
+        monkeypatch.setattr(module, "LONG_TABLE_TEXT_ROWS", 20)
 
 
 def parse(*lines: str) -> ParsedDocument:
@@ -32,8 +37,8 @@ def parse(*lines: str) -> ParsedDocument:
 
 
 def rows_of(document: ParsedDocument) -> list[Any]:
-    assert document.long_table is not None
-    return [row for batch in read_batches(document.long_table) for row in msgspec.json.decode(batch)]
+    assert document.long_tables
+    return [row for batch in read_batches(document.long_tables[0]) for row in msgspec.json.decode(batch)]
 
 
 def test_all_rows_are_in_the_table_and_the_first_in_the_text() -> None:
@@ -62,14 +67,14 @@ def test_a_long_table_is_described_as_a_short_one() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "MAX_SPANS", 100_000)
         short = parse(*ROWS, "Total;;19999")
-    assert short.long_table is None
+    assert short.long_tables == ()
     (table,) = extract_tables(short.text, short.spans)
     encoded = encode_table(table)
-    assert document.long_table is not None
-    assert read_description(document.long_table) == read_description(encoded)
+    assert document.long_tables
+    assert read_description(document.long_tables[0]) == read_description(encoded)
     shown = [row for batch in read_batches(encoded) for row in msgspec.json.decode(batch)]
     assert [_without_places(row) for row in rows_of(document)] == [_without_places(row) for row in shown]
-    described = read_description(document.long_table)
+    described = read_description(document.long_tables[0])
     assert [column.kind for column in described.columns] == [Kind.TEXT, Kind.NUMBER, Kind.NUMBER]
     assert described.row_count == 200
 
@@ -99,3 +104,40 @@ def test_what_is_not_one_table_is_refused_as_before(lines: list[str]) -> None:
     head = [] if len(lines[0].split(";")) < 3 else [HEAD]
     with pytest.raises(TooLargeError, match="too much text"):
         parse_delimited("\n".join((*head, *lines)), name="a.csv")
+
+
+def workbook(**sheets: Sequence[Sequence[Any]]) -> ParsedDocument:
+    book = Workbook()
+    book.remove(book.worksheets[0])
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    written = io.BytesIO()
+    book.save(written)
+    return parse_xlsx(written.getvalue(), name="book.xlsx")
+
+
+def test_a_long_sheet_is_a_table_beside_the_text_of_the_others() -> None:
+    tents = [("Tents of the north",), (), ("Tent", "Stock"), *((f"Tent {number}", number) for number in range(300))]
+    document = workbook(Notes=[("Who", "Note"), ("Ana", 5), ("Ben", 6)], Tents=tents)
+    assert "Ben" in document.text
+    assert "Tent 250" not in document.text
+    assert document.warnings[0].startswith('Only the first 20 rows of "Tents" can be found by their words')
+    (table,) = document.long_tables
+    described = read_description(table)
+    assert (described.sheet, described.caption, described.row_count) == ("Tents", "Tents of the north", 300)
+    assert [column.kind for column in described.columns] == [Kind.TEXT, Kind.NUMBER]
+    assert rows_of(document)[-1] == [
+        303,
+        True,
+        False,
+        "",
+        None,
+        [["Tent 299", "tent 299", None, None], ["299", "299", "299", None]],
+    ]
+
+
+def test_a_long_sheet_that_is_not_a_table_is_refused() -> None:
+    with pytest.raises(TooLargeError, match="too much text"):
+        workbook(Numbers=[(number, number) for number in range(300)])
