@@ -191,16 +191,17 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     """Whether an answer only quotes headers of mails, or rows of tables that cannot prove it.
 
     A header says who wrote to whom and when, and nothing of what a mail says.
-    A row proves no calculation, not that others lack something, and nothing about an attribute that it lacks: no salary
-    without such a column. Any word that is no verb may be one. A single row proves "how much is …" if the question has
-    all words of its name; the first one proves a maximum or a total if that is its name.
+    A row proves no calculation, nor does it with a sentence behind it that does not name the calculation. It does not
+    prove that others lack something, and nothing about an attribute that it lacks: no salary without such a column.
+    Any word that is no verb may be one. A single row proves "how much is …" if the question has all words of its name;
+    the first one proves a maximum or a total if that is its name.
     """
     if not citations:
         return False
-    quoted = set(map(_quoted_part, citations))
-    if quoted == {MAIL_HEADER}:
+    quoted = list(map(_quoted_part, citations))
+    if set(quoted) == {MAIL_HEADER}:
         return True
-    if quoted != {_ROW}:
+    if quoted[0] != _ROW:
         return False
     if language not in language_codes():
         return False
@@ -212,6 +213,12 @@ def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> 
     cues = {phrase for key in _CALCULATED for phrase in data.phrases[key]}  # "maximum", not the "alto" of "más alto"
     is_called_so = is_asked_for and not cues.isdisjoint(word.text for word in name)
     is_amount = asked is not None and asked.asks_amount and len(citations) == 1
+    if len(set(quoted)) > 1:
+        prose = {
+            word for part, one in zip(quoted, citations, strict=True) if part != _ROW for word in words(one.quote or "")
+        }
+        operations = () if asked is None or asked.asks_amount else asked.operations
+        return any(prose.isdisjoint(words(" ".join(data.phrases[name]))) for name in operations)
     if asked is not None and (asked.negations or (asked.asks and not (is_amount or is_called_so))):
         return True
     if is_called_so:

@@ -67,7 +67,7 @@ class Proof:
     function_words: Words
     negations: Words
     months: tuple[Words, ...]  # January first
-    weekdays: Words
+    weekdays: tuple[Words, ...]  # Monday first
     compound_numbers: Words  # beginnings
     numbers: Mapping[str, Words]  # digits → number words
     ambiguous_numbers: Words  # those that are other words in another language

@@ -62,3 +62,25 @@ def header_words(name: str) -> tuple[Word, ...]:
     )
     is_name = len(found) == 1 and "name" in found[0].concepts
     return (replace(found[0], concepts=found[0].concepts | {"person"}),) if is_name else found
+
+
+class Headers:
+    """The columns of a table by their kind, and by what their names mean."""
+
+    def __init__(self, table: StoredTable):
+        self.table = table
+        self._headers = [header_words(column.name) for column in table.columns]
+
+    def is_unique(self, column: int) -> bool:
+        """Whether each value of a column stands in one row."""
+        return self.table.columns[column].distinct == self.table.columns[column].filled
+
+    def of_kind(self, *kinds: Kind) -> list[int]:
+        """Columns of these kinds."""
+        return [place for place, column in enumerate(self.table.columns) if column.kind in kinds]
+
+    def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
+        """Whether a column holds one of these: prices, weights, dates."""
+        if any(word.concepts & concepts for word in self._headers[column]):
+            return True
+        return "date" in concepts and self.table.columns[column].kind is Kind.DATE

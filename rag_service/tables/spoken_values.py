@@ -129,6 +129,10 @@ def has_unit(column: Column, word: str, language: str) -> bool:
         return False
     if (sign := currency_of(word)) is not None:
         return column.unit == sign
+    return column.unit.lower() == unit_of(word, language) or word in words_of(column.unit)
+
+
+def unit_of(word: str, language: str) -> str:
+    """The sign of the unit that a folded word names: "kg" for "kilos"; the word itself if it names none."""
     units = load_language(language).proof.units
-    canonical = next((unit for unit, names in units.items() if word in names), word)
-    return column.unit.lower() == canonical or word in words_of(column.unit)
+    return next((unit for unit, names in units.items() if word in names), word)

@@ -81,7 +81,7 @@ def load_lexicon(language: str | None) -> Lexicon:
         one=union_of(data.proof.one for data in own),
         units=_SYMBOLS | {form: unit for data in own for unit, forms in data.proof.units.items() for form in forms},
         months={word: i for data in own for i, words in enumerate(data.proof.months, start=1) for word in words},
-        weekdays=union_of(data.proof.weekdays for data in own),
+        weekdays=union_of(names for data in own for names in data.proof.weekdays),
         compound_number=re.compile(rf"(?:{'|'.join(compound)})[a-z]+"),
         negations=negations,
         poles=_poles(own),

@@ -23,7 +23,9 @@ LONG_TABLE_TEXT_ROWS = 1_000  # rows in the text of a table whose rows are too m
 LOOK_AHEAD = 30  # rows searched for a header; titles and notes above a table are rarely longer
 _MAX_LABEL = 100  # characters of a column name repeated with every value
 _AMOUNT = re.compile(r"\W*\d")
-_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?|\d{1,2}[/.]\d{1,2}(?:[/.](?:\d\d)?\d\d)?")
+_DATE = re.compile(  # a unit or remark may follow: "2024 (€)"
+    r"(?:(?:19|20)\d\d(?:-\d\d-\d\d)?|\d{1,2}[/.]\d{1,2}(?:[/.](?:\d\d)?\d\d)?)(?:\s?\([^()]{1,15}\)|\s?[*%€$£])?"
+)
 _TEXT_SHARE = 0.8  # of a header's cells; a year or two among the column names is common
 
 Place = Callable[[int, str | None], Location]  # (row number, cell or range) → location
@@ -136,7 +138,7 @@ def _is_texts(row: Row) -> bool:
 def _names_series(row: Row, below: Sequence[Row]) -> bool:
     """Whether figures beside a word are column names: years or dates ("Income | 2024 | 2025"), or stand above words."""
     first, *others = row.values
-    if not first.is_text or len(others) < 2 or any(cell.is_text for cell in others):
+    if not first.is_text or len(others) < 2 or any(cell.is_text and not _DATE.fullmatch(cell.text) for cell in others):
         return False
     if not below or not all(other.values and other.values[0].is_text for other in below):
         return False

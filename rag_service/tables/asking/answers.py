@@ -17,8 +17,8 @@ from rag_service.domain import Hit, Identity
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.session import Connection, Database
-from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison
-from rag_service.tables.asking.comparison_wording import write_comparison
+from rag_service.tables.asking.across import compute_across
+from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning import make_plans, may_concern
 from rag_service.tables.asking.plans import Operation
@@ -178,6 +178,9 @@ async def _compute(
         return None
     ids = [table.id for table in tables]
     values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
+    if (across := await compute_across(connection, question, tables, values, best=best)) is not None:
+        log.info("table_computed", operations=["across"])
+        return await _with_quotes(connection, across)
     plans = make_plans(question, tables, values, best=best)
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]

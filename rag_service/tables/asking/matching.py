@@ -12,10 +12,10 @@ from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs, narrowed
 from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
-from rag_service.tables.kinds import EARNED, FIGURES, MONEY, find_by_kind, header_words
+from rag_service.tables.kinds import EARNED, FIGURES, MONEY, Headers, find_by_kind
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value
+from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value, unit_of
 from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
@@ -25,12 +25,12 @@ _INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 
-class Match:
+class Match(Headers):
     """A question held against one table: what its words name, and which of them are not accounted for."""
 
     def __init__(self, question: Question, table: StoredTable, values: Values):
+        super().__init__(table)
         self.question = question
-        self.table = table
         self.words = question.words
         self.filters: list[Filter] = []  # by values, parts of values and years
         self.mentions: list[Mention] = []  # of columns, in the order of the question
@@ -43,9 +43,9 @@ class Match:
         self._values = values
         self._used = list(question.used)
         self._data = load_language(question.language).tables
-        self._headers = [header_words(column.name) for column in table.columns]
         self._free_headers()
         self._match_columns(lambda count: count > 1)
+        self._match_stretches()
         self._match_values()
         self._match_columns(lambda count: True)
         self._match_parts()
@@ -56,6 +56,7 @@ class Match:
         self._match_rest()
         self._match_absence()
         self._match_first_and_last()
+        self.is_doubtful |= any(map(self._is_year_alone, self.mentions))
         self.mentions.sort(key=lambda mention: mention.place)
 
     @property
@@ -126,6 +127,20 @@ class Match:
                 self.value_places.update(places)
             taken.setdefault(start, []).append((column, key))
         self._add_value_filters(taken)
+
+    def _match_stretches(self) -> None:
+        """ "From June to August" of a column of months: those between too. Without such a column nothing is sure."""
+        for one in self.question.stretches:
+            columns = [column for column, values in self._values.items() if one.keys_in(values)]
+            if len(columns) != 1:
+                self.score = -1_000_000
+                continue
+            keys = tuple(one.keys_in(self._values[columns[0]]))
+            shown = tuple(self._values[columns[0]][key] for key in keys)
+            self.filters.append(Filter(column=columns[0], comparison=Comparison.EQUAL, values=keys, shown=shown))
+            self._take(range(one.start, one.end))
+            self.value_places.update(range(one.start, one.end))
+            self.is_doubtful |= not one.is_within(self._values[columns[0]])  # "to December", and it ends in October
 
     def _free_headers(self) -> None:
         """Words of a column's name ask for no operation beside another: "the lowest average stay" of "Average stay"."""
@@ -222,20 +237,19 @@ class Match:
                         self.mentions[at] = replace(self.mentions[at], columns=tuple(sorted(common)))
                     self._take([place], weight=_SAME_MEANING if by_concept else _LITERAL)
 
+    def _is_year_alone(self, mention: Mention) -> bool:
+        """Whether only a year names columns of something of that year: "in 2024" for "Cost 2024"."""
+        if year_of(self.words[mention.place]) is None:
+            return False
+        rest = [word for column in mention.columns for word in self._headers[column] if year_of(word) is None]
+        return bool(rest) and not any(asked.is_like(word) for asked in self.words for word in rest)
+
     def columns_by_kind(self, concepts: frozenset[str]) -> tuple[int, ...]:
         """The columns of amounts, times or percentages that may be meant where none is called so; else a total."""
         found = find_by_kind(self.table, self._headers, concepts)
         if found or not concepts & MONEY:
             return found
         return tuple(c for c in self.of_kind(*FIGURES) if total_words().issuperset(words(self.table.columns[c].name)))
-
-    def is_unique(self, column: int) -> bool:
-        """Whether each value of a column stands in one row."""
-        return self.table.columns[column].distinct == self.table.columns[column].filled
-
-    def of_kind(self, *kinds: Kind) -> list[int]:
-        """Columns of these kinds."""
-        return [place for place, column in enumerate(self.table.columns) if column.kind in kinds]
 
     def _match_years(self) -> None:
         """A year alone: a period of the dates, or a value of a column of years."""
@@ -373,7 +387,9 @@ class Match:
         """Whether a word stands in the name of the file or the sheet, or there is another word for the same."""
         asked, table = self.words[place], self.table
         title = f"{table.document} {table.sheet or ''} {table.caption if or_caption else ''}"
-        named = map(column_word, words(title))
+        named = list(map(column_word, words(title)))
+        if or_caption and unit_of(asked.text, self.question.language) in (other.text for other in named):
+            return True  # "production in kg"
         return any(asked.forms & other.forms or (by_meaning and asked.concepts & other.concepts) for other in named)
 
     def _with_unit(self, word: Word) -> list[int]:
@@ -463,9 +479,3 @@ class Match:
         if not measured and any(currency_of(word.text) for word in units):
             measured = set(self.columns_by_kind(MONEY))
         return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
-
-    def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
-        """Whether a column holds one of these: prices, weights, dates."""
-        if any(word.concepts & concepts for word in self._headers[column]):
-            return True
-        return "date" in concepts and self.table.columns[column].kind is Kind.DATE

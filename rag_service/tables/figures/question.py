@@ -83,12 +83,12 @@ def read_figure_question(text: str, language: str, synonyms: Synonyms) -> Figure
     covered = {place for one in named for place in one.places}
     years: dict[int, int] = {}
     other: set[int] = set()
-    months = {name for names in data.proof.months for name in names}
+    silent = figures.filler.union(data.tables.phrases["between"], *data.proof.months)
     for place, word in enumerate(found):
         match = _YEAR.fullmatch(word) or _SHORT_YEAR.fullmatch(word)
         if match is not None:
             years[place] = int(match[1]) + (2000 if len(match[1]) == 2 else 0)
-        elif word in figures.filler or word.isdigit() or word in months or _QUARTER.fullmatch(word):
+        elif word in silent or word.isdigit() or _QUARTER.fullmatch(word):
             other.add(place)
     read = read_words(found, language)
     # "in the year 2023" names no duration: it may be told of quarters that ended in it. "Full year" does.

@@ -82,6 +82,10 @@ COMMANDES = """N° commande;Client;Date;Montant HT
 2043;Café des Arts;02/04/2025;412,00
 """
 ROOMS: Rows = [("Room", "Floor", "Monthly rent"), ("Studio", 3, 410), ("Annexe", 1, 350), ("Loft", 3, 620)]
+EVENTOS = """Data;Evento;Responsável
+8 de março;Feira da troca;Baltasar Nóbrega
+20 de setembro;Aniversário;Ondina Carreira
+"""
 INVENTARIO = """Artículo;Existencias;Precio unitario
 Tóner;12;64,90
 Papel;40;22,50
@@ -127,6 +131,7 @@ Papel;40;22,50
         ("Quelle est la chambre la plus chère ?", "145,00 & Famille Roche", True),  # numbers of rooms are no measure
         ("Quel est le prix moyen par nuit ?", "115,50", True),  # "par" is of the column's name
         ("Which employees have a salary over 60k?", "Tom Hill & Ben Otto", True),
+        ("Quem organiza a Feira da troca?", "Baltasar Nóbrega", True),
         ("¿Cuál es el artículo más caro del inventario?", "64,90: Tóner", True),  # the file, not a column of stock
     ],
 )
@@ -137,6 +142,7 @@ async def test_ordinary_words_are_understood(
     await ingest(VENTAS, "ventas.csv")
     await ingest(workbook({"Abonnements": FORMULES}), "abonnements.xlsx")
     await ingest(LIVROS, "livros.csv")
+    await ingest(EVENTOS, "agenda.csv")
     await ingest(VIAJES, "gastos_viaje.csv")
     await ingest(VINHA, "vinha.csv")
     await ingest(workbook({"Stagiaires": STAGES}), "stagiaires.xlsx")

@@ -52,6 +52,8 @@ async def reports(service: Components, ingest: Ingest) -> Components:
         ("What was Northwind's effective tax rate in 2022?", "25.1 %"),
         ("What were Seaview's net sales in the 26 weeks ended July 30, 2022?", "$ 149,002"),
         ("What was Seaview's net income in the quarter ended July 29, 2023?", "$ 6,020"),
+        ("What is the difference in Northwind's freight revenue between 2022 and 2024?", "a change of 12"),
+        ("Quel est l'écart de chiffre d'affaires de Northwind entre 2023 et 2024 ?", "de 599 "),
         ("¿Perdió dinero Northwind en 2024?", "Sí: «Net (loss)/income»"),
         ("Quel était le chiffre d'affaires de Northwind en 2024 ?", "600"),
     ],

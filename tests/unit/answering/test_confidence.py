@@ -114,6 +114,28 @@ def test_rows_alone_prove_no_calculation_and_no_other_attribute(
     assert not lacks_proof(question, computed, language)
 
 
+@pytest.mark.parametrize(
+    ("question", "prose", "lacks"),
+    [
+        ("What is the difference in stock between lamps and rugs?", "Stocks of lamps grew again.", True),
+        ("Quel est le total des stocks ?", "Les stocks ont augmenté.", True),
+        ("Quel est le total des stocks ?", "Le total est de 40.", False),
+        ("Who supplies the lamp?", "Acme supplies lamps.", False),
+    ],
+)
+def test_a_row_proves_no_calculation_that_the_sentence_behind_it_does_not_name(
+    question: str, prose: str, lacks: bool
+) -> None:
+    citations = [
+        Citation(
+            mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+            support=1.0, location=place, quote=quote,
+        )
+        for place, quote in ((Location(cell="A2"), LAMP), (Location(page=3), prose))
+    ]  # fmt: skip
+    assert lacks_proof(question, citations, "fr" if question.startswith("Quel") else "en") is lacks
+
+
 @pytest.mark.parametrize(("part", "lacks"), [(MAIL_HEADER, True), (f"ask.eml > {MAIL_HEADER}", True), (None, False)])
 def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None, lacks: bool) -> None:
     citation = Citation(

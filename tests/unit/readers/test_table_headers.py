@@ -148,6 +148,17 @@ def test_figures_beside_a_word_name_columns_where_they_are_a_series_or_stand_ove
     assert parse(xlsx(rows), file_name="a.xlsx").text.splitlines()[1] == line
 
 
+@pytest.mark.parametrize(
+    "years", [("2023 (€)", "2024 (€)"), ("2023*", "2024*"), ("2024", "2025 (est.)"), ("2024 €", "2025 €")]
+)
+def test_years_with_a_unit_or_a_remark_name_columns(years: tuple[str, str]) -> None:
+    first, second = years
+    assert word_lines([("Poste", first, second), ("Loyer", "90", "95"), ("Salaires", "120", "140")]) == [
+        f"Poste: Loyer | {first}: 90 | {second}: 95",
+        f"Poste: Salaires | {first}: 120 | {second}: 140",
+    ]
+
+
 def test_a_table_below_a_title_and_a_gap_brings_its_own_names() -> None:
     budget = [["Team", "Head", "Budget"], ["IT", "Luis", 120000], []]
     watch = [["On call"], ["Week", "Person", "Phone"], [48, "Neus", 600112233]]
