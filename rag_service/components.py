@@ -32,8 +32,8 @@ from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
 from rag_service.ingest.postponed import PostponedUploads
 from rag_service.ingest.queue import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
-from rag_service.models.embedding.guarded import guard_embedding
+from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader, close_embedding
+from rag_service.models.embedding.guarded import guard_embedding, local_model
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
@@ -232,7 +232,10 @@ async def open_components(
         metrics = metrics or Metrics()
         embedding, fitter = await _open_embedding(stack, settings, database, indices, plugins, metrics)
         questions = embedding.inner  # without the cache of passages
-        extractive = ExtractiveLLM(questions, fitter.relevance)
+        reader = build_sentence_reader(settings, questions)
+        if reader is not None and reader is not local_model(questions):
+            stack.push_async_callback(reader.aclose)
+        extractive = ExtractiveLLM(questions, fitter.relevance, reader=reader)
         chat = _open_chat(stack, settings, extractive, plugins, metrics)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
         search = open_search(settings, database, questions, indices, metrics, fitter.relevance)

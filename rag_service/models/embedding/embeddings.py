@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, warm_up
+from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, local_model, warm_up
 from rag_service.models.embedding.model_folder import ModelFolder, read_model_folder
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:
-    from rag_service.models.embedding.encoder import Precision
+    from rag_service.models.embedding.encoder import Encoder, Precision
+    from rag_service.models.embedding.local import LocalEmbedding
 
-__all__ = ["build_embedding", "close_embedding", "warm_up"]
+__all__ = ["build_embedding", "build_sentence_reader", "close_embedding", "warm_up"]
+
+_OTHERS = ("huggingface", "ollama", "openai_like")  # providers of models beside which the packaged one reads sentences
 
 
 def build_embedding(
@@ -58,6 +61,32 @@ def build_embedding(
             return GuardedEmbedding(built, settings, blocking=True, retries=retries)
 
 
+def build_sentence_reader(settings: Settings, embedding: BaseEmbedding) -> LocalEmbedding | None:
+    """The model whose token vectors choose sentences for answers without a chat model; nothing is loaded yet.
+
+    It is the packaged one, also beside a model of a server or a folder, if it has been fetched. Servers give one vector
+    for a text.
+    """
+    from rag_service.models.embedding import packaged
+    from rag_service.models.embedding.local import LocalEmbedding
+
+    own = local_model(embedding)
+    if own is not None and own.model_name == packaged.MODEL_NAME:
+        return own
+    if settings.embedding.provider not in _OTHERS or not packaged.is_here():
+        return None
+    model = read_model_folder(packaged.required_folder(), name=packaged.MODEL_NAME)
+    return LocalEmbedding(
+        model, partial(_load_encoder, model, "float32"), embed_batch_size=settings.embedding.batch_size
+    )
+
+
+def _load_encoder(model: ModelFolder, precision: Precision) -> Encoder:
+    from rag_service.models.embedding.encoder import Encoder  # the runtime takes its time to load
+
+    return Encoder(model, precision=precision)
+
+
 def _build_local(settings: Settings) -> BaseEmbedding:
     """The packaged model."""
     from rag_service.models.embedding import packaged
@@ -80,7 +109,6 @@ def _build_huggingface(settings: Settings) -> BaseEmbedding:
 
 def _in_process(model: ModelFolder, settings: Settings, precision: Precision) -> BaseEmbedding:
     """A model that this process computes."""
-    from rag_service.models.embedding.encoder import Encoder
     from rag_service.models.embedding.local import LocalEmbedding
 
     if settings.embedding.dimension != model.dimension:
@@ -89,5 +117,5 @@ def _in_process(model: ModelFolder, settings: Settings, precision: Precision) ->
             f"to {model.dimension}.",
             field="RAG_EMBEDDING_DIMENSION",
         )
-    load = partial(Encoder, model, precision=precision)
+    load = partial(_load_encoder, model, precision)
     return LocalEmbedding(model, load, embed_batch_size=settings.embedding.batch_size)

@@ -40,7 +40,6 @@ from rag_service.errors import EmbeddingError, ModelOutputError
 from rag_service.language.languages import languages_of
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
-from rag_service.models.embedding.guarded import local_model
 from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
 from rag_service.models.extractive.sentences import Sentence, read_sentences
@@ -89,17 +88,27 @@ class ExtractiveLLM(CustomLLM):
     """Answers by quotation; needs no model server."""
 
     _embedding: BaseEmbedding | None = PrivateAttr(default=None)
-    _local: LocalEmbedding | None = PrivateAttr(default=None)  # the same, where it has token vectors
+    _reader: LocalEmbedding | None = PrivateAttr(default=None)
     _relevance: ModelRelevance | None = PrivateAttr(default=None)
     _metadata: LLMMetadata = PrivateAttr()
 
-    def __init__(self, embedding: BaseEmbedding | None = None, relevance: ModelRelevance | None = None):
-        """`embedding` compares sentences with the question; None scores by words alone. `relevance` knows the scale of
-        its cosines; None: that of the packaged model.
+    def __init__(
+        self,
+        embedding: BaseEmbedding | None = None,
+        relevance: ModelRelevance | None = None,
+        *,
+        reader: LocalEmbedding | None = None,
+    ):
+        """Prepare the model.
+
+        Args:
+            embedding: compares sentences with the question; None: they are scored by words alone.
+            relevance: knows the scale of its cosines; None: that of the packaged model.
+            reader: the model whose token vectors are compared as well.
         """
         super().__init__()
         self._embedding = embedding
-        self._local = None if embedding is None else local_model(embedding)
+        self._reader = reader
         self._relevance = relevance
         self._metadata = LLMMetadata(context_window=32_000, num_output=1000, model_name=MODEL_NAME, is_chat_model=True)
 
@@ -142,7 +151,7 @@ class ExtractiveLLM(CustomLLM):
         scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
-            sentences += await select_sentences(evidence, self._embedding, local=self._local, scale=scale)
+            sentences += await select_sentences(evidence, self._embedding, reader=self._reader, scale=scale)
         return compose(sentences, last.evidence.refusal)
 
 
@@ -181,7 +190,7 @@ async def select_sentences(
     evidence: Evidence,
     embedding: BaseEmbedding | None,
     *,
-    local: LocalEmbedding | None = None,
+    reader: LocalEmbedding | None = None,
     scale: CosineScale = AS_IT_IS,
 ) -> list[Sentence]:
     """The quotes of the shown passages that answer best, at most `MAX_QUOTES`, best first; empty without any.
@@ -190,7 +199,7 @@ async def select_sentences(
 
     Args:
         embedding: compares sentences with the question; None: by words alone.
-        local: the model inside of `embedding` if it has token vectors, which are compared as well.
+        reader: the model whose token vectors are compared as well.
         scale: maps cosines onto those of the packaged model, for which the weights were learnt.
     """
     candidates, features = rate_by_words(evidence)
@@ -199,7 +208,7 @@ async def select_sentences(
     scores = features @ load_weights(evidence.language).words
     if embedding is not None:
         try:
-            candidates, scores = await _compare(evidence, candidates, features, embedding, local, scale)
+            candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale)
         except EmbeddingError as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
@@ -225,17 +234,17 @@ async def _compare(
     candidates: list[Sentence],
     features: np.ndarray,
     embedding: BaseEmbedding,
-    local: LocalEmbedding | None,
+    reader: LocalEmbedding | None,
     scale: CosineScale,
 ) -> tuple[list[Sentence], np.ndarray]:
-    """The best candidates by words, and by token vectors where the model has them, with their scores."""
-    weights = load_weights(evidence.language, embedding.model_name)
+    """The best candidates by words, and by token vectors if there is a reader, with their scores."""
+    weights = load_weights(evidence.language, "" if reader is None else reader.model_name)
     best_first = np.argsort(-(features @ weights.words), kind="stable")
-    if local is None or weights.tokens is None:
+    if reader is None or weights.tokens is None:
         chosen, kept = weights.vectors, np.sort(best_first[:COMPARED])
     else:
         chosen, windows = weights.tokens, cut_windows(candidates, best_first.tolist())
-        numbers, tokens = await rate_by_tokens(evidence, candidates, windows, local)
+        numbers, tokens = await rate_by_tokens(evidence, candidates, windows, reader)
         candidates = list(map(candidates.__getitem__, numbers))
         features = np.hstack([features[numbers], tokens])
         kept = np.sort(np.argsort(-(features @ chosen[:-1]), kind="stable")[:COMPARED])

@@ -79,7 +79,8 @@ async def compute_across(
 ) -> Computed | None:
     """The answer over columns of the table that accounts for the question; None if none or several do.
 
-    Where a word was not understood, the table has to be in the document of the best passage, `best`; None if that holds no rows.
+    Where a word was not understood, the table has to be in the document of the best passage, `best`, which is None if
+    that holds no rows.
     """
     found = [one for table in tables for one in _read(question, table, values.get(table.id, {}))]
     found = [one for one in found if not one.is_doubtful] or [one for one in found if one.table.document_id == best]

@@ -6,10 +6,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from llama_index.core.embeddings import MockEmbedding
 
 from rag_service.errors import ConfigurationError, EmbeddingError
-from rag_service.models.embedding import encoder
-from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding import encoder, packaged
+from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
+from rag_service.models.embedding.guarded import local_model
 from rag_service.models.embedding.local import LocalEmbedding, cut_windows
 from rag_service.settings import Settings
 
@@ -72,3 +74,25 @@ def test_windows_cover_the_text_in_nearly_equal_parts_that_overlap(count: int) -
     assert all(len(window) <= WINDOW for window in windows)
     for left, right in pairwise(windows):
         assert len(set(left) & set(right)) >= WINDOW // 8 - 1
+
+
+@pytest.mark.parametrize(
+    ("provider", "is_here", "name"),
+    [
+        ("ollama", True, packaged.MODEL_NAME),
+        ("ollama", False, None),  # nobody downloads it for that
+        ("local", True, None),  # an embedding of the caller's own, as a plug-in
+    ],
+)
+def test_the_packaged_model_reads_sentences_beside_that_of_a_server(
+    monkeypatch: pytest.MonkeyPatch, provider: str, is_here: bool, name: str | None
+) -> None:
+    monkeypatch.setattr(packaged, "is_here", lambda: is_here)
+    settings = Settings(embedding_provider=provider)
+    reader = build_sentence_reader(settings, MockEmbedding(embed_dim=4))
+    assert (None if reader is None else reader.model_name) == name
+
+
+def test_the_packaged_model_reads_sentences_itself() -> None:
+    embedding = build_embedding(Settings())
+    assert build_sentence_reader(Settings(), embedding) is local_model(embedding)

@@ -330,6 +330,6 @@ async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_p
     )
     model = LocalEmbedding(folder, load)
     hit = make_hit("The engine failed in May. Lunch is at noon.")
-    first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model, local=model)
+    first, *_ = await select_sentences(evidence("When has the engine failed?", hit), model, reader=model)
     assert first.text.startswith("The engine failed in May.")
     await model.aclose()
