@@ -21,9 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from rag_service.models.embedding.bert_graph import BertGraph
 from rag_service.models.embedding.encoder import UnigramTokenizer
-from rag_service.models.embedding.model_folder import ONNX_FILES, PIECES, SCORES
-
-FILES = ("config.json", PIECES, SCORES, ONNX_FILES[1])
+from rag_service.models.embedding.model_folder import PACKAGED_FILES as FILES
 
 _MAGIC = b"E5S1"
 _BLOCK = 32  # numbers with one scale

@@ -19,6 +19,7 @@ WEIGHTS = "model.safetensors"
 ONNX_FILES = ("onnx/model.onnx", "model.onnx")
 TOKENIZER = "tokenizer.json"
 PIECES, SCORES = "pieces.txt", "scores.npy"  # a tokenizer in a form of our own
+PACKAGED_FILES = ("config.json", PIECES, SCORES, ONNX_FILES[1])  # of the packaged model
 # Read here; a model without some of them gets the defaults of sentence-transformers.
 CONFIGURATION = (
     "config.json", "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",

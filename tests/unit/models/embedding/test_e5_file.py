@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from rag_service.models.embedding.e5_file import FILES, write_model_folder
+from rag_service.models.embedding.e5_file import write_model_folder
 from rag_service.models.embedding.encoder import Encoder, UnigramTokenizer
 from rag_service.models.embedding.local import cut_windows
+from rag_service.models.embedding.model_folder import PACKAGED_FILES as FILES
 from rag_service.models.embedding.model_folder import read_model_folder
 from tests.doubles.e5_file import PIECES, POSITIONS, make_e5_file
 
