@@ -8,6 +8,7 @@ from uuid import UUID
 
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords
+from rag_service.tables.model import Column, Kind
 
 _PLACES = Decimal("0.01")  # of a mean
 
@@ -59,6 +60,14 @@ def write_unit(number: str, unit: str | None, data: TableWords) -> str:
         return f"{number} {unit}"
     sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
     return f"{sign}{unit}{digits}"
+
+
+def write_amount(value: Decimal, column: Column, data: TableWords, *, cell: str = "") -> str:
+    """A figure of a column with its unit; tenths of a currency are written as hundredths."""
+    number = write_number(value, data, cell=cell)
+    if column.kind is Kind.CURRENCY and len(number.rpartition(data.decimal)[2]) == 1 and value % 1:
+        number += "0"
+    return write_unit(number, column.unit if column.kind.is_figure else None, data)
 
 
 def rounded(value: Decimal) -> Decimal:

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from rag_service.models.embedding.bert_graph import BertGraph
 from rag_service.models.embedding.encoder import UnigramTokenizer
-from rag_service.models.embedding.model_folder import PACKAGED_FILES as FILES
+from rag_service.models.embedding.model_folder import PACKAGED_FILES
 
 _MAGIC = b"E5S1"
 _BLOCK = 32  # numbers with one scale
@@ -45,12 +45,12 @@ _EMBEDDINGS = {
 
 
 def write_model_folder(data: bytes, folder: Path) -> None:
-    """Write `FILES` of the model into a folder; takes seconds. Raises ValueError if the data are no such file."""
+    """Write the `PACKAGED_FILES` into a folder; takes seconds. Raises ValueError if the data are no such file."""
     file = _E5File.parse(data)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILES[0]).write_text(json.dumps(file.config, indent=1) + "\n", encoding="utf-8")
+    (folder / PACKAGED_FILES[0]).write_text(json.dumps(file.config, indent=1) + "\n", encoding="utf-8")
     UnigramTokenizer.save(folder, file.pieces, file.scores)
-    (folder / FILES[3]).write_bytes(_FourBitGraph(file).model().SerializeToString())
+    (folder / PACKAGED_FILES[3]).write_bytes(_FourBitGraph(file).model().SerializeToString())
 
 
 @dataclass(frozen=True, kw_only=True)

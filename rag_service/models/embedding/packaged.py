@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.model_folder import PACKAGED_FILES as FILES
+from rag_service.models.embedding.model_folder import PACKAGED_FILES
 from rag_service.models.embedding.quantized import cache_folder
 
 MODEL_NAME = "multilingual-e5-small"
@@ -35,7 +35,7 @@ def model_folder() -> Path:
 
 def is_here() -> bool:
     """Whether the model has been fetched."""
-    return all((model_folder() / name).is_file() for name in FILES)
+    return all((model_folder() / name).is_file() for name in PACKAGED_FILES)
 
 
 def required_folder() -> Path:
@@ -63,7 +63,7 @@ def pull() -> Path:
         write_model_folder(weights, made)
         try:
             target.mkdir(parents=True, exist_ok=True)
-            for name in FILES:
+            for name in PACKAGED_FILES:
                 part = target / f"{name}.part"
                 shutil.copyfile(made / name, part)
                 part.replace(target / name)

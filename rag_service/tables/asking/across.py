@@ -17,7 +17,7 @@ from rag_service.tables.asking.matching import Match
 from rag_service.tables.asking.plans import Filter, Operation, Plan, Values, key_column
 from rag_service.tables.asking.question import Question, year_of
 from rag_service.tables.kinds import FIGURES, header_words
-from rag_service.tables.model import Column, Kind, StoredTable
+from rag_service.tables.model import Column, StoredTable
 from rag_service.tables.periods import period_year
 from rag_service.tables.sentences import (
     CitedCells,
@@ -25,8 +25,8 @@ from rag_service.tables.sentences import (
     Sentence,
     rounded,
     shortened,
+    write_amount,
     write_number,
-    write_unit,
 )
 from rag_service.tables.stretches import number_of
 from rag_service.tables.vocabulary import MONTH, Word
@@ -332,7 +332,11 @@ class _Writer:
             value = rounded(value / len(held))
         name = f"{self._columns[0].name} – {self._columns[-1].name}"
         sentence = self._text[self._across.kind].format(column=name, where=self._where(), value=self._value(value))
-        rows = self._text["rows"].format(count=len(self._lines)) if len(self._lines) > 1 else ""
+        rows = (
+            self._text["rows"].format(count=write_number(Decimal(len(self._lines)), self._data))
+            if len(self._lines) > 1
+            else ""
+        )
         function = "AVERAGE" if self._across.kind == "mean" else "SUM"
         return (sentence + rows, self._cite(self._lines, f"{function}({self._cells(self._lines)}) = {value}"))
 
@@ -427,11 +431,8 @@ class _Writer:
         return self._text["where"].format(conditions=together) if together else ""
 
     def _value(self, value: Decimal) -> str:
-        column, number = self._columns[0], write_number(value, self._data)
-        if column.kind is Kind.CURRENCY and len(number.rpartition(self._data.decimal)[2]) == 1 and value % 1:
-            number += "0"  # tenths of a currency are written as hundredths
         scale = f" ({self._table.unit})" if self._table.unit else ""
-        return write_unit(number, column.unit, self._data) + scale
+        return write_amount(value, self._columns[0], self._data) + scale
 
     def _cells(self, lines: Sequence[_Line]) -> str:
         letters = [column.letter for column in self._columns]

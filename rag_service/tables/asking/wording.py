@@ -12,7 +12,7 @@ from rag_service.tables.asking.execute import MAX_GROUPS, MAX_ROWS, Group, Resul
 from rag_service.tables.asking.plans import Filter, Operation
 from rag_service.tables.asking.question import Comparison
 from rag_service.tables.model import Column, Kind, RowNumbers, write_cells
-from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_number, write_unit
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_amount, write_number
 
 _FORMULAS = {
     Operation.SUM: "SUM",
@@ -300,10 +300,7 @@ class _Writer:
         return self._with_unit(value, self._column())
 
     def _with_unit(self, value: Decimal, column: Column, *, cell: str = "") -> str:
-        number = write_number(value, self._data, cell=cell)
-        if column.kind is Kind.CURRENCY and len(number.rpartition(self._data.decimal)[2]) == 1 and value % 1:
-            number += "0"  # tenths of a currency are written as hundredths
-        return write_unit(number, column.unit if column.kind.is_figure else None, self._data) + self._scale(column)
+        return write_amount(value, column, self._data, cell=cell) + self._scale(column)
 
     def _scale(self, column: Column) -> str:
         """What the table says about all its figures: " (in millions)"."""

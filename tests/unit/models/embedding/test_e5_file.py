@@ -13,8 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from rag_service.models.embedding.e5_file import write_model_folder
 from rag_service.models.embedding.encoder import Encoder, UnigramTokenizer
 from rag_service.models.embedding.local import cut_windows
-from rag_service.models.embedding.model_folder import PACKAGED_FILES as FILES
-from rag_service.models.embedding.model_folder import read_model_folder
+from rag_service.models.embedding.model_folder import PACKAGED_FILES, read_model_folder
 from tests.doubles.e5_file import PIECES, POSITIONS, make_e5_file
 
 TEXTS = ["the nation", "la fé de la", "a", "xyz", "", "日本", "the " * 20]
@@ -91,7 +90,7 @@ def test_texts_are_cut_into_pieces_as_xlm_roberta_does(text: str) -> None:
 
 def test_the_folder_says_what_the_model_is(tmp_path: Path) -> None:
     write_model_folder(make_e5_file()[0], tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == set(FILES)
+    assert {file.name for file in tmp_path.iterdir()} == set(PACKAGED_FILES)
     model = read_model_folder(tmp_path, name="multilingual-e5-small")
     assert (model.dimension, model.max_tokens, model.pooling) == (64, POSITIONS, "mean")
     assert (model.query_prefix, model.passage_prefix) == ("query: ", "passage: ")
