@@ -30,6 +30,7 @@ from rag_service.domain import (
 )
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition
+from rag_service.models.prefixes import vectors_name
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.accounts.answers import store_answer
@@ -54,7 +55,7 @@ class AnswerRecorder:
         self._prompts = prompts
         self._grounded = settings.answers.grounded_prompting
         self._settings = {key: value for key, value in settings.flat().items() if key in _RECORDED_SETTINGS}
-        self._embedding = settings.embedding
+        self._vectors_name, self._dimension = vectors_name(settings.embedding), settings.embedding.dimension
         self._indices: dict[str, dict[str, str]] = {}  # by name: what a record says of an index
 
     def make_record(self, query: RagQuery, answer: Answer) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class AnswerRecorder:
     def _describe(self, index: IndexDefinition) -> dict[str, str]:
         """Name and hashes of an index definition; made once for each."""
         if index.name not in self._indices:
-            ingest = index.fingerprint(embedding_model=self._embedding.model, dimension=self._embedding.dimension)
+            ingest = index.fingerprint(embedding_model=self._vectors_name, dimension=self._dimension)
             self._indices[index.name] = {"name": index.name, "query": index.query_hash, "ingest": ingest}
         return self._indices[index.name]
 

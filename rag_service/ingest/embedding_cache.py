@@ -25,6 +25,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from rag_service.domain import CorpusKind, Identity
 from rag_service.errors import StoreError
 from rag_service.models.embedding.guarded import ObserveCache, WrappedEmbedding, guard_embedding
+from rag_service.models.prefixes import vectors_name
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
@@ -43,6 +44,7 @@ class CachedEmbedding(WrappedEmbedding):
     _database: Database = PrivateAttr()
     _dimension: int = PrivateAttr()
     _ttl_seconds: int = PrivateAttr()
+    _name: str = PrivateAttr()
     _observe: ObserveCache | None = PrivateAttr()
     _identity: Identity | None = PrivateAttr(default=None)
     _tenant: UUID | None = PrivateAttr(default=None)  # owner of a personal corpus; None: a shared one
@@ -54,10 +56,12 @@ class CachedEmbedding(WrappedEmbedding):
         *,
         dimension: int,
         ttl_seconds: int,
+        name: str | None = None,
         observe: ObserveCache | None = None,
     ):
         """
         Args:
+            name: of what makes the vectors; None: of the model.
             ttl_seconds: how long a vector is used; 0 turns the cache off.
             observe: counts hits and misses.
         """
@@ -65,6 +69,7 @@ class CachedEmbedding(WrappedEmbedding):
         self._database = database
         self._dimension = dimension
         self._ttl_seconds = ttl_seconds
+        self._name = name or self.model_name
         self._observe = observe
 
     def for_corpus(self, corpus: Corpus, identity: Identity) -> CachedEmbedding:
@@ -83,7 +88,7 @@ class CachedEmbedding(WrappedEmbedding):
         vectors: dict[bytes, list[float]] = {}
         failures: list[BaseException] = []
         keys = [
-            embedding_key(text, model=self.model_name, dimension=self._dimension, role="passage", tenant=self._tenant)
+            embedding_key(text, model=self._name, dimension=self._dimension, role="passage", tenant=self._tenant)
             for text in texts
         ]
         for start in range(0, len(texts), BATCH):
@@ -195,5 +200,6 @@ def wrap_embedding(
         database,
         dimension=settings.embedding.dimension,
         ttl_seconds=settings.embedding.cache_ttl,
+        name=vectors_name(settings.embedding),
         observe=None if metrics is None else partial(metrics.cache, "passage"),
     )

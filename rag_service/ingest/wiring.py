@@ -11,6 +11,7 @@ from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.upload import UploadJob, WorkerOptions
 from rag_service.ingest.worker import Worker
+from rag_service.models.prefixes import vectors_name
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import ReaderClass
 from rag_service.settings import Settings
@@ -20,10 +21,8 @@ from rag_service.store.session import Database
 
 def current_fingerprints(settings: Settings, indices: Mapping[str, IndexDefinition]) -> dict[str, str]:
     """Index name → fingerprint of documents ingested now; documents with others are stale."""
-    return {
-        name: index.fingerprint(embedding_model=settings.embedding.model, dimension=settings.embedding.dimension)
-        for name, index in indices.items()
-    }
+    model, dimension = vectors_name(settings.embedding), settings.embedding.dimension
+    return {name: index.fingerprint(embedding_model=model, dimension=dimension) for name, index in indices.items()}
 
 
 def build_ingestor(
@@ -51,7 +50,7 @@ def build_ingestor(
         database,
         embedding,
         FileReader(readers=readers, concurrency=settings.worker.parse_concurrency),
-        model=settings.embedding.model,
+        model=vectors_name(settings.embedding),
         dimension=settings.embedding.dimension,
         originals=originals,
         transformations=transformations,

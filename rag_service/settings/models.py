@@ -107,6 +107,16 @@ class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
         "float32",
         description="Precision of `huggingface` models; `int8` is three times as fast with AVX-512 VNNI.",
     )
+    query_prefix: str | None = Field(
+        None,
+        description="Text before every question that is embedded. Unset: what the model was trained with, if that is"
+        " known.",
+    )
+    passage_prefix: str | None = Field(
+        None,
+        description="Text before every passage that is embedded. Unset: what the model was trained with, if that is"
+        " known. After a change, run `rag-service reingest`.",
+    )
     batch_size: int = Field(32, ge=1, le=100, description="Texts embedded per call.")
     cache_ttl: int = Field(86_400, ge=0, description="Seconds for which passage embeddings are cached; 0: no cache.")
     query_cache_size: int = Field(

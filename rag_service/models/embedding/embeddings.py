@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, local_model, warm_up
 from rag_service.models.embedding.model_folder import ModelFolder, read_model_folder
 from rag_service.models.plugins import build, parse_options, require_extra
+from rag_service.models.prefixes import Prefixes, choose_prefixes
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
 
@@ -104,7 +106,10 @@ def _build_huggingface(settings: Settings) -> BaseEmbedding:
     from rag_service.models.embedding.huggingface import find_model
 
     name = settings.embedding.model
-    return _in_process(read_model_folder(find_model(name), name=name), settings, settings.embedding.precision)
+    model = read_model_folder(find_model(name), name=name)
+    prefixes = choose_prefixes(settings.embedding, Prefixes(model.query_prefix, model.passage_prefix))
+    model = replace(model, query_prefix=prefixes.query, passage_prefix=prefixes.passage)
+    return _in_process(model, settings, settings.embedding.precision)
 
 
 def _in_process(model: ModelFolder, settings: Settings, precision: Precision) -> BaseEmbedding:

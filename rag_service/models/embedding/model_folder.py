@@ -6,12 +6,12 @@ A folder in the layout of sentence-transformers, or of transformers alone, as Hu
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rag_service.errors import ConfigurationError
+from rag_service.models.prefixes import Prefixes, family_prefixes
 
 Pooling = Literal["mean", "cls", "lasttoken"]  # what of the last layer becomes the vector
 
@@ -27,19 +27,6 @@ CONFIGURATION = (
 )  # fmt: skip
 
 _NO_LIMIT = 1_000_000  # a tokenizer without a limit of its own says a number with thirty digits
-
-# What families were trained with, where their own configuration does not say it: (name, query, passage).
-# https://huggingface.co/intfloat/multilingual-e5-small, https://huggingface.co/BAAI/bge-small-en-v1.5,
-# https://huggingface.co/intfloat/multilingual-e5-large-instruct
-_FAMILIES = (
-    (
-        r"\be5-.*instruct",
-        "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ",
-        "",
-    ),
-    (r"\be5-", "query: ", "passage: "),
-    (r"\bbge-(small|base|large)-en", "Represent this sentence for searching relevant passages: ", ""),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,15 +109,11 @@ def _max_tokens(path: Path, config: dict[str, Any]) -> int:
     return min(places, int(asked)) if asked and asked < _NO_LIMIT else int(places)
 
 
-def _prefixes(path: Path, name: str) -> tuple[str, str]:
-    """(of questions, of passages)."""
+def _prefixes(path: Path, name: str) -> Prefixes:
     prompts = (_read(path, "config_sentence_transformers.json") or {}).get("prompts") or {}
     if any(prompts.values()):
-        return prompts.get("query") or "", prompts.get("passage") or prompts.get("document") or ""
-    for pattern, query, passage in _FAMILIES:
-        if re.search(pattern, name.casefold()):
-            return query, passage
-    return "", ""
+        return Prefixes(prompts.get("query") or "", prompts.get("passage") or prompts.get("document") or "")
+    return family_prefixes(name)
 
 
 def _read(path: Path, file: str) -> Any:

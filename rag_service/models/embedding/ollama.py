@@ -10,6 +10,7 @@ from llama_index.embeddings.ollama import OllamaEmbedding
 from ollama import AsyncClient, EmbedResponse
 
 from rag_service.models.plugins import parse_options
+from rag_service.models.prefixes import choose_prefixes
 from rag_service.models.servers.clients import client_options, tls_context
 from rag_service.settings import Settings
 
@@ -29,7 +30,10 @@ class ServiceOllamaEmbedding(OllamaEmbedding):
     _truncation_logged: bool = PrivateAttr(default=False)
 
     def __init__(self, settings: Settings):
+        prefixes = choose_prefixes(settings.embedding)
         options: dict[str, Any] = {
+            "query_instruction": prefixes.query,
+            "text_instruction": prefixes.passage,
             "model_name": settings.embedding.model,
             "base_url": settings.servers.ollama_url,
             "embed_batch_size": settings.embedding.batch_size,

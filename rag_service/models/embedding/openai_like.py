@@ -10,6 +10,7 @@ from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 from openai.resources.embeddings import AsyncEmbeddings as _AsyncEmbeddings
 
 from rag_service.models.plugins import parse_options
+from rag_service.models.prefixes import Prefixes, choose_prefixes
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
 
@@ -24,6 +25,7 @@ class ServiceOpenAILikeEmbedding(OpenAILikeEmbedding):
     """
 
     _http: httpx.AsyncClient = PrivateAttr()
+    _prefixes: Prefixes = PrivateAttr()
 
     def __init__(self, settings: Settings):
         http = httpx.AsyncClient(**client_options(settings, read_timeout=settings.servers.answer_timeout))
@@ -38,27 +40,34 @@ class ServiceOpenAILikeEmbedding(OpenAILikeEmbedding):
         } | parse_options(settings.embedding.options, setting="RAG_EMBEDDING_OPTIONS")
         super().__init__(**options, async_http_client=http)
         self._http = http
+        self._prefixes = choose_prefixes(settings.embedding)
 
     async def aclose(self) -> None:
         """Close the connections to the server."""
         await self._http.aclose()
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return (await self._aget_text_embeddings([query]))[0]
+        return (await self._aget_vectors([self._prefixes.query + query]))[0]
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return (await self._aget_text_embeddings([text]))[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return _in_order(await self._get_aclient().embeddings.create(**self._request(texts)))
+        return await self._aget_vectors([self._prefixes.passage + text for text in texts])
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embeddings([query])[0]
+        return self._get_vectors([self._prefixes.query + query])[0]
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._get_vectors([self._prefixes.passage + text for text in texts])
+
+    async def _aget_vectors(self, texts: list[str]) -> list[list[float]]:
+        return _in_order(await self._get_aclient().embeddings.create(**self._request(texts)))
+
+    def _get_vectors(self, texts: list[str]) -> list[list[float]]:
         return _in_order(self._get_client().embeddings.create(**self._request(texts)))
 
     def _request(self, texts: list[str]) -> dict[str, Any]:

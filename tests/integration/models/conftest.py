@@ -35,7 +35,7 @@ def make_settings(ollama: OllamaDouble) -> MakeSettings:
         defaults = {
             "chat_provider": "ollama",
             "embedding_provider": "ollama",
-            "embedding_model": "nomic-embed-text",
+            "embedding_model": "bge-m3",
             "ollama_url": ollama.url,
             "first_token_timeout": 2.0,
             "token_timeout": 1.0,

@@ -144,18 +144,11 @@ async def test_the_prefixes_of_the_configuration_come_first(tmp_path: Path, key:
     assert passages == pytest.approx(oracle(folder, TEXTS, "prazo: "), abs=1e-4)
 
 
-def test_families_have_the_prefixes_that_they_were_trained_with(tmp_path: Path) -> None:
-    folder = make_model(tmp_path, "bert")
-
-    def prefixes(name: str) -> tuple[str, str]:
-        model = read_model_folder(folder, name=name)
-        return model.query_prefix[:12], model.passage_prefix
-
-    assert prefixes("intfloat/multilingual-e5-small") == ("query: ", "passage: ")
-    assert prefixes("intfloat/multilingual-e5-large-instruct") == ("Instruct: Gi", "")
-    assert prefixes("BAAI/bge-small-en-v1.5") == ("Represent th", "")
-    assert prefixes("BAAI/bge-m3") == ("", "")
-    assert prefixes("sentence-transformers/LaBSE5-x") == ("", "")
+async def test_the_prefixes_of_the_settings_come_before_all(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, "bert").rename(tmp_path / "other-e5-small")
+    questions, passages = await embed(folder, embedding_query_prefix="plazo: ", embedding_passage_prefix="")
+    assert questions == pytest.approx(oracle(folder, TEXTS, "plazo: "), abs=1e-4)
+    assert passages == pytest.approx(oracle(folder, TEXTS, ""), abs=1e-4)
 
 
 def test_a_long_text_is_read_in_windows_that_leave_room_for_prefix_and_special_tokens(tmp_path: Path) -> None:

@@ -38,6 +38,16 @@ async def test_vectors_come_back_in_the_order_of_the_texts(make_embedding: MakeE
     assert sorted(len(body["input"]) for body in ollama.bodies(EMBED)) == [6, 32, 32]
 
 
+async def test_questions_and_passages_get_the_prefixes_of_the_model(
+    make_embedding: MakeEmbedding, ollama: OllamaDouble
+) -> None:
+    embedding = make_embedding(embedding_model="nomic-embed-text")
+    await embedding.aget_query_embedding("When?")
+    await embedding.aget_text_embedding_batch(["One.", "Two."])
+    sent = [body["input"] for body in ollama.bodies(EMBED)]
+    assert sent == [["search_query: When?"], ["search_document: One.", "search_document: Two."]]
+
+
 async def test_no_texts_need_no_request(make_embedding: MakeEmbedding, ollama: OllamaDouble) -> None:
     assert await make_embedding().aget_text_embedding_batch([]) == []
     assert await make_embedding()._aget_text_embeddings([]) == []
@@ -75,7 +85,7 @@ async def test_the_third_try_may_succeed_after_the_time_the_server_asked_for(
 
 
 async def test_a_missing_model_is_not_tried_again(make_embedding: MakeEmbedding, ollama: OllamaDouble) -> None:
-    ollama.missing.add("nomic-embed-text")
+    ollama.missing.add("bge-m3")
     with pytest.raises(EmbeddingError, match="not available on its server"):
         await make_embedding().aget_query_embedding("a question")
     assert len(ollama.requests) == 1

@@ -31,7 +31,7 @@ def make_settings(openai_server: OpenAIDouble) -> MakeSettings:
         defaults = {
             "chat_provider": "openai_like",
             "embedding_provider": "openai_like",
-            "embedding_model": "nomic-embed-text",
+            "embedding_model": "bge-m3",
             "openai_url": openai_server.url,
             "openai_api_key": "key-of-the-server",
             "first_token_timeout": 1.0,
@@ -120,6 +120,17 @@ async def test_vectors_are_in_the_order_of_the_texts(embedding: BaseEmbedding, o
     assert openai_server.bodies(EMBED)[0]["input"] == ["first", ".", "third"]
     assert await embedding.aget_query_embedding("third") == pytest.approx(vectors[2])
     assert embedding.get_text_embedding("first") == pytest.approx(vectors[0])
+
+
+async def test_questions_and_passages_get_the_prefixes_of_the_model(
+    make_settings: MakeSettings, openai_server: OpenAIDouble
+) -> None:
+    embedding = build_embedding(make_settings(embedding_model="nomic-embed-text"), retries=QUICK)
+    await embedding.aget_query_embedding("When?")
+    await embedding.aget_text_embedding_batch(["One.", "Two."])
+    await close_embedding(embedding)
+    sent = [body["input"] for body in openai_server.bodies(EMBED)]
+    assert sent == [["search_query: When?"], ["search_document: One.", "search_document: Two."]]
 
 
 async def test_a_wrong_dimension_names_the_setting(embedding: BaseEmbedding, openai_server: OpenAIDouble) -> None:
