@@ -27,7 +27,7 @@ from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Confidence, Decision, Hit, ProofMethod
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import language_codes, languages_of, load_language
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, words
 from rag_service.tables.asking.answers import asks_otherwise
@@ -185,6 +185,27 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
     sentences = [strip_marks(sentence.text) for sentence in read_sentences(text, language=language)]
     pattern = load_lexicon(language).refusal
     return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
+
+
+def names_another_month(question: str, citations: Sequence[Citation], language: str) -> bool:
+    """Whether a question names a month and the quotes another one: what was paid in July says nothing about August.
+
+    Quotes with several months are not judged: "from June to September" holds for July.
+    """
+    asked = _months(question, language)
+    said = {month for citation in citations for month in _months(citation.quote or "", language)}
+    return bool(asked) and len(said) == 1 and asked.isdisjoint(said)
+
+
+def _months(text: str, language: str) -> frozenset[int]:
+    """The numbers of the months that a text names; a month that is also a stop word, such as "may", is not seen."""
+    found = set(words(text))
+    return frozenset(
+        number
+        for data in languages_of(language)
+        for number, names in enumerate(data.proof.months)
+        if not found.isdisjoint(set(names) - data.stop_words)
+    )
 
 
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:

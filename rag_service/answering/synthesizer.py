@@ -48,6 +48,7 @@ from rag_service.answering.decision import (
     estimate_confidence,
     is_refusal,
     lacks_proof,
+    names_another_month,
     read_fit,
     read_signals,
 )
@@ -291,6 +292,7 @@ class CitedSynthesizer(BaseSynthesizer):
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
         unproved = checked.flagged or refuted or lacks_proof(asked, checked.citations, language)
+        unproved = unproved or names_another_month(asked, checked.citations, language)
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)

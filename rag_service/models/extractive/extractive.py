@@ -57,6 +57,7 @@ COMPARED = 12  # sentences compared by vectors: the best by the other features; 
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
 _ENOUGH = 0.55  # further quotes are added until the answer is among them with this probability
 _ENOUGH_FOR_ALL = 0.8  # the same for a quote with words of the question that no quote holds yet
+_ENDS = re.compile(r"[.!?…]\W*$")  # of a sentence
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
 _RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
 
@@ -313,7 +314,7 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
         asked.setdefault(word, set()).add(term)
         weight_of[word] = max(weight_of.get(word, 0.0), weights[term])
     total = sum(weight_of.values()) or 1.0
-    wanted = answer_type(evidence.question)
+    wanted, known = answer_type(evidence.question), word_forms(evidence.question)
     figures = list(map(int, _NUMBER.findall(evidence.question)))
     standings = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in evidence.hits]
     best = max(standings, default=0.0) or 1.0
@@ -323,6 +324,8 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
         chunk = hit.chunk
         begins = chunk.start == 0
         for sentence in read_sentences(chunk.text, evidence.language, chunk.spans, chunk.document.title, begins=begins):
+            if not _ENDS.search(sentence.text) and sentence.forms and sentence.forms <= known:
+                continue  # a piece of a line that tells no more than the question
             holds = frozenset(word for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
             held = sum(map(weight_of.__getitem__, holds))
             fits = wanted is not None and wanted.search(sentence.folded) is not None

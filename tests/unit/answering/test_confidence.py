@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.decision import decide, lacks_proof, rate_confidence
+from rag_service.answering.decision import decide, lacks_proof, names_another_month, rate_confidence
 from rag_service.domain import (
     MAIL_HEADER,
     Citation,
@@ -143,3 +143,29 @@ def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None
         support=1.0, location=Location(part=part), quote="To: volunteers@example.org",
     )  # fmt: skip
     assert lacks_proof("Where do the volunteers meet?", [citation], "en") is lacks
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "another"),
+    [
+        ("Quanto custou a nuvem em agosto?", "A fatura de julho foi de 23 870 euros.", True),
+        ("Quanto custou a nuvem em julho?", "A fatura de julho foi de 23 870 euros.", False),
+        ("Quanto custou a nuvem?", "A fatura de julho foi de 23 870 euros.", False),
+        ("Está aberta em julho?", "Está aberta de junho a setembro.", False),
+        ("Está aberta em julho?", "Está aberta todo o ano.", False),
+    ],
+)
+def test_a_quote_of_another_month_proves_nothing(question: str, quote: str, another: bool) -> None:
+    citation = Citation(
+        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+        support=1.0, quote=quote,
+    )  # fmt: skip
+    assert names_another_month(question, [citation], "pt") is another
+
+
+def test_a_month_that_is_also_another_word_is_not_seen() -> None:
+    citation = Citation(
+        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+        support=1.0, quote="Visitors park in the yard since June.",
+    )  # fmt: skip
+    assert not names_another_month("May I park in the yard?", [citation], "en")

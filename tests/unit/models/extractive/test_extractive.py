@@ -314,6 +314,17 @@ async def test_the_similarity_that_is_owed_to_the_title_is_taken_off() -> None:
     assert np.allclose(found["titled"], [same - same * same, near - same * near])
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What does an hour on the router cost?", "Ask at the desk for prices."),  # a heading says nothing of it
+        ("Is the router out of order?", "The router is out of order."),  # a whole sentence answers yes or no
+    ],
+)
+async def test_a_piece_of_a_line_that_only_repeats_the_question_is_no_quote(question: str, answer: str) -> None:
+    assert await best(question, f"The router\n\n{answer}") == answer
+
+
 async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_path: Path) -> None:
     def load() -> Engine:
         raise RuntimeError("out of memory")
