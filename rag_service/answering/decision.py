@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
@@ -180,7 +180,7 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
     """
     if text.strip() in ("", refusal):
         return True
-    if any(citation.status is CitationStatus.VERIFIED for citation in citations):
+    if CitationStatus.VERIFIED in map(attrgetter("status"), citations):
         return False
     sentences = [strip_marks(sentence.text) for sentence in read_sentences(text, language=language)]
     pattern = load_lexicon(language).refusal
@@ -192,20 +192,22 @@ def names_another_month(question: str, citations: Sequence[Citation], language: 
 
     Quotes with several months are not judged: "from June to September" holds for July.
     """
-    asked = _months(question, language)
-    said = {month for citation in citations for month in _months(citation.quote or "", language)}
+    months = _months(language)
+    quoted = " ".join(filter(None, map(attrgetter("quote"), citations)))
+    asked = set(map(months.get, words(question))) - {None}
+    said = set(map(months.get, words(quoted))) - {None}
     return bool(asked) and len(said) == 1 and asked.isdisjoint(said)
 
 
-def _months(text: str, language: str) -> frozenset[int]:
-    """The numbers of the months that a text names; a month that is also a stop word, such as "may", is not seen."""
-    found = set(words(text))
-    return frozenset(
-        number
+@cache
+def _months(language: str) -> Mapping[str, int]:
+    """The number of each name of a month; without those that are also stop words, such as "may"."""
+    return {
+        name: number
         for data in languages_of(language)
         for number, names in enumerate(data.proof.months)
-        if not found.isdisjoint(set(names) - data.stop_words)
-    )
+        for name in names - data.stop_words
+    }
 
 
 def lacks_proof(question: str, citations: Sequence[Citation], language: str) -> bool:

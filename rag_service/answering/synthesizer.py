@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from uuid import uuid4
 
@@ -290,7 +291,7 @@ class CitedSynthesizer(BaseSynthesizer):
         asked = query.question if query.found.files is None else query.found.files.rest  # without the names of files
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
-        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
+        has_proof = CitationStatus.VERIFIED in map(attrgetter("status"), checked.citations)
         unproved = checked.flagged or refuted or lacks_proof(asked, checked.citations, language)
         unproved = unproved or names_another_month(asked, checked.citations, language)
         guardrails: tuple[GuardrailCheck, ...] = ()

@@ -31,7 +31,7 @@ _ITEM = re.compile(r"[*•‣▪·–—+-]|\d")
 _EDGE_BEFORE = re.compile(r"(?:[,;:()|!?.\"*•‣▪·–—-]\s*|\A\W*)\Z")
 _EDGE_AFTER = re.compile(r"\s*(?:[,;:()|!?\"]|\.(?!\d)|\Z)")
 _CLAUSE_EDGE = re.compile(r"[,;:()|!?]|\.(?!\d)")
-_NUMBER_BEFORE = re.compile(r"(?:\d[.,/ -]?|[$€£] ?|(?<!\w)-)\Z")
+_NUMBER_BEFORE = re.compile(r"(?:\d[.,/ -]?|(?<!\d)(?<!\d )[$€£] ?|(?<!\w)-)\Z")  # "5 € 7" are two
 _NUMBER_AFTER = re.compile(r"[.,/-]?\d| \d{3}(?!\d)| ?[%€$£]")
 _NEW_LINE = re.compile(r"[*_`]*[ \t]*\r?\n(?:[ \t]*\r?\n\s*\S|[\s>#|*•·–—_-]*(?:\[[^\]\n]{1,40}\])?[^\W\d_a-zà-öø-ÿ])")
 _COMPLEMENTISERS = frozenset({"that", "whether", "if", "que", "qu", "si", "se"})
@@ -266,7 +266,7 @@ def stands_whole(text: str, start: int, end: int) -> bool:
         return False
     if last.isalnum() and end < len(text) and text[end].isalnum():
         return False
-    if first.isdigit() and _NUMBER_BEFORE.search(text[max(0, start - 3) : start]):
+    if first.isdigit() and _NUMBER_BEFORE.search(text[max(0, start - 5) : start]):
         return False
     return not (last.isdigit() and _NUMBER_AFTER.match(text, end))
 
