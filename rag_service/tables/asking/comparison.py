@@ -15,8 +15,8 @@ from rag_service.domain import Location
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, is_stop_word, words
 from rag_service.store.session import Connection
-from rag_service.tables.asking.plans import key_column
-from rag_service.tables.asking.question import Question
+from rag_service.tables.asking.planning.plans import key_column
+from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, shortened, write_number
 from rag_service.tables.vocabulary import Word, column_word, read_words

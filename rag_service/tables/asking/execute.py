@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 from rag_service.store.session import Connection
-from rag_service.tables.asking.plans import Operation, Plan, key_column
-from rag_service.tables.asking.question import Comparison
+from rag_service.tables.asking.planning.plans import Operation, Plan, key_column
+from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers
 
 STATEMENT_MS = 2_000  # time limit of a statement

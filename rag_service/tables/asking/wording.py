@@ -9,8 +9,8 @@ from decimal import Decimal
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords, load_language
 from rag_service.tables.asking.execute import MAX_GROUPS, MAX_ROWS, Group, Result, UsedRow
-from rag_service.tables.asking.plans import Filter, Operation
-from rag_service.tables.asking.question import Comparison
+from rag_service.tables.asking.planning.plans import Filter, Operation
+from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import Column, Kind, RowNumbers, write_cells
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened, write_amount, write_number
 

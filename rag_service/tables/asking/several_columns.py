@@ -12,10 +12,10 @@ from rag_service.domain import Location
 from rag_service.language.languages import TableWords, load_language
 from rag_service.store.session import Connection
 from rag_service.tables.asking.execute import UsedRow, execute
-from rag_service.tables.asking.left_over import overlook_words
-from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import Filter, Operation, Plan, Values, key_column
-from rag_service.tables.asking.question import Question, year_of
+from rag_service.tables.asking.planning.left_over import overlook_words
+from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Values, key_column
+from rag_service.tables.asking.planning.question import Question, year_of
 from rag_service.tables.kinds import FIGURES, header_words
 from rag_service.tables.model import Column, StoredTable
 from rag_service.tables.periods import period_year

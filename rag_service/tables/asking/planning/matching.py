@@ -10,8 +10,8 @@ from itertools import product
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs, narrowed
-from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
+from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, Values, bind, find_runs, narrowed
+from rag_service.tables.asking.planning.question import Bound, Comparison, Question, year_of
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, Headers, find_by_kind
 from rag_service.tables.model import Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.extremes import (
+from rag_service.tables.asking.planning.extremes import (
     ADDITIVE,
     NOT_ADDITIVE,
     QUANTITY,
@@ -21,9 +21,9 @@ from rag_service.tables.asking.extremes import (
     columns_of,
     resolve_extreme,
 )
-from rag_service.tables.asking.left_over import overlook_words
-from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import (
+from rag_service.tables.asking.planning.left_over import overlook_words
+from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.plans import (
     PERIODS,
     Filter,
     Mention,
@@ -35,7 +35,7 @@ from rag_service.tables.asking.plans import (
     narrowed,
     unmixed,
 )
-from rag_service.tables.asking.question import Comparison, Question
+from rag_service.tables.asking.planning.question import Comparison, Question
 from rag_service.tables.kinds import BY_KIND, FIGURES
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.reading.statements import total_words

@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 
-from rag_service.tables.asking.question import Bound, Comparison
+from rag_service.tables.asking.planning.question import Bound, Comparison
 from rag_service.tables.model import Column, Kind, StoredTable, currency_of
 from rag_service.tables.vocabulary import Word
 
