@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rag_service.domain import Location
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, is_stop_word, words
 from rag_service.store.session import Connection
+from rag_service.tables.asking.phrases import cite_cells
 from rag_service.tables.asking.planning.plans import key_column
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.sentences import CitedCells, Computed, Sentence, shortened, write_number
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
 from rag_service.tables.vocabulary import Word, column_word, read_words
 
 MAX_NAMED = 10  # rows named in an answer
 _MIN_SHARED = 0.5  # of the keys of the smaller table
 _MAX_READ = 2_000  # rows of the comparison
-_MAX_QUOTE = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,11 +293,5 @@ def _cells(found: Comparison, number: int) -> CitedCells:
     first, last, start, end = found.spans[number]
     column = side.table.columns[side.key if side.column is None else side.column]
     cells = f"{column.letter}{first}:{column.letter}{last}"
-    page = side.table.page
-    return CitedCells(
-        document_id=side.table.document_id,
-        start=start,
-        end=min(end, start + _MAX_QUOTE),
-        location=Location(sheet=side.table.sheet, cell=cells, row=first) if page is None else Location(page=page),
-        formula=shortened(f"{column.name}: {cells}", 300),
-    )
+    formula = f"{column.name}: {cells}"
+    return cite_cells(side.table, cells, row=first, page=side.table.page, span=(start, end), formula=formula)
