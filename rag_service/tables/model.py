@@ -97,6 +97,10 @@ class StoredTable:
     page: int | None = None  # of its first row
     unit: str = ""  # of all figures: "in millions"
 
+    def of_kind(self, *kinds: Kind) -> list[int]:
+        """The places of the columns of these kinds."""
+        return [place for place, column in enumerate(self.columns) if column.kind in kinds]
+
 
 def currency_of(word: str) -> str | None:
     """The sign of a currency that a word names."""

@@ -125,7 +125,7 @@ def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Ac
             question, used=used, operations=operations, groups=[], stretches=(), bounds=[], superlative=None
         )
         match = Match(asked, table, values)
-        figures = set(match.of_kind(*FIGURES)) - set(reading.columns)
+        figures = set(table.of_kind(*FIGURES)) - set(reading.columns)
         if not (match.is_complete or overlook_words(match)) or not all(one.shown for one in match.filters):
             continue
         if any(set(mention.columns) <= figures for mention in match.mentions):
@@ -143,14 +143,10 @@ def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Ac
         )
 
 
-def _figures(table: StoredTable) -> list[int]:
-    return [place for place, column in enumerate(table.columns) if column.kind in FIGURES]
-
-
 def _by_number(table: StoredTable, kind: str) -> dict[int, int]:
     """Columns named after months, weekdays or years, by number; none if one is there twice."""
     found: dict[int, int] = {}
-    for place in _figures(table):
+    for place in table.of_kind(*FIGURES):
         name = table.columns[place].name
         number = period_year(name) if kind == "year" else number_of(name, kind)
         if number is not None and found.setdefault(number, place) != place:
@@ -275,7 +271,7 @@ def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | No
         header = header_words(table.columns[column].name)
         return sum(any(_is_same(asked, word) for asked in question.words) for word in header)
 
-    whole = [column for column in _figures(table) if _is_whole(table.columns[column], question.words)]
+    whole = [column for column in table.of_kind(*FIGURES) if _is_whole(table.columns[column], question.words)]
     if len(whole) == 2:
         return whole[0], whole[1]
     years = list(dict.fromkeys(year for word in question.words if (year := year_of(word)) is not None))
@@ -285,7 +281,7 @@ def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | No
     for year in years:
         held = [
             column
-            for column in _figures(table)
+            for column in table.of_kind(*FIGURES)
             if str(year) in (word.text for word in header_words(table.columns[column].name))
         ]
         most = max(map(named, held), default=0)

@@ -113,7 +113,7 @@ class _Resolver:
         told = len(asked) > 1 or (filters and asked.keys() & {"amount", "sum"})
         if not figures and told and asked.keys() <= {"amount", "sum", "mean"}:
             figures = self._usual_figures()
-            only_amounts = [m.columns for m in figures] == [tuple(self._match.of_kind(Kind.CURRENCY))]
+            only_amounts = [m.columns for m in figures] == [tuple(self._table.of_kind(Kind.CURRENCY))]
             is_sure = bool(filters) and only_amounts and self._match.names_table
             base = replace(base, is_doubtful=bool(figures) and not is_sure)
         if self._match.first_or_last is not None:
@@ -143,7 +143,7 @@ class _Resolver:
 
     def _usual_figures(self) -> list[Mention]:
         """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
-        figures = self._match.of_kind(*FIGURES)
+        figures = self._table.of_kind(*FIGURES)
         totals = [place for place in figures if total_words().issuperset(words(self._table.columns[place].name))]
         amounts = [place for place in figures if self._match.has_concept(place, SPENT)]
         prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
@@ -247,7 +247,7 @@ class _Resolver:
             return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]
         if not (base.filters or self._match.names_table):
             return []
-        quantities = [place for place in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
+        quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
         return [count]
@@ -272,7 +272,7 @@ class _Resolver:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         if self._asks_who() and any(
-            not set(mention.columns) & set(self._match.of_kind(Kind.TEXT)) for mention in asked
+            not set(mention.columns) & set(self._table.of_kind(Kind.TEXT)) for mention in asked
         ):
             return []  # "who lent it": not the number of loans, nor the librarian with it
         exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
