@@ -10,11 +10,19 @@ from itertools import product
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, Values, bind, find_runs, narrowed
+from rag_service.tables.asking.planning.plans import (
+    BY_TIME,
+    Filter,
+    Mention,
+    Values,
+    bind,
+    find_runs,
+    narrowed,
+    total_columns,
+)
 from rag_service.tables.asking.planning.question import Bound, Comparison, Question, year_of
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, Headers, find_by_kind
 from rag_service.tables.model import Kind, StoredTable, currency_of
-from rag_service.tables.reading.statements import total_words
 from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value, unit_of
 from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
 
@@ -249,9 +257,7 @@ class Match(Headers):
         found = find_by_kind(self.table, self._headers, concepts)
         if found or not concepts & MONEY:
             return found
-        return tuple(
-            c for c in self.table.of_kind(*FIGURES) if total_words().issuperset(words(self.table.columns[c].name))
-        )
+        return tuple(total_columns(self.table))
 
     def _match_years(self) -> None:
         """A year alone: a period of the dates, or a value of a column of years."""

@@ -33,12 +33,12 @@ from rag_service.tables.asking.planning.plans import (
     key_column,
     names_currency,
     narrowed,
+    total_columns,
     unmixed,
 )
 from rag_service.tables.asking.planning.question import Comparison, Question
 from rag_service.tables.kinds import BY_KIND, FIGURES
 from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import column_word
 
 MAX_READINGS = 3  # of one question; with more it is not computed
@@ -144,7 +144,7 @@ class _Resolver:
     def _usual_figures(self) -> list[Mention]:
         """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
         figures = self._table.of_kind(*FIGURES)
-        totals = [place for place in figures if total_words().issuperset(words(self._table.columns[place].name))]
+        totals = total_columns(self._table)
         amounts = [place for place in figures if self._match.has_concept(place, SPENT)]
         prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
         is_sum = "sum" in self._match.question.operations
