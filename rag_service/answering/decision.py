@@ -31,7 +31,7 @@ from rag_service.language.languages import language_codes, languages_of, load_la
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, words
 from rag_service.tables.asking.answers import asks_otherwise
-from rag_service.tables.asking.question import read_question
+from rag_service.tables.asking.planning.question import read_question
 from rag_service.tables.vocabulary import column_word, is_verb, read_words
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")

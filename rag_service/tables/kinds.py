@@ -28,22 +28,17 @@ def find_by_kind(table: StoredTable, headers: Sequence[Sequence[Word]], concepts
     """
 
     def holding(wanted: frozenset[str], kinds: Sequence[Kind]) -> list[int]:
-        places = [place for place, column in enumerate(table.columns) if column.kind in kinds]
-        return [place for place in places if any(word.concepts & wanted for word in headers[place])]
+        return [place for place in table.of_kind(*kinds) if any(word.concepts & wanted for word in headers[place])]
 
     if "percentage" in concepts:
-        found = [place for place, column in enumerate(table.columns) if column.kind is Kind.PERCENTAGE]
+        found = table.of_kind(Kind.PERCENTAGE)
     elif concepts & MONEY:
-        amounts = [place for place, column in enumerate(table.columns) if column.kind is Kind.CURRENCY]
-        found = holding(MONEY, FIGURES) or amounts
+        found = holding(MONEY, FIGURES) or table.of_kind(Kind.CURRENCY)
     elif concepts & EARNED:  # "which store sold the most": the most money, or the most pieces
-        amounts = [place for place, column in enumerate(table.columns) if column.kind is Kind.CURRENCY]
         pieces = holding(_QUANTITY, FIGURES) if "sales" in concepts else []
-        found = sorted({*(holding(EARNED | {"amount"}, FIGURES) or amounts), *pieces})
+        found = sorted({*(holding(EARNED | {"amount"}, FIGURES) or table.of_kind(Kind.CURRENCY)), *pieces})
     elif "length" in concepts:
-        timed = {
-            place for place, column in enumerate(table.columns) if column.kind in FIGURES and _is_time(column.unit)
-        }
+        timed = {place for place in table.of_kind(*FIGURES) if _is_time(table.columns[place].unit)}
         found = sorted(timed.union(holding(_TIME, FIGURES)))
     else:
         return ()
@@ -74,10 +69,6 @@ class Headers:
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""
         return self.table.columns[column].distinct == self.table.columns[column].filled
-
-    def of_kind(self, *kinds: Kind) -> list[int]:
-        """Columns of these kinds."""
-        return [place for place, column in enumerate(self.table.columns) if column.kind in kinds]
 
     def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
         """Whether a column holds one of these: prices, weights, dates."""

@@ -97,6 +97,10 @@ class StoredTable:
     page: int | None = None  # of its first row
     unit: str = ""  # of all figures: "in millions"
 
+    def of_kind(self, *kinds: Kind) -> list[int]:
+        """The places of the columns of these kinds."""
+        return [place for place, column in enumerate(self.columns) if column.kind in kinds]
+
 
 def currency_of(word: str) -> str | None:
     """The sign of a currency that a word names."""
@@ -133,7 +137,7 @@ class RowNumbers:
     def write(self, letter: str) -> str:
         """The cells of these rows in a column, as a formula names them: "D2:D9,D12"."""
         if self.count == self.last - self.first + 1:
-            return _range(letter, self.first, self.last)
+            return write_range(letter, self.first, self.last)
         return write_cells(letter, self.listed) if self.listed else f"{letter}{self.first},…,{letter}{self.last}"
 
 
@@ -148,8 +152,9 @@ def write_cells(letter: str, rows: Iterable[int]) -> str:
             runs[-1][1:] = [row]
         else:
             runs.append([row])
-    return ",".join(_range(letter, run[0], run[-1]) for run in runs)
+    return ",".join(write_range(letter, run[0], run[-1]) for run in runs)
 
 
-def _range(letter: str, first: int, last: int) -> str:
+def write_range(letter: str, first: int, last: int) -> str:
+    """The cells of a column from a row to another: "D2:D9"."""
     return f"{letter}{first}" if first == last else f"{letter}{first}:{letter}{last}"

@@ -27,6 +27,7 @@ store
 store.search
 tables
 tables.reading tables.figures
+tables.asking.planning
 tables.asking
 store.documents store.accounts store.replication
 observability models

@@ -1,1 +1,1 @@
-"""From a question to operations over tables and their results in words."""
+"""Answers computed from tables: runs the operations that a question asks for and writes what they give."""

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rag_service.domain import Location
 from rag_service.language.languages import TableWords, language_codes, load_language
-from rag_service.language.words import fold, is_stop_word, words
+from rag_service.language.words import fold, words
 from rag_service.store.session import Connection
-from rag_service.tables.asking.plans import key_column
-from rag_service.tables.asking.question import Question
+from rag_service.tables.asking.phrases import cite_cells
+from rag_service.tables.asking.planning.plans import key_column
+from rag_service.tables.asking.planning.question import Question
+from rag_service.tables.kinds import FIGURES, header_words
 from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.sentences import CitedCells, Computed, Sentence, shortened, write_number
-from rag_service.tables.vocabulary import Word, column_word, read_words
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
+from rag_service.tables.vocabulary import Word, read_words
 
 MAX_NAMED = 10  # rows named in an answer
 _MIN_SHARED = 0.5  # of the keys of the smaller table
 _MAX_READ = 2_000  # rows of the comparison
-_MAX_QUOTE = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ async def compare_columns(
     left = [word for word, used in zip(question.words, question.used, strict=True) if not used]
     found: list[tuple[Side, Side]] = []
     for table in tables:
-        columns = [place for place in _figures(table) if _is_whole(table.columns[place].name, question.words)]
+        columns = [place for place in table.of_kind(*FIGURES) if _is_whole(table.columns[place].name, question.words)]
         key = key_column(table)
         if len(columns) != 2 or table.columns[key].kind is not Kind.TEXT:
             continue
@@ -127,27 +127,17 @@ async def compare_columns(
     return await _compare(connection, "compare", found[0]) if len(found) == 1 else None
 
 
-def _figures(table: StoredTable) -> list[int]:
-    return [place for place, column in enumerate(table.columns) if column.kind.is_figure]
-
-
-def _header(name: str) -> list[Word]:
-    every = [column_word(word) for word in words(name)]
-    return [word for word in every if not any(is_stop_word(word.text, code) for code in language_codes())]
-
-
 def _is_whole(name: str, asked: Sequence[Word]) -> bool:
-    header = _header(name)
-    return bool(header) and all(any(word.forms & other.forms for other in asked) for word in header)
+    return all(any(word.forms & other.forms for other in asked) for word in header_words(name))
 
 
 def _names(name: str, asked: Sequence[Word]) -> bool:
-    return any(word.is_like(other) for word in _header(name) for other in asked if other.is_content)
+    return any(word.is_like(other) for word in header_words(name) for other in asked if other.is_content)
 
 
 def _measure(asked: Sequence[Word], table: StoredTable) -> int | None:
     """The column of figures that the question names, or the only one."""
-    figures = _figures(table)
+    figures = table.of_kind(*FIGURES)
     named = [place for place in figures if _names(table.columns[place].name, asked)]
     found = named or figures
     return found[0] if len(found) == 1 else None
@@ -160,9 +150,9 @@ def _accounts_for(asked: Sequence[Word], sides: Sequence[Side], language: str) -
         word
         for side in sides
         for column in (side.key, side.key if side.column is None else side.column)
-        for word in _header(side.table.columns[column].name)
+        for word in header_words(side.table.columns[column].name)
     ]
-    spoken += [word for side in sides for word in _header(f"{side.table.document} {side.table.sheet or ''}")]
+    spoken += [word for side in sides for word in header_words(f"{side.table.document} {side.table.sheet or ''}")]
     empty = data.filler | data.rows | {word for phrase in data.phrases["between"] for word in words(phrase)}
     return all(word.text in empty or any(map(word.is_like, spoken)) for word in asked if word.is_content)
 
@@ -294,11 +284,5 @@ def _cells(found: Comparison, number: int) -> CitedCells:
     first, last, start, end = found.spans[number]
     column = side.table.columns[side.key if side.column is None else side.column]
     cells = f"{column.letter}{first}:{column.letter}{last}"
-    page = side.table.page
-    return CitedCells(
-        document_id=side.table.document_id,
-        start=start,
-        end=min(end, start + _MAX_QUOTE),
-        location=Location(sheet=side.table.sheet, cell=cells, row=first) if page is None else Location(page=page),
-        formula=shortened(f"{column.name}: {cells}", 300),
-    )
+    formula = f"{column.name}: {cells}"
+    return cite_cells(side.table, cells, row=first, page=side.table.page, span=(start, end), formula=formula)

@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from rag_service.store.session import Connection
-from rag_service.tables.asking.plans import Operation, Plan, key_column
-from rag_service.tables.asking.question import Comparison
-from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers
+from rag_service.tables.asking.planning.plans import Operation, Plan, key_column
+from rag_service.tables.asking.planning.question import Comparison
+from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers, StoredTable
 
 STATEMENT_MS = 2_000  # time limit of a statement
 MAX_ROWS = 10  # rows named in an answer
@@ -65,11 +65,11 @@ class UsedRow:
         cell = self.cells[column]
         return "" if cell is None else cell[0]
 
-    def description(self, plan: Plan) -> list[int]:
+    def description(self, table: StoredTable) -> list[int]:
         """The first column whose text says what the row is, where only a code names it."""
-        if not _CODE.fullmatch(self.text(plan.key)):
+        if not _CODE.fullmatch(self.text(key_column(table))):
             return []
-        texts = (place for place, column in enumerate(plan.table.columns) if column.kind is Kind.TEXT)
+        texts = (place for place, column in enumerate(table.columns) if column.kind is Kind.TEXT)
         return [place for place in texts if self.text(place) and not _CODE.fullmatch(self.text(place))][:1]
 
 

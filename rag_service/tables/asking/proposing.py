@@ -16,8 +16,8 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.tables.asking.plans import Filter, Operation, Plan, Values, key_column, unmixed
-from rag_service.tables.asking.question import Comparison
+from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Values, key_column, unmixed
+from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import Kind, StoredTable, fold_words
 
 MAX_TABLES, MAX_COLUMNS = 3, 30  # that the model is told about

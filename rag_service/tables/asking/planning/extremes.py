@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import Filter, Mention, Operation, Plan, key_column, narrowed
-from rag_service.tables.asking.question import Comparison, Superlative
+from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed
+from rag_service.tables.asking.planning.question import Comparison, Superlative
 from rag_service.tables.kinds import MAX_BY_KIND, MONEY
 from rag_service.tables.model import Kind
 
@@ -28,7 +28,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
     measures = narrowed(free, match.table, kinds)
     readings: list[tuple[Operation, int]] = []
     if superlative is not None:
-        for column in match.of_kind(*kinds):
+        for column in match.table.of_kind(*kinds):
             if match.has_concept(column, superlative.concepts):
                 is_date = match.table.columns[column].kind is Kind.DATE
                 either = Operation.MINIMUM if is_date else Operation.MAXIMUM
@@ -50,7 +50,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             readings = [(operation, column) for column in measures[0].columns]
         elif not measures and texts and len(texts[0].columns) == 1:
             found = _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
-            amounts = [column for column in match.of_kind(*kinds) if match.has_concept(column, SPENT)]
+            amounts = [column for column in match.table.of_kind(*kinds) if match.has_concept(column, SPENT)]
             if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
                 return found
             readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
@@ -98,7 +98,7 @@ def _other_columns(match: Match, superlative: Superlative, measures: Sequence[Me
     """The column that is named, or whose figures a superlative may mean: "the best in English"."""
     if superlative.operation == "either" or len(measures) > 1:
         return []
-    amounts = tuple(match.of_kind(Kind.CURRENCY)) if superlative.concepts & MONEY else ()
+    amounts = tuple(match.table.of_kind(Kind.CURRENCY)) if superlative.concepts & MONEY else ()
     found = match.columns_by_kind(superlative.concepts)
     columns = measures[0].columns if measures else amounts if len(found) < len(amounts) <= MAX_BY_KIND else found
     if "score" in superlative.concepts:  # the best price is no maximum
@@ -111,7 +111,7 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
 
     Where each value stands in one row, only its pieces can be meant: "which product do we have the most of".
     """
-    pieces = [column for column in match.of_kind(Kind.NUMBER) if match.has_concept(column, QUANTITY)]
+    pieces = [column for column in match.table.of_kind(Kind.NUMBER) if match.has_concept(column, QUANTITY)]
     if base.group == base.key and match.is_unique(base.key) and not counted:
         rows = replace(base, operation=base.best or Operation.MAXIMUM, group=None, best=None)
         fits = _is_number(match) and len(pieces) == 1

@@ -10,11 +10,19 @@ from itertools import product
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.plans import BY_TIME, Filter, Mention, Values, bind, find_runs, narrowed
-from rag_service.tables.asking.question import Bound, Comparison, Question, year_of
+from rag_service.tables.asking.planning.plans import (
+    BY_TIME,
+    Filter,
+    Mention,
+    Values,
+    bind,
+    find_runs,
+    narrowed,
+    total_columns,
+)
+from rag_service.tables.asking.planning.question import Bound, Comparison, Question, year_of
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, Headers, find_by_kind
 from rag_service.tables.model import Kind, StoredTable, currency_of
-from rag_service.tables.reading.statements import total_words
 from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value, unit_of
 from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
 
@@ -200,7 +208,7 @@ class Match(Headers):
                     )
                 )
                 if not columns and by_concept and "quantity" in word.concepts:
-                    columns = tuple(c for c in self.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
+                    columns = tuple(c for c in self.table.of_kind(Kind.NUMBER) if self.has_concept(c, _STOCK))
                 # "Sold" is no name of a file of sales, but asks for what they brought in.
                 means_money = bool(word.concepts & EARNED)
                 is_name = by_concept and self.names_document(place, or_caption=True, by_meaning=not means_money)
@@ -224,7 +232,7 @@ class Match(Headers):
                 if not columns and by_kind and (columns := self.columns_by_kind(word.concepts)):
                     self.is_doubtful = True
                 if not columns and by_concept and "date" in word.concepts:
-                    columns = tuple(self.of_kind(Kind.DATE))
+                    columns = tuple(self.table.of_kind(Kind.DATE))
                     if word.is_content and not any(set(m.columns) & set(columns) for m in self.mentions):
                         continue
                 if columns:
@@ -249,7 +257,7 @@ class Match(Headers):
         found = find_by_kind(self.table, self._headers, concepts)
         if found or not concepts & MONEY:
             return found
-        return tuple(c for c in self.of_kind(*FIGURES) if total_words().issuperset(words(self.table.columns[c].name)))
+        return tuple(total_columns(self.table))
 
     def _match_years(self) -> None:
         """A year alone: a period of the dates, or a value of a column of years."""
@@ -259,7 +267,7 @@ class Match(Headers):
                 continue
             years = [
                 column
-                for column in self.of_kind(Kind.NUMBER)
+                for column in self.table.of_kind(Kind.NUMBER)
                 if any("year" in other.concepts for other in self._headers[column])
             ]
             if len(years) == 1:
@@ -278,9 +286,9 @@ class Match(Headers):
     def _dates(self) -> list[int]:
         """The dates that a period may be about: those named, that of the row, or the only one, perhaps not meant."""
         named = [column for mention in narrowed(self.mentions, self.table, (Kind.DATE,)) for column in mention.columns]
-        found = named or list(filter(self._is_plain_date, self.of_kind(Kind.DATE)))
+        found = named or list(filter(self._is_plain_date, self.table.of_kind(Kind.DATE)))
         self.is_doubtful |= not found
-        return found or self.of_kind(Kind.DATE)
+        return found or self.table.of_kind(Kind.DATE)
 
     def _match_months(self) -> None:
         """A month without a year: of the dates, in every year that they have, which may not be meant."""
@@ -338,7 +346,7 @@ class Match(Headers):
             self.score = -1_000_000
             return
         (column,) = columns
-        shown = (self._data.answers["no"].lower(),) if column in self.of_kind(Kind.BOOLEAN) else ()
+        shown = (self._data.answers["no"].lower(),) if column in self.table.of_kind(Kind.BOOLEAN) else ()
         header = self._headers[column]
         self.is_doubtful |= not all(any(word.forms & asked.forms for asked in self.words) for word in header)
         if self.is_doubtful and len(header) > 1:
@@ -463,9 +471,9 @@ class Match(Headers):
     def _columns_of(self, bound: Bound) -> list[int]:
         """The columns that a comparison may be about."""
         kinds = (Kind.DATE,) if bound.is_date else FIGURES
-        if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.of_kind(Kind.DATE):
+        if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.table.of_kind(Kind.DATE):
             kinds = (Kind.DATE, *kinds) if any(narrowed(self.mentions, self.table, kinds)) else (Kind.DATE,)
-        fitting = self.of_kind(*kinds)
+        fitting = self.table.of_kind(*kinds)
         if bound.concepts:
             return [place for place in fitting if self.has_concept(place, bound.concepts)]
         named = narrowed(self.mentions, self.table, kinds)

@@ -8,8 +8,11 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 
-from rag_service.tables.asking.question import Bound, Comparison
+from rag_service.language.words import words
+from rag_service.tables.asking.planning.question import Bound, Comparison
+from rag_service.tables.kinds import FIGURES
 from rag_service.tables.model import Column, Kind, StoredTable, currency_of
+from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import Word
 
 Values = Mapping[int, Mapping[str, str]]  # column → {key: text}
@@ -97,6 +100,11 @@ def unmixed(plan: Plan) -> Plan:
     if not mixed or names_currency(plan.filters):
         return plan
     return Plan(table=plan.table, operation=Operation.MIXED, column=mixed[0])
+
+
+def total_columns(table: StoredTable) -> list[int]:
+    """The columns that are called "Total"."""
+    return [place for place in table.of_kind(*FIGURES) if total_words().issuperset(words(table.columns[place].name))]
 
 
 def names_currency(filters: Iterable[Filter]) -> bool:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.extremes import (
+from rag_service.tables.asking.planning.extremes import (
     ADDITIVE,
     NOT_ADDITIVE,
     QUANTITY,
@@ -21,9 +21,9 @@ from rag_service.tables.asking.extremes import (
     columns_of,
     resolve_extreme,
 )
-from rag_service.tables.asking.left_over import overlook_words
-from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import (
+from rag_service.tables.asking.planning.left_over import overlook_words
+from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.plans import (
     PERIODS,
     Filter,
     Mention,
@@ -33,12 +33,12 @@ from rag_service.tables.asking.plans import (
     key_column,
     names_currency,
     narrowed,
+    total_columns,
     unmixed,
 )
-from rag_service.tables.asking.question import Comparison, Question
+from rag_service.tables.asking.planning.question import Comparison, Question
 from rag_service.tables.kinds import BY_KIND, FIGURES
 from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import column_word
 
 MAX_READINGS = 3  # of one question; with more it is not computed
@@ -113,7 +113,7 @@ class _Resolver:
         told = len(asked) > 1 or (filters and asked.keys() & {"amount", "sum"})
         if not figures and told and asked.keys() <= {"amount", "sum", "mean"}:
             figures = self._usual_figures()
-            only_amounts = [m.columns for m in figures] == [tuple(self._match.of_kind(Kind.CURRENCY))]
+            only_amounts = [m.columns for m in figures] == [tuple(self._table.of_kind(Kind.CURRENCY))]
             is_sure = bool(filters) and only_amounts and self._match.names_table
             base = replace(base, is_doubtful=bool(figures) and not is_sure)
         if self._match.first_or_last is not None:
@@ -143,8 +143,8 @@ class _Resolver:
 
     def _usual_figures(self) -> list[Mention]:
         """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
-        figures = self._match.of_kind(*FIGURES)
-        totals = [place for place in figures if total_words().issuperset(words(self._table.columns[place].name))]
+        figures = self._table.of_kind(*FIGURES)
+        totals = total_columns(self._table)
         amounts = [place for place in figures if self._match.has_concept(place, SPENT)]
         prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
         is_sum = "sum" in self._match.question.operations
@@ -247,7 +247,7 @@ class _Resolver:
             return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]
         if not (base.filters or self._match.names_table):
             return []
-        quantities = [place for place in self._match.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
+        quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
         return [count]
@@ -272,7 +272,7 @@ class _Resolver:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
         if self._asks_who() and any(
-            not set(mention.columns) & set(self._match.of_kind(Kind.TEXT)) for mention in asked
+            not set(mention.columns) & set(self._table.of_kind(Kind.TEXT)) for mention in asked
         ):
             return []  # "who lent it": not the number of loans, nor the librarian with it
         exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]

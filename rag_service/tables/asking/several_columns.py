@@ -8,14 +8,14 @@ from decimal import Decimal
 from operator import ge, gt, le, lt
 from uuid import UUID
 
-from rag_service.domain import Location
 from rag_service.language.languages import TableWords, load_language
 from rag_service.store.session import Connection
 from rag_service.tables.asking.execute import UsedRow, execute
-from rag_service.tables.asking.left_over import overlook_words
-from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import Filter, Operation, Plan, Values, key_column
-from rag_service.tables.asking.question import Question, year_of
+from rag_service.tables.asking.phrases import Phrases
+from rag_service.tables.asking.planning.left_over import overlook_words
+from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Values, key_column
+from rag_service.tables.asking.planning.question import Question, year_of
 from rag_service.tables.kinds import FIGURES, header_words
 from rag_service.tables.model import Column, StoredTable
 from rag_service.tables.periods import period_year
@@ -25,15 +25,12 @@ from rag_service.tables.sentences import (
     Sentence,
     rounded,
     shortened,
-    write_amount,
-    write_number,
 )
 from rag_service.tables.stretches import number_of
 from rag_service.tables.vocabulary import MONTH, Word
 
 _MAX_READ = 2_000  # rows
 _MAX_NAMED = 10  # rows named in an answer
-_MAX_QUOTE = 1_000  # characters
 _NEAR = 2  # words between "below" and the column
 _MIN_PERIODS = 3  # columns of months or years among which one is the best
 _SIGNS: Mapping[str, tuple[str, Callable[[Decimal, Decimal], bool]]] = {
@@ -128,7 +125,7 @@ def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Ac
             question, used=used, operations=operations, groups=[], stretches=(), bounds=[], superlative=None
         )
         match = Match(asked, table, values)
-        figures = set(match.of_kind(*FIGURES)) - set(reading.columns)
+        figures = set(table.of_kind(*FIGURES)) - set(reading.columns)
         if not (match.is_complete or overlook_words(match)) or not all(one.shown for one in match.filters):
             continue
         if any(set(mention.columns) <= figures for mention in match.mentions):
@@ -146,14 +143,10 @@ def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Ac
         )
 
 
-def _figures(table: StoredTable) -> list[int]:
-    return [place for place, column in enumerate(table.columns) if column.kind in FIGURES]
-
-
 def _by_number(table: StoredTable, kind: str) -> dict[int, int]:
     """Columns named after months, weekdays or years, by number; none if one is there twice."""
     found: dict[int, int] = {}
-    for place in _figures(table):
+    for place in table.of_kind(*FIGURES):
         name = table.columns[place].name
         number = period_year(name) if kind == "year" else number_of(name, kind)
         if number is not None and found.setdefault(number, place) != place:
@@ -278,7 +271,7 @@ def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | No
         header = header_words(table.columns[column].name)
         return sum(any(_is_same(asked, word) for asked in question.words) for word in header)
 
-    whole = [column for column in _figures(table) if _is_whole(table.columns[column], question.words)]
+    whole = [column for column in table.of_kind(*FIGURES) if _is_whole(table.columns[column], question.words)]
     if len(whole) == 2:
         return whole[0], whole[1]
     years = list(dict.fromkeys(year for word in question.words if (year := year_of(word)) is not None))
@@ -288,7 +281,7 @@ def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | No
     for year in years:
         held = [
             column
-            for column in _figures(table)
+            for column in table.of_kind(*FIGURES)
             if str(year) in (word.text for word in header_words(table.columns[column].name))
         ]
         most = max(map(named, held), default=0)
@@ -299,14 +292,12 @@ def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | No
 # -- what the answer says
 
 
-class _Writer:
+class _Writer(Phrases):
     def __init__(self, across: Across, lines: Sequence[_Line], data: TableWords):
+        super().__init__(across.table, across.filters, data)
         self._across = across
-        self._table = across.table
         self._columns = [across.table.columns[place] for place in across.columns]
         self._lines = lines
-        self._data = data
-        self._text = data.answers
 
     def write(self) -> Computed | None:
         kind = self._across.kind
@@ -320,7 +311,7 @@ class _Writer:
             sentence = self._difference()
         if sentence is None:
             return None
-        warning = self._text["doubtful"] if self._across.is_doubtful else ""
+        warning = self.text["doubtful"] if self._across.is_doubtful else ""
         return Computed(sentences=((warning,), sentence) if warning else (sentence,), warning=warning)
 
     def _total(self) -> Sentence | None:
@@ -331,14 +322,12 @@ class _Writer:
         if self._across.kind == "mean":
             value = rounded(value / len(held))
         name = f"{self._columns[0].name} – {self._columns[-1].name}"
-        sentence = self._text[self._across.kind].format(column=name, where=self._where(), value=self._value(value))
-        rows = (
-            self._text["rows"].format(count=write_number(Decimal(len(self._lines)), self._data))
-            if len(self._lines) > 1
-            else ""
-        )
+        sentence = self.text[self._across.kind].format(column=name, where=self.where(), value=self._value(value))
         function = "AVERAGE" if self._across.kind == "mean" else "SUM"
-        return (sentence + rows, self._cite(self._lines, f"{function}({self._cells(self._lines)}) = {value}"))
+        return (
+            sentence + self.rows(len(self._lines)),
+            self._cite(self._lines, f"{function}({self._cells(self._lines)}) = {value}"),
+        )
 
     def _best(self) -> Sentence | None:
         totals = []
@@ -349,7 +338,7 @@ class _Writer:
             return None
         best = (max if self._across.kind == "maximum" else min)(value for _, value in totals)
         names = ", ".join(name for name, value in totals if value == best)
-        sentence = self._text[self._across.kind].format(
+        sentence = self.text[self._across.kind].format(
             column=self._subject(), where="", value=self._value(best), names=names
         )
         function = "MAX" if self._across.kind == "maximum" else "MIN"
@@ -365,9 +354,9 @@ class _Writer:
             ((line, first, second),) = told
             values = sorted(((first, self._columns[0]), (second, self._columns[1])), key=lambda one: -one[0])
             (high, more), (low, less) = values
-            names = self._text["and"].join(f"{column.name} ({self._value(value)})" for value, column in values)
-            sentence = self._text["difference"].format(
-                column=self._name(line), names=names, value=self._value(high - low)
+            names = self.text["and"].join(f"{column.name} ({self._value(value)})" for value, column in values)
+            sentence = self.text["difference"].format(
+                column=self.name(line.row), names=names, value=self._value(high - low)
             )
             number = line.row.number
             formula = f"{more.letter}{number} − {less.letter}{number} = {high - low}"
@@ -375,11 +364,11 @@ class _Writer:
         choose = max if self._across.kind == "widest" else min
         best = choose(abs(first - second) for _, first, second in told)
         chosen = [line for line, first, second in told if abs(first - second) == best][:_MAX_NAMED]
-        sentence = self._text["maximum" if self._across.kind == "widest" else "minimum"].format(
+        sentence = self.text["maximum" if self._across.kind == "widest" else "minimum"].format(
             column=" − ".join(column.name for column in self._larger_first(chosen[0])),
-            where=self._where(),
+            where=self.where(),
             value=self._value(best),
-            names=", ".join(map(self._name, chosen)),
+            names=", ".join(self.name(line.row) for line in chosen),
         )
         return (sentence, self._cite(chosen, f"{best} ({self._cells(chosen)})"))
 
@@ -388,20 +377,20 @@ class _Writer:
         told = [line for line in self._lines if None not in line.values]
         found = [line for line in told if holds(*self._two(line))]
         condition = f"{self._columns[0].name} {sign} {self._columns[1].name}"
-        where = self._where(condition)
+        where = self.where(condition)
         if not told or (len(found) > _MAX_NAMED and not self._across.counts):
             return None
         formula = f"{condition}: {self._cells(told)}"
         if not found:
-            return (self._text["nothing"].format(where=where), self._cite(told, formula))
+            return (self.text["nothing"].format(where=where), self._cite(told, formula))
         if self._across.counts:
-            return (self._text["count"].format(where=where, value=len(found)), self._cite(told, formula))
-        before, _, after = self._text["list"].partition("{names}")
+            return (self.text["count"].format(where=where, value=len(found)), self._cite(told, formula))
+        before, _, after = self.text["list"].partition("{names}")
         parts: list[str | CitedCells] = [before.format(where=where)]
         for place, line in enumerate(found):
             shown = " / ".join(map(self._value, self._two(line)))
             parts += [
-                ("; " if place else "") + f"{self._name(line)} ({shown})",
+                ("; " if place else "") + f"{self.name(line.row)} ({shown})",
                 self._cite([line], f"{condition}: {self._cells([line])}"),
             ]
         return (*parts, after)
@@ -414,47 +403,20 @@ class _Writer:
         first, second = line.values
         return first or Decimal(0), second or Decimal(0)
 
-    def _name(self, line: _Line) -> str:
-        key = key_column(self._table)
-        places = [key, *line.row.description(Plan(table=self._table, operation=Operation.LOOKUP))]
-        return ", ".join(line.row.text(place) for place in places)
-
     def _subject(self) -> str:
-        shown = [name for one in self._across.filters for name in one.shown]
-        return " / ".join(shown) or self._table.sheet or self._table.document
-
-    def _where(self, *more: str) -> str:
-        conditions = [
-            f"{self._table.columns[one.column].name} = {' / '.join(one.shown)}" for one in self._across.filters
-        ]
-        together = self._text["and"].join([*conditions, *more])
-        return self._text["where"].format(conditions=together) if together else ""
+        shown = [name for one in self.filters for name in one.shown]
+        return " / ".join(shown) or self.table.sheet or self.table.document
 
     def _value(self, value: Decimal) -> str:
-        scale = f" ({self._table.unit})" if self._table.unit else ""
-        return write_amount(value, self._columns[0], self._data) + scale
+        return self.amount(value, self._columns[0])
 
     def _cells(self, lines: Sequence[_Line]) -> str:
-        letters = [column.letter for column in self._columns]
+        first, last = self._columns[0].letter, self._columns[-1].letter
         numbers = sorted({line.row.number for line in lines})
-        return shortened(",".join(f"{letters[0]}{number}:{letters[-1]}{number}" for number in numbers), 120)
+        return shortened(",".join(f"{first}{number}:{last}{number}" for number in numbers), 120)
 
     def _cite(self, lines: Sequence[_Line], formula: str) -> CitedCells:
-        key, first = key_column(self._table), lines[0].row
-        places = sorted({key, *self._across.columns})
-        found = [cell for line in lines for place in places if (cell := line.row.cells[place])]
-        ranges = [(at, at + len(text)) for text, at in found if at is not None]
-        start, end = (min(ranges)[0], max(end for _, end in ranges)) if len(ranges) == len(found) else (None, None)
-        texts = [f"{self._table.columns[place].name}: {first.text(place)}" for place in places]
-        letters = [column.letter for column in self._columns]
-        place = f"{letters[0]}{first.number}:{letters[-1]}{lines[-1].row.number}"
-        return CitedCells(
-            document_id=self._table.document_id,
-            start=start,
-            end=None if start is None or end is None else min(end, start + _MAX_QUOTE),
-            text=" | ".join(texts) if start is None else "",  # of the first row: a long table is not in the text
-            location=Location(sheet=self._table.sheet, cell=place, row=first.number)
-            if first.page is None
-            else Location(page=first.page),
-            formula=shortened(formula, 300),
-        )
+        first, last = self._columns[0].letter, self._columns[-1].letter
+        cells = f"{first}{lines[0].row.number}:{last}{lines[-1].row.number}"
+        places = {key_column(self.table), *self._across.columns}
+        return self.cite([line.row for line in lines], places, cells, formula)

@@ -8,8 +8,8 @@ be read, these are overlooked, and the answer says that they were not understood
 from __future__ import annotations
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.matching import Match
-from rag_service.tables.asking.plans import PERIODS
+from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.plans import PERIODS
 from rag_service.tables.kinds import FIGURES
 from rag_service.tables.model import Kind
 from rag_service.tables.vocabulary import is_verb
@@ -25,7 +25,7 @@ def overlook_words(match: Match) -> bool:
         return False
     question, has_value = match.question, any(one.shown for one in match.filters)
     asks = question.asks or match.first_or_last is not None
-    booleans = set(match.of_kind(Kind.BOOLEAN))
+    booleans = set(match.table.of_kind(Kind.BOOLEAN))
     says_yes = any(booleans & set(mention.columns) for mention in match.mentions)
     names_column = bool(match.mentions or question.bounds) and (asks or has_value or says_yes)
     if not (names_column or (asks and has_value)):
@@ -55,7 +55,7 @@ def _names_rows(match: Match, place: int) -> bool:
     """
     question = match.question
     names_row = any(match.is_unique(one.column) and one.comparison not in PERIODS for one in match.filters)
-    figures = {column for mention in match.mentions for column in mention.columns} & set(match.of_kind(*FIGURES))
+    figures = {column for mention in match.mentions for column in mention.columns} & set(match.table.of_kind(*FIGURES))
     if _is_beside_superlative(match, place):
         return True
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
