@@ -129,7 +129,7 @@ def has_unit(column: Column, word: str, language: str) -> bool:
         return False
     if (sign := currency_of(word)) is not None:
         return column.unit == sign
-    return column.unit.lower() == unit_of(word, language) or word in words_of(column.unit)
+    return unit_of(column.unit.lower(), language) == unit_of(word, language) or word in words_of(column.unit)
 
 
 def unit_of(word: str, language: str) -> str:

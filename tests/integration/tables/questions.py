@@ -209,7 +209,7 @@ SECOND = [
     Asked("Quelle est la durée moyenne des formations ?", "29,2 h"),
     Asked("Quel formateur a le plus d'heures ?", "Faure", "H4"),
     Asked("Combien d'heures a fait Blanc ?", "95", "H3"),
-    Asked("Quelles formations durent plus de 30 heures ?", None),
+    Asked("Quelles formations durent plus de 30 heures ?", "Python"),
     Asked("Quel est le prix moyen des formations ?", None),
     Asked("Combien de formations y a-t-il à Lyon ?", "est 2 [C"),
     Asked("Quelle est la formation la plus chère ?", None),

@@ -56,22 +56,12 @@ def _names_rows(match: Match, place: int) -> bool:
     question = match.question
     names_row = any(match.is_unique(one.column) and one.comparison not in PERIODS for one in match.filters)
     figures = {column for mention in match.mentions for column in mention.columns} & set(match.table.of_kind(*FIGURES))
-    if _is_beside_superlative(match, place):
+    if match.is_beside_superlative(place):
         return True
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
         chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
         return bool(chooses) or bool(match.filters and (not names_row or len(figures) == 1))  # "what mark in maths"
     return "count" in question.operations and place in match.asked_for and (not names_row or len(figures) == 1)
-
-
-def _is_beside_superlative(match: Match, place: int) -> bool:
-    """ "The shortest walk", "el artículo más caro", "la randonnée la plus courte"."""
-    superlative, before_nouns = match.question.superlative, load_language(match.question.language).tables.before_nouns
-    if superlative is None or not superlative.places:
-        return False
-    start = superlative.places.start
-    has_article = start > 0 and match.words[start - 1].text in before_nouns
-    return place in (start - 1 - has_article, superlative.places.stop)
 
 
 def _may_be_verb(match: Match, place: int) -> bool:

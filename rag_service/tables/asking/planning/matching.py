@@ -80,9 +80,21 @@ class Match(Headers):
     @property
     def asked_for(self) -> set[int]:
         """The places of the nouns right behind "how many" and "how much", articles between left out."""
-        ends = [self.question.operations[name] for name in ("count", "amount") if name in self.question.operations]
+        return self._behind("count", "amount")
+
+    def _behind(self, *names: str) -> set[int]:
+        ends = [end for name, end in self.question.operations.items() if name in names]
         places, articles = range(len(self.words)), self._data.before_nouns
         return {next((at for at in places[end:] if self.words[at].text not in articles), -1) for end in ends}
+
+    def is_beside_superlative(self, place: int) -> bool:
+        """ "The shortest walk", "el artículo más caro", "la randonnée la plus courte"."""
+        superlative = self.question.superlative
+        if superlative is None or not superlative.places:
+            return False
+        start = superlative.places.start
+        has_article = start > 0 and self.words[start - 1].text in self._data.before_nouns
+        return place in (start - 1 - has_article, superlative.places.stop)
 
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
@@ -101,8 +113,10 @@ class Match(Headers):
             header = self._headers[column]
             if not header or not wanted(len(header)):
                 continue
-            places = [place for word in header if (place := self._place_of(word)) is not None]
-            if len(places) == len(header):
+            meant = frozenset[str]() if self.question.superlative is None else self.question.superlative.concepts
+            said = [word for word in header if len(header) == 1 or not word.concepts & meant]  # "dearest per kilo"
+            places = [place for word in said if (place := self._place_of(word)) is not None]
+            if places and len(places) == len(said):
                 keys = [word.key for word in header]
                 same = tuple(other for other in order if [word.key for word in self._headers[other]] == keys)
                 self.mentions.append(Mention(place=min(places), columns=tuple(sorted(same))))
@@ -216,16 +230,10 @@ class Match(Headers):
                 figures = narrowed(
                     self.mentions, self.table, FIGURES
                 )  # "how much gas did we spend", "by planned amount"
-                if (
-                    not columns
-                    and by_kind
-                    and word.concepts & MONEY
-                    and figures
-                    and (
-                        not is_verb(word.text, self.question.language)
-                        or any(m.place in self.asked_for for m in figures)
-                    )
-                ):
+                asks_figure = any(m.place in self.asked_for for m in figures)  # "how many kilos did Ann sell"
+                is_noun = figures and not is_verb(word.text, self.question.language)
+                tells_kind = (MONEY if is_noun else frozenset()) | (MONEY | EARNED if asks_figure else frozenset())
+                if not columns and by_kind and word.concepts & tells_kind:
                     self._take([place], weight=0)
                     self.is_doubtful = True
                     continue
@@ -371,6 +379,7 @@ class Match(Headers):
 
     def _match_rest(self) -> None:
         """The table's own name, words that ask for nothing, and values that are named in part."""
+        measured = self._behind("count", "amount", "maximum", "minimum")
         for place, word in enumerate(self.words):
             if self._used[place] or not word.is_content:
                 continue
@@ -383,7 +392,7 @@ class Match(Headers):
                 self.names_table = True
                 self._take([place], weight=0)
             elif columns := self._with_unit(word):
-                if not narrowed(self.mentions, self.table, FIGURES) and place in self.asked_for:  # "how many kilos"
+                if not narrowed(self.mentions, self.table, FIGURES) and place in measured:  # "how many kilos"
                     self.mentions.append(Mention(place=place, columns=tuple(columns)))
                 self._take([place], weight=0)
             elif currency_of(word.text) and (columns := list(self.columns_by_kind(MONEY))):
@@ -440,7 +449,8 @@ class Match(Headers):
             )
             self._take(run)
             self.value_places.update(run)
-            self.is_doubtful |= by_beginning
+            # "The dearest coffee" may be any, not one of the customer "Coffee House".
+            self.is_doubtful |= by_beginning or any(map(self.is_beside_superlative, run))
 
     def _add_value(self, column: int, held: Sequence[str]) -> bool:
         """Another value of a column beside one that is named already: "Ben and Tom"; whether each names one value."""

@@ -85,10 +85,13 @@ class Plan:
 
 
 def key_column(table: StoredTable) -> int:
-    """The column that names the rows: the first text without repetition, else the first text, else the first."""
+    """The column that names the rows: the first text without repetition, else a first column of numbers without one,
+    else the first text, else the first."""
     texts = [place for place, column in enumerate(table.columns) if column.kind is Kind.TEXT and not column.mixed]
     unique = [place for place in texts if table.columns[place].distinct == table.row_count]
-    return (unique or texts or [0])[0]
+    first = table.columns[0]
+    is_numbered = first.kind is Kind.NUMBER and first.distinct == table.row_count
+    return (unique or (is_numbered and [0]) or texts or [0])[0]
 
 
 def unmixed(plan: Plan) -> Plan:

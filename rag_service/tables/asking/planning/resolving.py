@@ -282,6 +282,8 @@ class _Resolver:
         if len(asked) > 1:
             asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
+            if any("price" in word.concepts for word in self._match.words):
+                return []  # "how much does it cost" asks for no total
             spent = "expense" in self._match.words[figures[0].place].concepts
             additive = [c for c in figures[0].columns if spent or not self._match.has_concept(c, NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]
@@ -295,10 +297,11 @@ class _Resolver:
             names = "amount" not in self._match.question.operations  # they do not answer "how much did Sales spend"
             return [replace(base, column=key_column(self._table))] if compared and names else []
         columns = asked[0].columns
-        asks_amount = "amount" in self._match.question.operations and bool(figures)
+        spent = any("expense" in word.concepts for word in self._match.words)
+        asks_amount = (spent or "amount" in self._match.question.operations) and bool(figures)
         if asks_amount and self._match.has_concept(columns[0], ADDITIVE):
             return [replace(base, operation=Operation.SUM, column=column) for column in columns]
-        if asks_amount and len(columns) == 1 and self._match.has_concept(columns[0], SPENT):
+        if asks_amount and len(columns) == 1 and (spent or self._match.has_concept(columns[0], SPENT)):
             parts = replace(base, column=columns[0], is_part=True)  # the total, if there are several
             return [parts, replace(parts, operation=Operation.SUM)]
         return [replace(base, column=column) for column in columns]
