@@ -177,7 +177,7 @@ async def _compute(
     if not tables:
         return None
     ids = [table.id for table in tables]
-    values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
+    values = await find_values(connection, ids, question.content, whole=question.runs)
     if (across := await compute_across(connection, question, tables, values, best=best)) is not None:
         log.info("table_computed", operations=["across"])
         return await _with_quotes(connection, across)

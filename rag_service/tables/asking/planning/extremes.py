@@ -9,13 +9,12 @@ from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.matching import Match
 from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed
 from rag_service.tables.asking.planning.question import Comparison, Superlative
-from rag_service.tables.kinds import MAX_BY_KIND, MONEY
+from rag_service.tables.kinds import MONEY
 from rag_service.tables.model import Kind
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.
 QUANTITY = frozenset({"quantity", "stock"})
 ADDITIVE = frozenset({"quantity", "stock", "sales"})
-_NO_BEST = frozenset({"price"})
 SPENT = frozenset({"amount", "expense", "income", "debt"})
 NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
 
@@ -98,11 +97,8 @@ def _other_columns(match: Match, superlative: Superlative, measures: Sequence[Me
     """The column that is named, or whose figures a superlative may mean: "the best in English"."""
     if superlative.operation == "either" or len(measures) > 1:
         return []
-    amounts = tuple(match.table.of_kind(Kind.CURRENCY)) if superlative.concepts & MONEY else ()
-    found = match.columns_by_kind(superlative.concepts)
-    columns = measures[0].columns if measures else amounts if len(found) < len(amounts) <= MAX_BY_KIND else found
-    if "score" in superlative.concepts:  # the best price is no maximum
-        columns = tuple(column for column in columns if not match.has_concept(column, _NO_BEST))
+    amounts = match.table.of_kind(Kind.CURRENCY) if superlative.concepts & MONEY else ()
+    columns = measures[0].columns if measures else amounts or match.columns_by_kind(superlative.concepts)
     return [(Operation(superlative.operation), column) for column in columns]
 
 

@@ -30,10 +30,9 @@ def overlook_words(match: Match) -> bool:
     names_column = bool(match.mentions or question.bounds) and (asks or has_value or says_yes)
     if not (names_column or (asks and has_value)):
         return False
-    between = load_language(question.language).tables.phrases["between"] if len(match.mentions) > 1 else ()
     for place in match.left:
         text, names_rows = match.words[place].text, _names_rows(match, place)
-        if names_rows or text in between or is_verb(text, question.language):
+        if names_rows or is_verb(text, question.language):
             match.names_table |= names_rows
             match.overlook(place)
     if match.left:
@@ -56,22 +55,10 @@ def _names_rows(match: Match, place: int) -> bool:
     question = match.question
     names_row = any(match.is_unique(one.column) and one.comparison not in PERIODS for one in match.filters)
     figures = {column for mention in match.mentions for column in mention.columns} & set(match.table.of_kind(*FIGURES))
-    if _is_beside_superlative(match, place):
-        return True
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
         chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
         return bool(chooses) or bool(match.filters and (not names_row or len(figures) == 1))  # "what mark in maths"
     return "count" in question.operations and place in match.asked_for and (not names_row or len(figures) == 1)
-
-
-def _is_beside_superlative(match: Match, place: int) -> bool:
-    """ "The shortest walk", "el artículo más caro", "la randonnée la plus courte"."""
-    superlative, before_nouns = match.question.superlative, load_language(match.question.language).tables.before_nouns
-    if superlative is None or not superlative.places:
-        return False
-    start = superlative.places.start
-    has_article = start > 0 and match.words[start - 1].text in before_nouns
-    return place in (start - 1 - has_article, superlative.places.stop)
 
 
 def _may_be_verb(match: Match, place: int) -> bool:

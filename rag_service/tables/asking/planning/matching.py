@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -22,14 +22,13 @@ from rag_service.tables.asking.planning.plans import (
 )
 from rag_service.tables.asking.planning.question import Bound, Comparison, Question, year_of
 from rag_service.tables.kinds import EARNED, FIGURES, MONEY, Headers, find_by_kind
-from rag_service.tables.model import Kind, StoredTable, currency_of
-from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value, unit_of
-from rag_service.tables.vocabulary import MONTH, Word, beginning_of, column_word, is_verb
+from rag_service.tables.model import Kind, StoredTable
+from rag_service.tables.spoken_values import has_unit, read_ordinal, read_value
+from rag_service.tables.vocabulary import MONTH, Word, column_word, is_verb
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
 _LITERAL, _SAME_MEANING = 2, 1
 _STOCK = frozenset({"stock"})
-_INTERROGATIVE = frozenset({"date", "place", "person", "length"})  # when, where, who, how long
 _NEAR = 3  # words between a column and its number, or a negation and its column
 
 
@@ -52,10 +51,10 @@ class Match(Headers):
         self._used = list(question.used)
         self._data = load_language(question.language).tables
         self._free_headers()
-        self._match_columns(lambda count: count > 1)
+        self._match_columns(at_least=2)
         self._match_stretches()
         self._match_values()
-        self._match_columns(lambda count: True)
+        self._match_columns(at_least=1)
         self._match_parts()
         self._match_years()
         self._match_months()
@@ -94,12 +93,12 @@ class Match(Headers):
             self._used[place] = True
             self.score += weight * self.words[place].is_content
 
-    def _match_columns(self, wanted: Callable[[int], bool]) -> None:
-        """Columns all of whose words stand in the question; longer names first."""
+    def _match_columns(self, *, at_least: int) -> None:
+        """Columns all of whose words stand in the question, of `at_least` so many; longer names first."""
         order = sorted(range(len(self._headers)), key=lambda place: -len(self._headers[place]))
         for column in order:
             header = self._headers[column]
-            if not header or not wanted(len(header)):
+            if len(header) < at_least:
                 continue
             places = [place for word in header if (place := self._place_of(word)) is not None]
             if len(places) == len(header):
@@ -111,11 +110,7 @@ class Match(Headers):
 
     def _place_of(self, word: Word) -> int | None:
         return next(
-            (
-                place
-                for place, asked in enumerate(self.words)
-                if not self._used[place] and (asked.is_content or asked.text == word.text) and asked.forms & word.forms
-            ),
+            (place for place, asked in enumerate(self.words) if not self._used[place] and asked.forms & word.forms),
             None,
         )
 
@@ -196,8 +191,6 @@ class Match(Headers):
         for by_concept in (False, True):
             for place, word in enumerate(self.words):
                 if self._used[place] or not (word.is_content or word.concepts):
-                    continue
-                if by_concept and not word.is_content and not word.concepts & _INTERROGATIVE:
                     continue
                 columns = tuple(
                     column
@@ -386,9 +379,6 @@ class Match(Headers):
                 if not narrowed(self.mentions, self.table, FIGURES) and place in self.asked_for:  # "how many kilos"
                     self.mentions.append(Mention(place=place, columns=tuple(columns)))
                 self._take([place], weight=0)
-            elif currency_of(word.text) and (columns := list(self.columns_by_kind(MONEY))):
-                self._take([place], weight=0)
-                self.is_doubtful = True
         self._match_value_parts()
 
     def names_document(self, place: int, *, or_caption: bool = False, by_meaning: bool = True) -> bool:
@@ -396,8 +386,6 @@ class Match(Headers):
         asked, table = self.words[place], self.table
         title = f"{table.document} {table.sheet or ''} {table.caption if or_caption else ''}"
         named = list(map(column_word, words(title)))
-        if or_caption and unit_of(asked.text, self.question.language) in (other.text for other in named):
-            return True  # "production in kg"
         return any(asked.forms & other.forms or (by_meaning and asked.concepts & other.concepts) for other in named)
 
     def _with_unit(self, word: Word) -> list[int]:
@@ -408,22 +396,17 @@ class Match(Headers):
     def _match_value_parts(self) -> None:
         """Words left over that stand together in values of one column: "bolts" for two kinds of bolt, "club de judo".
 
-        Longer runs first; last those of which only the beginning is such a word: "sportives".
+        Longer runs first.
         """
-        for by_beginning in (False, True):
-            left = self.left
-            for size in range(len(left), 0, -1):
-                for at in range(len(left) - size + 1):
-                    run = left[at : at + size]
-                    gap = (place for place in range(run[0], run[-1]) if place not in run)
-                    if not any(self._used[place] for place in (*run, *gap)):
-                        self._match_run(run, by_beginning=by_beginning)
+        left = self.left
+        for size in range(len(left), 0, -1):
+            for at in range(len(left) - size + 1):
+                run = left[at : at + size]
+                if not any(self._used[run[0] : run[-1] + 1]):
+                    self._match_run(run)
 
-    def _match_run(self, run: Sequence[int], *, by_beginning: bool) -> None:
+    def _match_run(self, run: Sequence[int]) -> None:
         keys = [self.words[place].key for place in run]
-        if by_beginning:
-            known = {part for values in self._values.values() for key in values for part in key.split()}
-            keys = [key if key in known else beginning_of(key, known) for key in keys]
         holding = {
             column: [key for key in values if set(keys) <= set(key.split())] for column, values in self._values.items()
         }
@@ -440,7 +423,6 @@ class Match(Headers):
             )
             self._take(run)
             self.value_places.update(run)
-            self.is_doubtful |= by_beginning
 
     def _add_value(self, column: int, held: Sequence[str]) -> bool:
         """Another value of a column beside one that is named already: "Ben and Tom"; whether each names one value."""
@@ -472,7 +454,7 @@ class Match(Headers):
         """The columns that a comparison may be about."""
         kinds = (Kind.DATE,) if bound.is_date else FIGURES
         if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and self.table.of_kind(Kind.DATE):
-            kinds = (Kind.DATE, *kinds) if any(narrowed(self.mentions, self.table, kinds)) else (Kind.DATE,)
+            kinds = (Kind.DATE,)
         fitting = self.table.of_kind(*kinds)
         if bound.concepts:
             return [place for place in fitting if self.has_concept(place, bound.concepts)]
@@ -481,9 +463,6 @@ class Match(Headers):
             return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
         if Kind.DATE in kinds:
             fitting = self._dates()
-        signed = [place for place in fitting if self.table.columns[place].unit in self.question.signs]
         units = self.words[bound.end : bound.end + 1]
         measured = {place for word in units for place in self._with_unit(word)}
-        if not measured and any(currency_of(word.text) for word in units):
-            measured = set(self.columns_by_kind(MONEY))
-        return signed or sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
+        return sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])

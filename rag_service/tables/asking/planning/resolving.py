@@ -147,8 +147,7 @@ class _Resolver:
         totals = total_columns(self._table)
         amounts = [place for place in figures if self._match.has_concept(place, SPENT)]
         prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
-        is_sum = "sum" in self._match.question.operations
-        for found in (totals, amounts, prices) if is_sum else (totals, prices, amounts):
+        for found in (totals, prices, amounts):
             if len(found) == 1:
                 return [Mention(place=-1, columns=tuple(found))]
         return []
