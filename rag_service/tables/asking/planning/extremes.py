@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed
 from rag_service.tables.asking.planning.question import Comparison, Superlative
 from rag_service.tables.kinds import MONEY

@@ -8,7 +8,7 @@ be read, these are overlooked, and the answer says that they were not understood
 from __future__ import annotations
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import PERIODS
 from rag_service.tables.kinds import FIGURES
 from rag_service.tables.model import Kind

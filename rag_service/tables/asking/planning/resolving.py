@@ -13,6 +13,7 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
+from rag_service.tables.asking.planning.conditions import bound_filters
 from rag_service.tables.asking.planning.extremes import (
     ADDITIVE,
     NOT_ADDITIVE,
@@ -22,7 +23,8 @@ from rag_service.tables.asking.planning.extremes import (
     resolve_extreme,
 )
 from rag_service.tables.asking.planning.left_over import overlook_words
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.match import Match
+from rag_service.tables.asking.planning.matching import match_table
 from rag_service.tables.asking.planning.plans import (
     PERIODS,
     Filter,
@@ -65,7 +67,7 @@ def make_plans(
 
     Empty if no table answers it, or it can be read in more ways than are worth telling.
     """
-    matched = [Match(question, table, values.get(table.id, {})) for table in tables]
+    matched = [match_table(question, table, values.get(table.id, {})) for table in tables]
     resolved = [(match, _Resolver(match).plans()) for match in matched]
     answering = [plans for _, plans in resolved if plans]
     found = [plans for plans in answering if not plans[0].is_doubtful]
@@ -92,7 +94,7 @@ class _Resolver:
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
         understood = self._match.is_complete or overlook_words(self._match)
-        choices = self._match.bound_filters() if understood else None
+        choices = bound_filters(self._match) if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):

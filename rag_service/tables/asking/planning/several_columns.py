@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from rag_service.tables.asking.planning.left_over import overlook_words
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.matching import match_table
 from rag_service.tables.asking.planning.plans import Filter, Operation, Values
 from rag_service.tables.asking.planning.question import Question, year_of
 from rag_service.tables.kinds import FIGURES, header_words
@@ -46,7 +46,7 @@ def read_several_columns(question: Question, table: StoredTable, values: Values)
         if any(end - 1 not in reading.places for end in question.groups):
             continue
         used = [taken or place in reading.places for place, taken in enumerate(question.used)]
-        match = Match(replace(question, used=used, groups=[], stretches=(), bounds=[]), table, values)
+        match = match_table(replace(question, used=used, groups=[], stretches=(), bounds=[]), table, values)
         figures = set(table.of_kind(*FIGURES)) - set(reading.columns)
         if not (match.is_complete or overlook_words(match)) or not all(one.shown for one in match.filters):
             continue
