@@ -56,14 +56,13 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
     two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
-    if len(two) == 1 and not others and not match.is_unique(two[0]):  # "who sold more, Ann or Ben", of many sales
+    if len(two) == 1 and not others:  # "who sold more, Ann or Ben", of many sales
         others = [Mention(place=-1, columns=(two[0],))]
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)
         if not others:
-            mean = "mean" in match.question.operations
-            plans += [] if mean or "count" in match.question.operations else [rows]
+            plans += [] if {"mean", "count"} & match.question.operations.keys() else [rows]
             continue
         if len(others) > 1 or len(others[0].columns) > 1 or match.question.count:
             return []
@@ -73,11 +72,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             plans.append(replace(totals, operation=Operation.MEAN))
         elif "sum" in match.question.operations:
             plans.append(totals)
-        elif (
-            match.is_unique(group)
-            or match.has_concept(column, NOT_ADDITIVE)
-            or match.table.columns[column].kind is Kind.DATE
-        ):
+        elif match.is_unique(group) or match.has_concept(column, NOT_ADDITIVE):
             plans.append(rows)
         elif match.has_concept(column, ADDITIVE):
             plans.append(totals)
