@@ -64,7 +64,7 @@ class Headers:
 
     def __init__(self, table: StoredTable):
         self.table = table
-        self._headers = [header_words(column.name) for column in table.columns]
+        self.headers = [header_words(column.name) for column in table.columns]
 
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""
@@ -72,6 +72,6 @@ class Headers:
 
     def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
         """Whether a column holds one of these: prices, weights, dates."""
-        if any(word.concepts & concepts for word in self._headers[column]):
+        if any(word.concepts & concepts for word in self.headers[column]):
             return True
         return "date" in concepts and self.table.columns[column].kind is Kind.DATE

@@ -69,15 +69,11 @@ def _after(texts: Sequence[str], start: int, data: TableWords, name: str) -> int
 
 
 def _opening(texts: Sequence[str], start: int, data: TableWords) -> int:
-    """The place of "between" or "from" before a word, articles between left out; that of the word without one."""
-    last = start
-    while last and texts[last - 1] in data.before_nouns and texts[last - 1] not in data.phrases["between"]:
-        last -= 1
-    for end in (start, last):
-        for phrase in (*data.phrases["between"], *data.phrases["since"]):
-            size = len(phrase.split())
-            if size <= end and " ".join(texts[end - size : end]) == phrase:
-                return end - size
+    """The place of "between" or "from" before a word; that of the word without one."""
+    for phrase in (*data.phrases["between"], *data.phrases["since"]):
+        size = len(phrase.split())
+        if size <= start and " ".join(texts[start - size : start]) == phrase:
+            return start - size
     return start
 
 

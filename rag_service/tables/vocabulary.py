@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -10,7 +10,6 @@ from rag_service.language.languages import language_codes, languages_of, load_la
 from rag_service.language.words import index_term, is_stop_word
 from rag_service.tables.model import fold_word
 
-MIN_BEGINNING = 5  # letters of a value that a longer word begins with: "sport", "sportives"
 MONTH = "month "  # with its number, a concept
 _SHORT_MONTH = 3  # letters of "Mar" in the name of a column
 MAX_WORDS = 40  # longer questions say more than an operation
@@ -93,8 +92,3 @@ def _verb_stems(language: str) -> frozenset[str]:
 def concepts_of(word: str) -> frozenset[str]:
     """What a folded word may stand for, in any language: price, weight, warehouse."""
     return _concepts().get(word, frozenset())
-
-
-def beginning_of(word: str, known: Iterable[str]) -> str:
-    """The longest of some words that a word begins with; the word itself if there is none."""
-    return max((one for one in known if len(one) >= MIN_BEGINNING and word.startswith(one)), key=len, default=word)

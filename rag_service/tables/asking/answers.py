@@ -23,7 +23,7 @@ from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.asking.planning.question import Comparison, Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
 from rag_service.tables.asking.proposing import MAX_TABLES, Ask, propose_plan
-from rag_service.tables.asking.several_columns import compute_across
+from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
 from rag_service.tables.figures.search import find_figures
@@ -177,10 +177,10 @@ async def _compute(
     if not tables:
         return None
     ids = [table.id for table in tables]
-    values = await find_values(connection, ids, [*question.content, *question.beginnings], whole=question.runs)
-    if (across := await compute_across(connection, question, tables, values, best=best)) is not None:
-        log.info("table_computed", operations=["across"])
-        return await _with_quotes(connection, across)
+    values = await find_values(connection, ids, question.content, whole=question.runs)
+    if (several := await compute_several_columns(connection, question, tables, values, best=best)) is not None:
+        log.info("table_computed", operations=["several_columns"])
+        return await _with_quotes(connection, several)
     plans = make_plans(question, tables, values, best=best)
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
     results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]

@@ -17,6 +17,7 @@ from rag_service.store.session import Connection
 from rag_service.tables.asking.phrases import cite_cells
 from rag_service.tables.asking.planning.plans import key_column
 from rag_service.tables.asking.planning.question import Question
+from rag_service.tables.asking.planning.several_columns import is_named
 from rag_service.tables.kinds import FIGURES, header_words
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
@@ -117,7 +118,7 @@ async def compare_columns(
     left = [word for word, used in zip(question.words, question.used, strict=True) if not used]
     found: list[tuple[Side, Side]] = []
     for table in tables:
-        columns = [place for place in table.of_kind(*FIGURES) if _is_whole(table.columns[place].name, question.words)]
+        columns = [place for place in table.of_kind(*FIGURES) if is_named(table.columns[place], question.words)]
         key = key_column(table)
         if len(columns) != 2 or table.columns[key].kind is not Kind.TEXT:
             continue
@@ -125,10 +126,6 @@ async def compare_columns(
         if _accounts_for(left, (later, earlier), question.language):
             found.append((later, earlier))
     return await _compare(connection, "compare", found[0]) if len(found) == 1 else None
-
-
-def _is_whole(name: str, asked: Sequence[Word]) -> bool:
-    return all(any(word.forms & other.forms for other in asked) for word in header_words(name))
 
 
 def _names(name: str, asked: Sequence[Word]) -> bool:

@@ -1,61 +1,24 @@
-"""Questions over several columns of one table: months added up, the best month, two columns of a row compared."""
+"""Computes and tells what a question asks of several columns: their total, their mean, their difference in a row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from operator import ge, gt, le, lt
 from uuid import UUID
 
 from rag_service.language.languages import TableWords, load_language
 from rag_service.store.session import Connection
 from rag_service.tables.asking.execute import UsedRow, execute
 from rag_service.tables.asking.phrases import Phrases
-from rag_service.tables.asking.planning.left_over import overlook_words
-from rag_service.tables.asking.planning.matching import Match
-from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Values, key_column
-from rag_service.tables.asking.planning.question import Question, year_of
-from rag_service.tables.kinds import FIGURES, header_words
-from rag_service.tables.model import Column, StoredTable
-from rag_service.tables.periods import period_year
-from rag_service.tables.sentences import (
-    CitedCells,
-    Computed,
-    Sentence,
-    rounded,
-    shortened,
-)
-from rag_service.tables.stretches import number_of
-from rag_service.tables.vocabulary import MONTH, Word
+from rag_service.tables.asking.planning.plans import Operation, Plan, Values, key_column
+from rag_service.tables.asking.planning.question import Question
+from rag_service.tables.asking.planning.several_columns import SeveralColumns, read_several_columns
+from rag_service.tables.model import StoredTable
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, rounded, shortened
 
 _MAX_READ = 2_000  # rows
-_MAX_NAMED = 10  # rows named in an answer
-_NEAR = 2  # words between "below" and the column
-_MIN_PERIODS = 3  # columns of months or years among which one is the best
-_SIGNS: Mapping[str, tuple[str, Callable[[Decimal, Decimal], bool]]] = {
-    "less": ("<", lt), "at_most": ("≤", le), "more": (">", gt), "at_least": ("≥", ge),
-}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Across:
-    """An operation over columns, for the rows that match."""
-
-    table: StoredTable
-    kind: str  # sum, mean, maximum, minimum; difference, widest, narrowest or a name of `_SIGNS` of two columns
-    columns: tuple[int, ...]
-    filters: tuple[Filter, ...] = ()
-    counts: bool = False  # how many rows, not which
-    is_doubtful: bool = False
-    score: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Reading:
-    kind: str
-    columns: tuple[int, ...]
-    places: frozenset[int]  # of the words that ask for it
+_MAX_CELLS = 120  # characters of a formula
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +29,7 @@ class _Line:
     values: tuple[Decimal | None, ...]
 
 
-async def compute_across(
+async def compute_several_columns(
     connection: Connection,
     question: Question,
     tables: Sequence[StoredTable],
@@ -79,23 +42,23 @@ async def compute_across(
     Where a word was not understood, the table has to be in the document of the best passage, `best`, which is None if
     that holds no rows.
     """
-    found = [one for table in tables for one in _read(question, table, values.get(table.id, {}))]
+    found = [one for table in tables for one in read_several_columns(question, table, values.get(table.id, {}))]
     found = [one for one in found if not one.is_doubtful] or [one for one in found if one.table.document_id == best]
     score = max((one.score for one in found), default=0)
     chosen = [one for one in found if one.score == score]
     if len(chosen) != 1:
         return None
-    (across,) = chosen
-    lines = await _lines(connection, across)
-    return None if not lines else _Writer(across, lines, load_language(question.language).tables).write()
+    (asked,) = chosen
+    lines = await _lines(connection, asked)
+    return None if not lines else _Writer(asked, lines, load_language(question.language).tables).write()
 
 
-async def _lines(connection: Connection, across: Across) -> list[_Line]:
+async def _lines(connection: Connection, asked: SeveralColumns) -> list[_Line]:
     rows: dict[int, UsedRow] = {}
     figures: dict[int, list[Decimal | None]] = {}
-    for column in across.columns:
+    for column in asked.columns:
         plan = Plan(
-            table=across.table, operation=Operation.LOOKUP, column=column, filters=across.filters, limit=_MAX_READ
+            table=asked.table, operation=Operation.LOOKUP, column=column, filters=asked.filters, limit=_MAX_READ
         )
         result = await execute(connection, plan)
         if result.count > _MAX_READ:
@@ -106,317 +69,52 @@ async def _lines(connection: Connection, across: Across) -> list[_Line]:
     return [_Line(row=rows[number], values=tuple(figures[number])) for number in sorted(rows)]
 
 
-# -- what a question asks
-
-
-def _read(question: Question, table: StoredTable, values: Values) -> Iterator[Across]:
-    data = load_language(question.language).tables
-    if question.count or question.negations:
-        return
-    for reading in (*_added(question, table), *_best(question, table, data), *_compared(question, table, data)):
-        chosen = [table.columns[place] for place in reading.columns]
-        if len({(column.kind, column.unit) for column in chosen}) > 1 or any(column.mixed for column in chosen):
-            continue
-        if any(end - 1 not in reading.places for end in question.groups):  # not the "por" of "por encima de"
-            continue
-        used = [taken or place in reading.places for place, taken in enumerate(question.used)]
-        operations = {**question.operations, "maximum": 0} if reading.kind in _SIGNS else question.operations
-        asked = replace(
-            question, used=used, operations=operations, groups=[], stretches=(), bounds=[], superlative=None
-        )
-        match = Match(asked, table, values)
-        figures = set(table.of_kind(*FIGURES)) - set(reading.columns)
-        if not (match.is_complete or overlook_words(match)) or not all(one.shown for one in match.filters):
-            continue
-        if any(set(mention.columns) <= figures for mention in match.mentions):
-            continue
-        if reading.kind == "difference" and not match.filters:
-            continue  # of all rows, as `compare_columns` tells it
-        yield Across(
-            table=table,
-            kind=reading.kind,
-            columns=reading.columns,
-            filters=tuple(match.filters),
-            counts="count" in question.operations,
-            is_doubtful=match.is_doubtful,
-            score=match.score,
-        )
-
-
-def _by_number(table: StoredTable, kind: str) -> dict[int, int]:
-    """Columns named after months, weekdays or years, by number; none if one is there twice."""
-    found: dict[int, int] = {}
-    for place in table.of_kind(*FIGURES):
-        name = table.columns[place].name
-        number = period_year(name) if kind == "year" else number_of(name, kind)
-        if number is not None and found.setdefault(number, place) != place:
-            return {}
-    return found
-
-
-def _added(question: Question, table: StoredTable) -> Iterator[_Reading]:
-    """ "The total from January to June", of columns of months."""
-    asked = question.operations.keys()
-    if len(question.stretches) != 1 or not asked or not asked <= {"sum", "amount", "count", "mean"}:
-        return
-    (stretch,), columns = question.stretches, _by_number(table, question.stretches[0].kind)
-    if not (question.bounds or question.superlative) and columns.keys() >= set(stretch.numbers):
-        yield _Reading(
-            kind="mean" if "mean" in asked else "sum",
-            columns=tuple(columns[number] for number in stretch.numbers),
-            places=frozenset(range(stretch.start, stretch.end)),
-        )
-
-
-def _extreme(question: Question) -> str:
-    """Whether the highest or the lowest is asked for."""
-    if question.superlative is not None:
-        return question.superlative.operation if question.superlative.is_plain else ""
-    return next((name for name in ("maximum", "minimum") if name in question.operations), "")
-
-
-def _best(question: Question, table: StoredTable, data: TableWords) -> Iterator[_Reading]:
-    """ "In which month …", of columns of months; where months are rows, they are compared as other rows are."""
-    texts, kind = [word.text for word in question.words], _extreme(question)
-    begins = " ".join(texts).startswith(data.phrases["attribute"])
-    for place, word in enumerate(question.words):
-        is_asked = place and (texts[place - 1] in data.which or (begins and texts[place - 1] in data.before_nouns))
-        for period in ("month", "year"):
-            asks_more = question.bounds or question.stretches or "mean" in question.operations
-            if not (is_asked and kind and period in word.concepts) or asks_more:
-                continue
-            columns = _by_number(table, period)
-            named = {one for column in table.columns for header in header_words(column.name) for one in header.concepts}
-            if len(columns) >= _MIN_PERIODS and period not in named:
-                yield _Reading(kind=kind, columns=tuple(columns.values()), places=frozenset({place - 1, place}))
-
-
-def _compared(question: Question, table: StoredTable, data: TableWords) -> Iterator[_Reading]:
-    """Two columns: their difference, or whether one is below the other."""
-    columns = _two_columns(question, table)
-    if columns is None or question.stretches:
-        return
-    headers = [word for column in columns for word in header_words(table.columns[column].name)]
-    places = {at for at, asked in enumerate(question.words) if any(_is_same(asked, one) for one in headers)}
-    years = {at for at in places if year_of(question.words[at])}
-    if any(not bound.is_year or set(bound.values) - _years(question) for bound in question.bounds):
-        return
-    superlative = question.superlative
-    if superlative is not None and not (superlative.is_plain or superlative.is_of_two):
-        return  # "of the cheapest tool"
-    asked = {name for name, end in question.operations.items() if end - 1 not in places}  # not "minimum" of a name
-    moves = {at for at, word in enumerate(question.words) if word.text in _moving(question.language)}
-    kind = {"maximum": "widest", "minimum": "narrowest", "": "difference"}.get(_extreme(question))
-    is_asked = "difference" in asked or (moves and "amount" in asked and kind == "difference")
-    if kind and is_asked and asked <= {"difference", "amount", "maximum", "minimum"}:
-        yield _Reading(kind=kind, columns=columns, places=frozenset(places | years | moves))
-        return
-    if not asked <= {"count"} or (superlative is not None and not superlative.is_of_two):
-        return
-    for start, end, name in _comparing(question, data):
-        right = _right_column(question, table, columns, end, places - years)
-        if right is not None:
-            left = next(column for column in columns if column != right)
-            yield _Reading(kind=name, columns=(left, right), places=frozenset({*places, *range(start, end)}))
-            return
-
-
-def _right_column(
-    question: Question, table: StoredTable, columns: Sequence[int], end: int, places: set[int]
-) -> int | None:
-    """The column behind "below": all of its name stands there, or the word right behind is of it."""
-    whole = [column for column in columns if _is_whole(table.columns[column], question.words[end:])]
-    near = sorted(at for at in places if end <= at <= end + _NEAR)[:1]
-    named = [
-        column
-        for column in columns
-        if any(_is_same(question.words[at], word) for at in near for word in header_words(table.columns[column].name))
-    ]
-    found = whole if len(whole) == 1 else named
-    return found[0] if near and len(found) == 1 else None
-
-
-def _is_same(asked: Word, word: Word) -> bool:
-    """Whether a word of the question is one of a column's name, or its month: "January" for "Jan"."""
-    return bool(asked.forms & word.forms) or any(one.startswith(MONTH) for one in asked.concepts & word.concepts)
-
-
-def _is_whole(column: Column, asked: Sequence[Word]) -> bool:
-    return all(any(_is_same(one, word) for one in asked) for word in header_words(column.name))
-
-
-def _years(question: Question) -> set[Decimal]:
-    return {Decimal(year) for word in question.words if (year := year_of(word)) is not None}
-
-
-def _moving(language: str) -> frozenset[str]:
-    figures = load_language(language).tables.figures
-    return figures.rise | figures.fall | figures.change
-
-
-def _comparing(question: Question, data: TableWords) -> Iterator[tuple[int, int, str]]:
-    """(start, end, name) of "below", "por encima de"; the longest phrase first."""
-    texts = [word.text for word in question.words]
-    every = [(phrase.split(), name) for name in _SIGNS for phrase in data.phrases[name]]
-    for phrase, name in sorted(every, key=lambda one: -len(one[0])):
-        for start in range(len(texts) - len(phrase) + 1):
-            if texts[start : start + len(phrase)] == phrase:
-                yield start, start + len(phrase), name
-
-
-def _two_columns(question: Question, table: StoredTable) -> tuple[int, int] | None:
-    """The two columns of figures that the question names: in full, or by the years in their names."""
-
-    def named(column: int) -> int:
-        header = header_words(table.columns[column].name)
-        return sum(any(_is_same(asked, word) for asked in question.words) for word in header)
-
-    whole = [column for column in table.of_kind(*FIGURES) if _is_whole(table.columns[column], question.words)]
-    if len(whole) == 2:
-        return whole[0], whole[1]
-    years = list(dict.fromkeys(year for word in question.words if (year := year_of(word)) is not None))
-    if len(years) != 2:
-        return None
-    found: list[int] = []
-    for year in years:
-        held = [
-            column
-            for column in table.of_kind(*FIGURES)
-            if str(year) in (word.text for word in header_words(table.columns[column].name))
-        ]
-        most = max(map(named, held), default=0)
-        found += [column for column in held if named(column) == most]
-    return (found[0], found[1]) if len(found) == 2 and found[0] != found[1] else None
-
-
-# -- what the answer says
-
-
 class _Writer(Phrases):
-    def __init__(self, across: Across, lines: Sequence[_Line], data: TableWords):
-        super().__init__(across.table, across.filters, data)
-        self._across = across
-        self._columns = [across.table.columns[place] for place in across.columns]
+    def __init__(self, asked: SeveralColumns, lines: Sequence[_Line], data: TableWords):
+        super().__init__(asked.table, asked.filters, data)
+        self._asked = asked
+        self._columns = [asked.table.columns[place] for place in asked.columns]
         self._lines = lines
 
     def write(self) -> Computed | None:
-        kind = self._across.kind
-        if kind in _SIGNS:
-            sentence = self._rows()
-        elif kind in ("sum", "mean"):
-            sentence = self._total()
-        elif kind in ("maximum", "minimum"):
-            sentence = self._best()
-        else:
-            sentence = self._difference()
+        sentence = self._difference() if self._asked.operation is Operation.DIFFERENCE else self._total()
         if sentence is None:
             return None
-        warning = self.text["doubtful"] if self._across.is_doubtful else ""
+        warning = self.text["doubtful"] if self._asked.is_doubtful else ""
         return Computed(sentences=((warning,), sentence) if warning else (sentence,), warning=warning)
 
     def _total(self) -> Sentence | None:
         held = [value for line in self._lines for value in line.values if value is not None]
-        if not held or len(held) < len(self._lines) * len(self._columns):
+        if len(held) < len(self._lines) * len(self._columns):
             return None  # a month without a figure
-        value = sum(held, Decimal(0))
-        if self._across.kind == "mean":
-            value = rounded(value / len(held))
-        name = f"{self._columns[0].name} – {self._columns[-1].name}"
-        sentence = self.text[self._across.kind].format(column=name, where=self.where(), value=self._value(value))
-        function = "AVERAGE" if self._across.kind == "mean" else "SUM"
-        return (
-            sentence + self.rows(len(self._lines)),
-            self._cite(self._lines, f"{function}({self._cells(self._lines)}) = {value}"),
+        value, function = sum(held, Decimal(0)), "SUM"
+        if self._asked.operation is Operation.MEAN:
+            value, function = rounded(value / len(held)), "AVERAGE"
+        sentence = self.text[self._asked.operation.value].format(
+            column=f"{self._columns[0].name} – {self._columns[-1].name}",
+            where=self.where(),
+            value=self.amount(value, self._columns[0]),
         )
-
-    def _best(self) -> Sentence | None:
-        totals = []
-        for place, column in enumerate(self._columns):
-            held = [value for line in self._lines if (value := line.values[place]) is not None]
-            totals += [(column.name, sum(held, Decimal(0)))] if held else []
-        if not totals:
-            return None
-        best = (max if self._across.kind == "maximum" else min)(value for _, value in totals)
-        names = ", ".join(name for name, value in totals if value == best)
-        sentence = self.text[self._across.kind].format(
-            column=self._subject(), where="", value=self._value(best), names=names
-        )
-        function = "MAX" if self._across.kind == "maximum" else "MIN"
-        return (sentence, self._cite(self._lines, f"{function}({self._cells(self._lines)}) = {best}"))
+        return (sentence + self.rows(len(self._lines)), self._cite(f"{function}({self._cells()}) = {value}"))
 
     def _difference(self) -> Sentence | None:
-        told = [(line, *self._two(line)) for line in self._lines if None not in line.values]
-        if not told:
+        if len(self._lines) != 1 or None in self._lines[0].values:
             return None
-        if self._across.kind == "difference":
-            if len(self._lines) != 1:
-                return None
-            ((line, first, second),) = told
-            values = sorted(((first, self._columns[0]), (second, self._columns[1])), key=lambda one: -one[0])
-            (high, more), (low, less) = values
-            names = self.text["and"].join(f"{column.name} ({self._value(value)})" for value, column in values)
-            sentence = self.text["difference"].format(
-                column=self.name(line.row), names=names, value=self._value(high - low)
-            )
-            number = line.row.number
-            formula = f"{more.letter}{number} − {less.letter}{number} = {high - low}"
-            return (sentence, self._cite([line], formula))
-        choose = max if self._across.kind == "widest" else min
-        best = choose(abs(first - second) for _, first, second in told)
-        chosen = [line for line, first, second in told if abs(first - second) == best][:_MAX_NAMED]
-        sentence = self.text["maximum" if self._across.kind == "widest" else "minimum"].format(
-            column=" − ".join(column.name for column in self._larger_first(chosen[0])),
-            where=self.where(),
-            value=self._value(best),
-            names=", ".join(self.name(line.row) for line in chosen),
+        row = self._lines[0].row
+        values = zip((value or Decimal(0) for value in self._lines[0].values), self._columns, strict=True)
+        (high, more), (low, less) = sorted(values, key=lambda one: -one[0])
+        names = [f"{column.name} ({self.amount(value, column)})" for value, column in ((high, more), (low, less))]
+        sentence = self.text["difference"].format(
+            column=self.name(row), names=self.text["and"].join(names), value=self.amount(high - low, more)
         )
-        return (sentence, self._cite(chosen, f"{best} ({self._cells(chosen)})"))
+        return (sentence, self._cite(f"{more.letter}{row.number} − {less.letter}{row.number} = {high - low}"))
 
-    def _rows(self) -> Sentence | None:
-        sign, holds = _SIGNS[self._across.kind]
-        told = [line for line in self._lines if None not in line.values]
-        found = [line for line in told if holds(*self._two(line))]
-        condition = f"{self._columns[0].name} {sign} {self._columns[1].name}"
-        where = self.where(condition)
-        if not told or (len(found) > _MAX_NAMED and not self._across.counts):
-            return None
-        formula = f"{condition}: {self._cells(told)}"
-        if not found:
-            return (self.text["nothing"].format(where=where), self._cite(told, formula))
-        if self._across.counts:
-            return (self.text["count"].format(where=where, value=len(found)), self._cite(told, formula))
-        before, _, after = self.text["list"].partition("{names}")
-        parts: list[str | CitedCells] = [before.format(where=where)]
-        for place, line in enumerate(found):
-            shown = " / ".join(map(self._value, self._two(line)))
-            parts += [
-                ("; " if place else "") + f"{self.name(line.row)} ({shown})",
-                self._cite([line], f"{condition}: {self._cells([line])}"),
-            ]
-        return (*parts, after)
-
-    def _larger_first(self, line: _Line) -> list[Column]:
-        first, second = self._two(line)
-        return self._columns if first >= second else self._columns[::-1]
-
-    def _two(self, line: _Line) -> tuple[Decimal, Decimal]:
-        first, second = line.values
-        return first or Decimal(0), second or Decimal(0)
-
-    def _subject(self) -> str:
-        shown = [name for one in self.filters for name in one.shown]
-        return " / ".join(shown) or self.table.sheet or self.table.document
-
-    def _value(self, value: Decimal) -> str:
-        return self.amount(value, self._columns[0])
-
-    def _cells(self, lines: Sequence[_Line]) -> str:
+    def _cells(self) -> str:
         first, last = self._columns[0].letter, self._columns[-1].letter
-        numbers = sorted({line.row.number for line in lines})
-        return shortened(",".join(f"{first}{number}:{last}{number}" for number in numbers), 120)
+        numbers = [line.row.number for line in self._lines]
+        return shortened(",".join(f"{first}{number}:{last}{number}" for number in numbers), _MAX_CELLS)
 
-    def _cite(self, lines: Sequence[_Line], formula: str) -> CitedCells:
-        first, last = self._columns[0].letter, self._columns[-1].letter
-        cells = f"{first}{lines[0].row.number}:{last}{lines[-1].row.number}"
-        places = {key_column(self.table), *self._across.columns}
-        return self.cite([line.row for line in lines], places, cells, formula)
+    def _cite(self, formula: str) -> CitedCells:
+        rows = [line.row for line in self._lines]
+        cells = f"{self._columns[0].letter}{rows[0].number}:{self._columns[-1].letter}{rows[-1].number}"
+        return self.cite(rows, {key_column(self.table), *self._asked.columns}, cells, formula)

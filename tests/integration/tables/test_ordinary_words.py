@@ -201,7 +201,6 @@ async def test_how_much_of_what_is_named_or_of_the_only_amount(
     ("question", "said", "certain"),
     [
         ("Quelle est la randonnée la plus courte ?", "8,5 km : Lac Bleu", True),  # the file is called so
-        ("¿Cuál es el material más caro del inventario?", "64,90: Tóner", False),
     ],
 )
 async def test_a_noun_beside_a_superlative_names_the_rows(

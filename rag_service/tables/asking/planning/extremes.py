@@ -6,16 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed
 from rag_service.tables.asking.planning.question import Comparison, Superlative
-from rag_service.tables.kinds import MAX_BY_KIND, MONEY
+from rag_service.tables.kinds import MONEY
 from rag_service.tables.model import Kind
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.
 QUANTITY = frozenset({"quantity", "stock"})
 ADDITIVE = frozenset({"quantity", "stock", "sales"})
-_NO_BEST = frozenset({"price"})
 SPENT = frozenset({"amount", "expense", "income", "debt"})
 NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "size", "salary", "hired"})
 
@@ -57,14 +56,13 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
     two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
-    if len(two) == 1 and not others and not match.is_unique(two[0]):  # "who sold more, Ann or Ben", of many sales
+    if len(two) == 1 and not others:  # "who sold more, Ann or Ben", of many sales
         others = [Mention(place=-1, columns=(two[0],))]
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)
         if not others:
-            mean = "mean" in match.question.operations
-            plans += [] if mean or "count" in match.question.operations else [rows]
+            plans += [] if {"mean", "count"} & match.question.operations.keys() else [rows]
             continue
         if len(others) > 1 or len(others[0].columns) > 1 or match.question.count:
             return []
@@ -74,11 +72,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             plans.append(replace(totals, operation=Operation.MEAN))
         elif "sum" in match.question.operations:
             plans.append(totals)
-        elif (
-            match.is_unique(group)
-            or match.has_concept(column, NOT_ADDITIVE)
-            or match.table.columns[column].kind is Kind.DATE
-        ):
+        elif match.is_unique(group) or match.has_concept(column, NOT_ADDITIVE):
             plans.append(rows)
         elif match.has_concept(column, ADDITIVE):
             plans.append(totals)
@@ -98,11 +92,8 @@ def _other_columns(match: Match, superlative: Superlative, measures: Sequence[Me
     """The column that is named, or whose figures a superlative may mean: "the best in English"."""
     if superlative.operation == "either" or len(measures) > 1:
         return []
-    amounts = tuple(match.table.of_kind(Kind.CURRENCY)) if superlative.concepts & MONEY else ()
-    found = match.columns_by_kind(superlative.concepts)
-    columns = measures[0].columns if measures else amounts if len(found) < len(amounts) <= MAX_BY_KIND else found
-    if "score" in superlative.concepts:  # the best price is no maximum
-        columns = tuple(column for column in columns if not match.has_concept(column, _NO_BEST))
+    amounts = match.table.of_kind(Kind.CURRENCY) if superlative.concepts & MONEY else ()
+    columns = measures[0].columns if measures else amounts or match.columns_by_kind(superlative.concepts)
     return [(Operation(superlative.operation), column) for column in columns]
 
 

@@ -8,7 +8,7 @@ be read, these are overlooked, and the answer says that they were not understood
 from __future__ import annotations
 
 from rag_service.language.languages import load_language
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import PERIODS
 from rag_service.tables.kinds import FIGURES
 from rag_service.tables.model import Kind
@@ -30,10 +30,9 @@ def overlook_words(match: Match) -> bool:
     names_column = bool(match.mentions or question.bounds) and (asks or has_value or says_yes)
     if not (names_column or (asks and has_value)):
         return False
-    between = load_language(question.language).tables.phrases["between"] if len(match.mentions) > 1 else ()
     for place in match.left:
         text, names_rows = match.words[place].text, _names_rows(match, place)
-        if names_rows or text in between or is_verb(text, question.language):
+        if names_rows or is_verb(text, question.language):
             match.names_table |= names_rows
             match.overlook(place)
     if match.left:
@@ -56,8 +55,6 @@ def _names_rows(match: Match, place: int) -> bool:
     question = match.question
     names_row = any(match.is_unique(one.column) and one.comparison not in PERIODS for one in match.filters)
     figures = {column for mention in match.mentions for column in mention.columns} & set(match.table.of_kind(*FIGURES))
-    if match.is_beside_superlative(place):
-        return True
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
         chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
         return bool(chooses) or bool(match.filters and (not names_row or len(figures) == 1))  # "what mark in maths"

@@ -74,7 +74,7 @@ class Plan:
     group: int | None = None  # the operation is done for each of its values
     best: Operation | None = None  # only the group with the maximum or minimum
     limit: int | None = None  # how many of the highest or lowest
-    is_doubtful: bool = False  # a word of the question was not understood, or only by its beginning
+    is_doubtful: bool = False  # a word of the question was not understood
     is_part: bool = False  # one of several values that are all asked for
     score: int = 0  # words that columns and values account for
 

@@ -16,7 +16,7 @@ from rag_service.language.languages import TableWords, language_codes, load_lang
 from rag_service.language.words import fold, words
 from rag_service.tables.spoken_values import Value, read_date, read_value
 from rag_service.tables.stretches import Stretch, read_stretches
-from rag_service.tables.vocabulary import MAX_WORDS, MIN_BEGINNING, Word, read_words
+from rag_service.tables.vocabulary import MAX_WORDS, Word, read_words
 
 _MAX_VALUE_WORDS = 6
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -97,12 +97,6 @@ class Question:
         """The keys of its words with a meaning of their own, and of the months and weekdays between those named."""
         named = [word.key for word in self.words if word.is_content]
         return [*named, *(key for one in self.stretches for key in one.keys)]
-
-    @property
-    def beginnings(self) -> list[str]:
-        """What its longer words begin with."""
-        keys = [word.key for word in self.words if word.is_content and word.key.isalpha()]
-        return [key[:size] for key in keys for size in range(MIN_BEGINNING, len(key))]
 
     @property
     def runs(self) -> list[str]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
+from rag_service.tables.asking.planning.conditions import bound_filters
 from rag_service.tables.asking.planning.extremes import (
     ADDITIVE,
     NOT_ADDITIVE,
@@ -22,7 +23,8 @@ from rag_service.tables.asking.planning.extremes import (
     resolve_extreme,
 )
 from rag_service.tables.asking.planning.left_over import overlook_words
-from rag_service.tables.asking.planning.matching import Match
+from rag_service.tables.asking.planning.match import Match
+from rag_service.tables.asking.planning.matching import match_table
 from rag_service.tables.asking.planning.plans import (
     PERIODS,
     Filter,
@@ -65,7 +67,7 @@ def make_plans(
 
     Empty if no table answers it, or it can be read in more ways than are worth telling.
     """
-    matched = [Match(question, table, values.get(table.id, {})) for table in tables]
+    matched = [match_table(question, table, values.get(table.id, {})) for table in tables]
     resolved = [(match, _Resolver(match).plans()) for match in matched]
     answering = [plans for _, plans in resolved if plans]
     found = [plans for plans in answering if not plans[0].is_doubtful]
@@ -92,7 +94,7 @@ class _Resolver:
     def plans(self) -> list[Plan]:
         """The readings; empty if something in the question is not accounted for."""
         understood = self._match.is_complete or overlook_words(self._match)
-        choices = self._match.bound_filters() if understood else None
+        choices = bound_filters(self._match) if understood else None
         found = (unmixed(plan) for filters in choices or () for plan in self._resolve_one(filters))
         plans = list(dict.fromkeys(found))
         if not 0 < len(plans) <= MAX_READINGS or not all(self._signs_fit(plan) for plan in plans):
@@ -147,8 +149,7 @@ class _Resolver:
         totals = total_columns(self._table)
         amounts = [place for place in figures if self._match.has_concept(place, SPENT)]
         prices = [place for place in figures if self._match.has_concept(place, frozenset({"price"}))]
-        is_sum = "sum" in self._match.question.operations
-        for found in (totals, amounts, prices) if is_sum else (totals, prices, amounts):
+        for found in (totals, prices, amounts):
             if len(found) == 1:
                 return [Mention(place=-1, columns=tuple(found))]
         return []
@@ -177,7 +178,7 @@ class _Resolver:
         playing = {key_column(self._table), *columns_of(base.filters)}
         if group is None and any(mention.columns[0] not in playing for mention in texts):
             return []  # a text column that plays no part: something else is asked
-        if operation is Operation.MEAN and group is not None and self._match.is_unique(group):
+        if group is not None and self._match.is_unique(group):
             group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 

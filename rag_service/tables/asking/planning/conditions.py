@@ -1,0 +1,165 @@
+"""Years, months, numbers, comparisons and negations of a question, and the columns that they are about."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from itertools import product
+
+from rag_service.tables.asking.planning.match import Match
+from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, bind, narrowed
+from rag_service.tables.asking.planning.question import Bound, Comparison, year_of
+from rag_service.tables.kinds import FIGURES
+from rag_service.tables.model import Kind
+from rag_service.tables.spoken_values import read_ordinal, read_value
+from rag_service.tables.vocabulary import MONTH
+
+_NEAR = 3  # words between a column and its number, or a negation and its column
+
+
+def match_years(match: Match) -> None:
+    """A year alone: a period of the dates, or a value of a column of years."""
+    for place, word in enumerate(match.words):
+        year = None if match.used[place] else year_of(word)
+        if year is None:
+            continue
+        years = [
+            column
+            for column in match.table.of_kind(Kind.NUMBER)
+            if any("year" in other.concepts for other in match.headers[column])
+        ]
+        if len(years) == 1:
+            match.filters.append(
+                Filter(column=years[0], comparison=Comparison.EQUAL, values=(Decimal(year),), shown=(word.text,))
+            )
+        elif len(dates := _dates(match)) == 1:
+            days = (Decimal(date(year, 1, 1).toordinal()), Decimal(date(year, 12, 31).toordinal()))
+            match.filters.append(
+                Filter(column=dates[0], comparison=Comparison.BETWEEN, values=days, shown=(word.text,))
+            )
+        else:
+            continue
+        match.take([place])
+
+
+def _dates(match: Match) -> list[int]:
+    """The dates that a period may be about: those named, that of the row, or the only one, perhaps not meant."""
+    named = [column for mention in narrowed(match.mentions, match.table, (Kind.DATE,)) for column in mention.columns]
+    found = named or list(filter(partial(_is_plain_date, match), match.table.of_kind(Kind.DATE)))
+    match.is_doubtful |= not found
+    return found or match.table.of_kind(Kind.DATE)
+
+
+def _is_plain_date(match: Match, column: int) -> bool:
+    """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""
+    (*others, last) = match.headers[column] or (None,)
+    return not others and last is not None and "date" in last.concepts
+
+
+def match_months(match: Match) -> None:
+    """A month without a year: of the dates, in every year that they have, which may not be meant."""
+    for place in match.left:
+        months = [concept for concept in match.words[place].concepts if concept.startswith(MONTH)]
+        if len(months) == 1 and len(dates := _dates(match)) == 1:
+            number = Decimal(months[0].removeprefix(MONTH))
+            shown = (match.words[place].text,)
+            match.filters.append(Filter(column=dates[0], comparison=Comparison.MONTH, values=(number,), shown=shown))
+            match.take([place])
+            match.is_doubtful = True
+
+
+def match_ordinals(match: Match) -> None:
+    """ "The third floor", where floors are numbers."""
+    for place in match.left:
+        if (value := read_ordinal(match.words, place, match.question.language)) is None:
+            continue
+        beside = [
+            m
+            for m in narrowed(match.mentions, match.table, FIGURES)
+            if m.place in (place - 1, value.end) and len(m.columns) == 1
+        ]
+        if beside:
+            column = beside[0].columns[0]
+            match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
+            match.take(range(place, value.end))
+
+
+def match_numbers(match: Match) -> None:
+    """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
+    for place in match.left:
+        value = read_value(match.words, place, match.question.language)
+        near = [m for m in narrowed(match.mentions, match.table, FIGURES) if m.place < place]
+        if value is None or value.is_date or not near or not match.words[place].text[0].isdigit():
+            continue
+        mention = max(near, key=lambda one: one.place)
+        between = range(mention.place + 1, place)
+        follows = next((match.words[at] for at in range(value.end, len(match.words))), None)
+        alone = follows is None or not follows.is_content or bool(match.with_unit(follows))
+        if len(mention.columns) == 1 and len(between) <= _NEAR and not set(between) & set(match.left) and alone:
+            (column,) = mention.columns
+            match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
+            match.take(range(place, value.end))
+
+
+def match_absence(match: Match) -> None:
+    """ "no return date", "not returned": the column named behind the negation is empty, or zero."""
+    if not match.question.negations:
+        return
+    first, place = match.question.negations[0], match.question.negations[-1]
+    behind = [mention for mention in match.mentions if mention.place > first]
+    plain = not (match.question.bounds or match.question.superlative or match.question.operations.keys() - {"count"})
+    columns = {column for mention in behind for column in mention.columns}
+    reach = range(place + 1, place + _NEAR + 2)
+    fits = len(columns) == len(behind) == 1 and behind[0].place in reach
+    if not plain or not fits or match.value_places & set(range(first, behind[0].place)):
+        match.refuse()
+        return
+    (column,) = columns
+    shown = (match.data.answers["no"].lower(),) if column in match.table.of_kind(Kind.BOOLEAN) else ()
+    header = match.headers[column]
+    match.is_doubtful |= not all(any(word.forms & asked.forms for asked in match.words) for word in header)
+    if match.is_doubtful and len(header) > 1:
+        match.refuse()  # "come back" is not "due back"
+    match.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
+
+
+def match_first_and_last(match: Match) -> None:
+    """ "Who joined first", "the last order": by the dates of the column that is named."""
+    for place in [] if match.question.asks else match.left:
+        for words_of, operation in ((match.data.first, "minimum"), (match.data.last, "maximum")):
+            named = narrowed(match.mentions, match.table, (Kind.DATE,))
+            if match.words[place].text in words_of and len(dates := _dates(match)) == 1:
+                match.is_doubtful |= not named  # "the last invoice" may be that of the highest number
+                match.mentions.append(Mention(place=place, columns=tuple(dates)))
+                match.first_or_last = operation
+                match.take([place], weight=0)
+
+
+def bound_filters(match: Match) -> list[tuple[Filter, ...]] | None:
+    """The filters, in each reading of the comparisons; None if a comparison has no column."""
+    choices: list[list[Filter]] = []
+    for bound in match.question.bounds:
+        columns = _columns_of(match, bound)
+        if not columns:
+            return None
+        choices.append([bind(bound, column, match.table.columns[column]) for column in columns])
+    return [(*match.filters, *chosen) for chosen in product(*choices)]
+
+
+def _columns_of(match: Match, bound: Bound) -> list[int]:
+    """The columns that a comparison may be about."""
+    kinds = (Kind.DATE,) if bound.is_date else FIGURES
+    if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and match.table.of_kind(Kind.DATE):
+        kinds = (Kind.DATE,)
+    fitting = match.table.of_kind(*kinds)
+    if bound.concepts:
+        return [place for place in fitting if match.has_concept(place, bound.concepts)]
+    named = narrowed(match.mentions, match.table, kinds)
+    if named:
+        return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
+    if Kind.DATE in kinds:
+        fitting = _dates(match)
+    units = match.words[bound.end : bound.end + 1]
+    measured = {place for word in units for place in match.with_unit(word)}
+    return sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])

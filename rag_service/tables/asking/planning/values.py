@@ -1,0 +1,124 @@
+"""The values of a table that words of a question name, in full or in part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rag_service.tables.asking.planning.match import Match
+from rag_service.tables.asking.planning.plans import Filter, find_runs
+from rag_service.tables.asking.planning.question import Comparison
+
+
+def match_values(match: Match) -> None:
+    """Values of the table that stand in the question, the longest first."""
+    found = list(find_runs(match.words, match.values))
+    _free_names(match, found)
+    taken: dict[int, list[tuple[int, str]]] = {}
+    for length, start, column, key in sorted(found, key=lambda one: (-one[0], one[1], one[2])):
+        places = range(start, start + length)
+        if any(match.used[place] for place in places) and start not in taken:
+            continue
+        if start in taken and len(taken[start][0][1].split()) != length:
+            continue
+        if start not in taken:
+            match.take(places)
+            match.value_places.update(places)
+        taken.setdefault(start, []).append((column, key))
+    _add_value_filters(match, taken)
+
+
+def _free_names(match: Match, found: Iterable[tuple[int, int, int, str]]) -> None:
+    """Words of a longer value ask for no operation: "Plaza Mayor" for no maximum."""
+    for length, start, _, _ in found:
+        run = range(start, start + length)
+        asked = {name for name, end in match.question.operations.items() if end - 1 in run}
+        if asked and any(match.words[place].is_content and not match.used[place] for place in run):
+            match.free(asked)
+
+
+def _add_value_filters(match: Match, taken: Mapping[int, list[tuple[int, str]]]) -> None:
+    """One filter for each column; several values of one column are alternatives."""
+    by_column: dict[int, list[str]] = {}
+    for start in sorted(taken):
+        candidates = taken[start]
+        if len(candidates) > 1:  # in several columns: the one that the question names, else nothing is sure
+            named = {column for mention in match.mentions for column in mention.columns}
+            candidates = [one for one in candidates if one[0] in named] or candidates
+        if len({column for column, _ in candidates}) > 1:
+            match.refuse()
+        by_column.setdefault(candidates[0][0], []).append(candidates[0][1])
+    for column, keys in by_column.items():
+        shown = tuple(match.values[column][key] for key in keys)
+        match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=tuple(keys), shown=shown))
+
+
+def match_stretches(match: Match) -> None:
+    """ "From June to August" of a column of months: those between too. Without such a column nothing is sure."""
+    for one in match.question.stretches:
+        columns = [column for column, values in match.values.items() if one.keys_in(values)]
+        if len(columns) != 1:
+            match.refuse()
+            continue
+        keys = tuple(one.keys_in(match.values[columns[0]]))
+        shown = tuple(match.values[columns[0]][key] for key in keys)
+        match.filters.append(Filter(column=columns[0], comparison=Comparison.EQUAL, values=keys, shown=shown))
+        match.take(range(one.start, one.end))
+        match.value_places.update(range(one.start, one.end))
+        match.is_doubtful |= not one.is_within(match.values[columns[0]])  # "to December", and it ends in October
+
+
+def match_value_parts(match: Match) -> None:
+    """Words left over that stand together in values of one column: "bolts" for two kinds of bolt, "club de judo".
+
+    Longer runs first.
+    """
+    left = match.left
+    for size in range(len(left), 0, -1):
+        for at in range(len(left) - size + 1):
+            run = left[at : at + size]
+            if not any(match.used[run[0] : run[-1] + 1]):
+                _match_run(match, run)
+
+
+def _match_run(match: Match, run: Sequence[int]) -> None:
+    keys = [match.words[place].key for place in run]
+    holding = {
+        column: [key for key in values if set(keys) <= set(key.split())] for column, values in match.values.items()
+    }
+    columns = [column for column, held in holding.items() if held]
+    taken = {one.column for one in match.filters}
+    if len(columns) == 1 and columns[0] in taken and _add_value(match, columns[0], holding[columns[0]]):
+        match.take(run)
+        match.value_places.update(run)
+        return
+    if len(columns) == 1 and columns[0] not in taken and not all(key.isdigit() for key in keys):
+        shown = tuple(match.values[columns[0]][key] for key in holding[columns[0]])
+        match.filters.append(Filter(column=columns[0], comparison=Comparison.CONTAINS, values=tuple(keys), shown=shown))
+        match.take(run)
+        match.value_places.update(run)
+        # "The dearest coffee" may be any, not one of the customer "Coffee House".
+        match.is_doubtful |= any(_is_beside_superlative(match, place) for place in run)
+
+
+def _is_beside_superlative(match: Match, place: int) -> bool:
+    """ "The shortest walk", "el artículo más caro"."""
+    superlative = match.question.superlative
+    places = range(0) if superlative is None else superlative.places
+    return bool(places) and place in (places.start - 1, places.stop)
+
+
+def _add_value(match: Match, column: int, held: Sequence[str]) -> bool:
+    """Another value of a column beside one that is named already: "Ben and Tom"; whether each names one value."""
+    (before, *more) = [one for one in match.filters if one.column == column]
+    keys = [key for key, shown in match.values[column].items() if shown in before.shown]
+    plain = before.comparison in (Comparison.EQUAL, Comparison.CONTAINS)
+    if more or not plain or len(held) != 1 or len(keys) != len(before.shown) or held[0] in keys:
+        return False
+    if before.comparison is Comparison.CONTAINS and len(keys) != 1:
+        return False
+    keys.append(held[0])
+    shown = tuple(match.values[column][key] for key in keys)
+    match.filters[match.filters.index(before)] = Filter(
+        column=column, comparison=Comparison.EQUAL, values=tuple(keys), shown=shown
+    )
+    return True
