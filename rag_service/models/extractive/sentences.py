@@ -58,7 +58,9 @@ def read_sentences(
     its document, a first line that stands alone and ends with no stop is its title, too.
     """
     bounds = split_sentences(text, language=language)
-    not_quoted = {_plain(heading) for span in spans for heading in span.location.headings}
+    headings = {heading for span in spans for heading in span.location.headings}
+    not_quoted = {_plain(heading) for heading in headings}
+    not_quoted |= {_plain(one[at:to]) for one in headings for at, to in split_sentences(one, language=language)}
     not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
     titles = {_plain(title)} - {""}
     if begins and (first := _FIRST_LINE.match(text)):
