@@ -77,6 +77,20 @@ def test_what_begins_anew_in_the_next_column_is_apart() -> None:
         assert read({15: left, 110: [first, *BICYCLES[1:]]}) == "\n".join([*left, "", first, *BICYCLES[1:]])
 
 
+def test_a_line_of_few_words_that_fills_its_column_is_no_row() -> None:
+    file = FPDF()
+    file.add_page()
+    file.set_font("Helvetica", size=10)
+    file.multi_cell(
+        58, text="The new edition of May replaces edition 6 (2023). Questions: office.of.the.harbour@norte.example"
+    )
+    for left, text in ((10, "Pump"), (40, "40 kg"), (70, "Vigo, hall 3"), (120, "2 years")):
+        file.text(left, 60, text)
+    lines = parse(bytes(file.output()), file_name="a.pdf").text.split("\n")
+    assert "edition 6 (2023). Questions:" in lines
+    assert "Pump  40 kg  Vigo, hall 3  2 years" in lines
+
+
 def test_three_columns_too() -> None:
     narrow = [[line[:24] for line in lines] for lines in (HARBOUR, BICYCLES, PARTY)]
     text = read(dict(zip((10, 75, 140), narrow, strict=True)))
