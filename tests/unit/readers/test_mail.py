@@ -96,3 +96,12 @@ def test_other_labels_stay_text(text: str) -> None:
     document = read(f"Hello,\n\n{text}\n\n{SAID}\n")
     assert text in document.text
     assert headings_of(document, SAID) == ()
+
+
+@pytest.mark.parametrize(
+    "subject", ["Loan of the paintings", "Fwd: Loan of the paintings", "TR : RE : Prêt des œuvres"]
+)
+def test_the_subject_is_not_quoted(subject: str) -> None:
+    document = read(SAID, subject=subject)
+    quotes = [one.text for one in read_sentences(document.text, "en", document.spans, document.title)]
+    assert quotes == ["From: Luis Peña <luis@norte.example>", SAID]
