@@ -16,7 +16,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from rag_service.domain import Span, write_span
+from rag_service.domain import MAIL_HEADER, Span, write_span
 from rag_service.indices import IngestDefinition
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import count_tokens, fold
@@ -143,7 +143,9 @@ def _pieces(text: str, spans: Sequence[Span], limit: int) -> list[_Piece]:
         headings: tuple[str, ...] = ()
         if place < len(spans) and spans[place].start <= start:
             location = spans[place].location
-            headings = (*filter(None, (location.part, location.sheet)), *location.headings)
+            outer, _, part = (location.part or "").rpartition(" > ")
+            is_forwarded = part == MAIL_HEADER and location.headings  # the header is in the section of its message
+            headings = (*filter(None, (outer if is_forwarded else location.part, location.sheet)), *location.headings)
         pieces.append(_Piece(start=start, end=end, tokens=tokens, headings=headings))
     return pieces
 

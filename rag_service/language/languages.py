@@ -114,6 +114,16 @@ class FileWords:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MailWords:
+    """Labels of the lines that mail programs write above a forwarded message, folded, without the colon."""
+
+    sender: tuple[str, ...]
+    sent: tuple[str, ...]
+    subject: tuple[str, ...]
+    recipients: tuple[str, ...]  # also of copies and replies
+
+
+@dataclass(frozen=True, kw_only=True)
 class SmallTalk:
     """Messages that ask for nothing, and what the service says to them."""
 
@@ -228,6 +238,7 @@ class Language:
     proof: Proof
     questions: Questions
     files: FileWords
+    mail: MailWords
     small_talk: SmallTalk
     injection: Injection
     knowledge_base: KnowledgeBase

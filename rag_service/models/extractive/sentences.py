@@ -58,9 +58,11 @@ def read_sentences(
     its document, a first line that stands alone and ends with no stop is its title, too.
     """
     bounds = split_sentences(text, language=language)
-    not_quoted = {_plain(heading) for span in spans for heading in span.location.headings}
+    headings = {heading for span in spans for heading in span.location.headings}
+    not_quoted = {_plain(heading) for heading in headings}
+    not_quoted |= {_plain(one[at:to]) for one in headings for at, to in split_sentences(one, language=language)}
     not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
-    titles = {_plain(title)} - {""}
+    name = f": {_plain(title)}"
     if begins and (first := _FIRST_LINE.match(text)):
         not_quoted.add(_plain(first[1]))
     examples = load_language(language).questions.examples
@@ -76,7 +78,7 @@ def read_sentences(
             header = ""
         previous = end
         plain = _plain(sentence)
-        is_title = plain in not_quoted or plain.rpartition(": ")[2] in titles
+        is_title = plain in not_quoted or (name != ": " and f": {plain}".endswith(name))
         if sentence.startswith("#") or sentence.endswith("?") or is_title:
             continue
         if sentence.endswith(":"):

@@ -11,10 +11,10 @@ from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.names import choose_title
 from rag_service.readers.common.parts import Parts
+from rag_service.readers.mail.forwarded import RULE, MailWriter
 from rag_service.readers.web.html import read_page, write_page
 
 _REPLY = re.compile(r"(?:re|r|aw|sv|vs|antw|res|rif)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
-_RULE = re.compile(r"[-_=*\s]{5,}|-{3,}.{0,80}-{3,}")
 _HEADER_LINE = re.compile(r"\s*\*?[^\W\d_][\w .-]{1,20}\s?:\*?\s+\S")
 _QUOTED = re.compile(r"\s*>")
 _MIN_HEADERS = 3  # lines such as "From: ..." that begin a quoted message
@@ -53,7 +53,7 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
         builder.write(f"{key}: {value}", header_place)
         builder.write("\n")
     builder.write("\n" if shown else "")
-    writer = BlockWriter(builder)
+    writer = MailWriter(builder)
     is_reply = message.is_reply or _REPLY.match(message.subject) is not None
     if message.plain and message.plain.strip():
         _write_plain(writer, clean(message.plain), is_reply=is_reply)
@@ -130,7 +130,7 @@ def _drop_attribution(kept: list[str]) -> None:
 
 def _begins_history(lines: Sequence[str], number: int) -> bool:
     """Whether a rule, or a line of "-----", is followed by the headers of the message that is answered."""
-    following = lines[number + 1 : number + 2 + _MIN_HEADERS] if _RULE.fullmatch(lines[number].strip()) else []
+    following = lines[number + 1 : number + 2 + _MIN_HEADERS] if RULE.fullmatch(lines[number].strip()) else []
     if not lines[number].strip():
         following = lines[number + 1 : number + 1 + _MIN_HEADERS]
     following = [line for line in following if line.strip()][:_MIN_HEADERS]

@@ -1,6 +1,7 @@
-"""What stands between the text of two pages: running headers and footers are left out, and a sentence goes on.
+"""What stands between the text of two pages or columns: running lines are left out, and a sentence goes on.
 
-A running line stands in the margin of most pages, or of most left or right ones, and only its page number changes.
+A running line stands in the margin of most pages, or of most left or right ones, and only its page number changes;
+in a document of two pages, it has a page number, or stands at the same place on both and does not look like a heading.
 When in doubt a line stays: numbers that do not count pages, lines at the distance of body text, names of columns.
 """
 
@@ -32,6 +33,7 @@ _PAGE_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _ENDED = re.compile(r"[.!?:;…][\"'”’»)\]]*\Z")
+_ITEM = re.compile(r"(?:[a-z]|[ivx]{2,4})[.)]\s")  # "b) …": begins in lower case, and no sentence goes on in it
 _HYPHENATED = re.compile(r"[^\W\d_][-‐]\Z")
 
 
@@ -55,9 +57,11 @@ def drop_running_lines(pages: Sequence[Sequence[PageLine]]) -> tuple[list[list[P
     kept = [list(lines) for lines in pages]
     dropped: set[_Place] = set()
     once: dict[str, int] = {}
+    usual = statistics.median([line.height for lines in pages for line in lines if line.height] or [0.0])
     for (is_top, _), places in _read_margins(pages).items():
         found = [(place.page, pages[place.page][place.line].text) for place in places]
-        shown = _read_running(found, filled, is_top=is_top)
+        is_placed = len(filled) == 2 and _are_alike([pages[place.page][place.line] for place in places], usual)
+        shown = _read_running(found, filled, is_top=is_top, is_placed=is_placed)
         if shown is None:
             continue
         dropped.update(places)
@@ -142,8 +146,22 @@ def _margin(lines: Sequence[PageLine], levels: Sequence[_Level], apart: float) -
         return
 
 
-def _read_running(found: Sequence[tuple[int, str]], filled: Sequence[int], *, is_top: bool) -> str | None:
-    """A line of several pages, with "\0" for its page number; None if it is none of most pages, left or right ones."""
+def _are_alike(lines: Sequence[PageLine], usual: float) -> bool:
+    """Whether lines have the same text and place, and look like no heading in text of the usual height."""
+    first = lines[0]
+    return not any(line.is_bold or line.height > _SAME_SIZE * usual for line in lines) and all(
+        line.text == first.text and abs((line.middle or 0.0) - (first.middle or 0.0)) <= _LEVEL * first.height
+        for line in lines
+    )
+
+
+def _read_running(
+    found: Sequence[tuple[int, str]], filled: Sequence[int], *, is_top: bool, is_placed: bool
+) -> str | None:
+    """A line of several pages, with "\0" for its page number; None if it is none of most pages, left or right ones.
+
+    `is_placed`: it stands at the same place on the only two pages.
+    """
     rows = [(page, [int(number) for number in _NUMBER.findall(text)]) for page, text in found]
     pairs = list(itertools.pairwise(rows))
     same = sum(
@@ -162,24 +180,40 @@ def _read_running(found: Sequence[tuple[int, str]], filled: Sequence[int], *, is
     here = {page for page, _ in found}
     for pages in (filled, [page for page in filled if page % 2], [page for page in filled if not page % 2]):
         count = len(here.intersection(pages))
-        if count * 2 > len(pages) and count >= (2 if is_exact else _MIN_PAGES):
+        if count * 2 > len(pages) and count >= (2 if is_exact or is_placed else _MIN_PAGES):
             return shown
     return None
 
 
 def goes_on(above: Sequence[PageLine], below: Sequence[PageLine]) -> bool:
-    """Whether a sentence at the end of a page goes on at the beginning of the next."""
+    """Whether a sentence at the end of a page or column goes on at the beginning of the next."""
     if not above or not below:
         return False
     last, first = above[-1], below[0]
     sizes = sorted((last.height, first.height))
     if not sizes[0] or sizes[1] > _SAME_SIZE * sizes[0] or last.is_bold is not first.is_bold:
         return False
-    if "  " in last.text or "  " in first.text or _ENDED.search(last.text):
+    if "  " in last.text or "  " in first.text or _ENDED.search(last.text) or _ITEM.match(first.text):
         return False
     usual = statistics.median(len(line.text) for line in above if line.text)
     is_full = len(last.text) >= max(_FULL * usual, _MIN_FULL) and last.text.split()[-1][0].islower()
     return first.text[0].islower() or is_full
+
+
+def join_columns(lines: Sequence[PageLine]) -> list[PageLine]:
+    """The lines of a page without the empty line at the end of a column in which a sentence goes on in the next."""
+    kept: list[PageLine] = []
+    begin = 0  # of the paragraph
+    for index, line in enumerate(lines):
+        if line.text or not 0 < index < len(lines) - 1:
+            kept.append(line)
+            continue
+        above, below = lines[begin:index], lines[index + 1 :]
+        begin = index + 1
+        is_next_column = (below[0].middle or 0.0) > (above[-1].middle or math.inf) if above else False
+        if not (is_next_column and goes_on(above, below)):
+            kept.append(line)
+    return kept
 
 
 def join_words(pages: Sequence[list[PageLine]]) -> None:

@@ -28,7 +28,7 @@ from rag_service.readers.pdf.forms import read_annotations
 from rag_service.readers.pdf.headings import MAX_CHARACTERS, Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
-from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_words, trim
+from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_columns, join_words, trim
 from rag_service.readers.pdf.rules import read_rules
 from rag_service.readers.pdf.scans import STAMP_CHARACTERS, Scan, may_be_scanned, read_scanned_page, warn_of
 from rag_service.readers.pdf.tables import TableReader
@@ -194,8 +194,9 @@ def _is_bold(text_page: Any, line: Line) -> bool:
 def write_pages(builder: TextBuilder, pages: Sequence[Sequence[PageLine]], remarks: Sequence[Sequence[Remark]]) -> None:
     """Write all pages, each heading on one line between empty lines, form values and comments at the end of a page."""
     path: list[Heading] = []
-    pages, running = drop_running_lines(pages)
-    join_words(pages)
+    kept, running = drop_running_lines(pages)
+    pages = joined = list(map(join_columns, kept))
+    join_words(joined)
     above: Sequence[PageLine] = ()
     vocabulary = read_vocabulary("\n".join(line.text for line in lines) for lines in pages)
     for number, (lines, headings) in enumerate(zip(pages, find_headings(pages), strict=True), start=1):

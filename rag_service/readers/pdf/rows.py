@@ -18,6 +18,8 @@ from rag_service.readers.pdf.words import Word
 COLUMN = "   "  # marks a gap wider than any space of justified text
 # The following are fractions of a row's height.
 COLUMN_GAP = 0.7  # between words of two columns; spaces of justified text stay below 0.6
+_SAME_GAP = 0.05  # spaces of one justified line
+_MIN_SPACES = 3  # of a line whose spaces are all wide
 _TOUCHING = 0.06  # a footnote mark touches its word, another word never does
 _SAME_HEIGHT = 0.2
 _SAME_ROW = 0.7  # a figure centred beside a label of two lines is 0.5 to 0.68 away from either line
@@ -67,11 +69,12 @@ class Row:
         """Its words in order; `COLUMN` marks a wide gap."""
         is_reversed, words = self._is_right_to_left(), self.in_order()
         parts = [words[0].text]
+        is_justified = _is_justified(words, self.anchor.height)
         for before, word in itertools.pairwise(words):
             gap = word.left - before.right
             if is_reversed:
                 gap = max(gap, before.left - word.right)
-            if gap > COLUMN_GAP * self.anchor.height:
+            if gap > COLUMN_GAP * self.anchor.height and not is_justified:
                 parts.append(COLUMN)
             elif gap > _TOUCHING * self.anchor.height or (word.spaced and word.number == before.number + 1):
                 parts.append(" ")
@@ -86,6 +89,15 @@ class Row:
             self.anchor = other.anchor
         for word in other.words:
             self.add(word)
+
+
+def _is_justified(words: Sequence[Word], height: float) -> bool:
+    """Whether few words fill a line: between words of different widths all spaces are the same, as in no table."""
+    gaps = [word.left - before.right for before, word in itertools.pairwise(words)]
+    widths = [word.right - word.left for word in words]
+    return (
+        len(gaps) >= _MIN_SPACES and max(gaps) - min(gaps) <= _SAME_GAP * height and max(widths) - min(widths) > height
+    )
 
 
 def read_rows(words: Sequence[Word]) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from rag_service.domain import Location, ParsedDocument, Span
+from rag_service.domain import MAIL_HEADER, Location, ParsedDocument, Span
 from rag_service.indices import IngestDefinition
 from rag_service.ingest.chunker import Chunker
 from rag_service.language.words import count_tokens
@@ -119,3 +119,20 @@ def test_a_chunk_keeps_the_places_of_what_it_holds() -> None:
 
 def test_a_document_without_text_has_no_chunks() -> None:
     assert chunk(" \n\n ") == []
+
+
+def test_the_header_of_a_forwarded_message_is_no_section_of_its_own() -> None:
+    texts = [
+        "Ana, 5 May: Loan\n\n",
+        f"From: Ana <ana@mar.example>\nTo: {'Eva, ' * 60}\n\n",
+        "The crates are ready. " * 20,
+    ]
+    for outer in ("", "loan.eml"):
+        spans: list[Span] = []
+        for text, inner in zip(texts, ("", MAIL_HEADER, ""), strict=True):
+            start = spans[-1].end if spans else 0
+            part = " > ".join(filter(None, (outer, inner))) or None
+            location = Location(headings=("Ana, 5 May: Loan",), part=part)
+            spans.append(Span(start=start, end=start + len(text), location=location))
+        (found,) = chunk("".join(texts), spans, chunk_tokens=1_000)
+        assert found.metadata["section"] == " > ".join(filter(None, (outer, "Ana, 5 May: Loan")))

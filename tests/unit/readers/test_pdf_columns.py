@@ -56,6 +56,41 @@ def test_two_columns_are_read_one_after_the_other() -> None:
     assert read({15: HARBOUR, 110: BICYCLES}) == "\n".join([*HARBOUR, "", *BICYCLES])
 
 
+def test_a_sentence_goes_on_in_the_next_column() -> None:
+    left = [*HARBOUR[:-1], "the week. The machine for rolls and coffee"]
+    right = ["is out of order until its pump has arrived.", *BICYCLES[:-1]]
+    assert read({15: left, 110: right}) == "\n".join([*left, *right])
+    hyphenated = [*HARBOUR[:-1], "the week. The people who ask for the inver-"]
+    right[0] = "sion of this rule are in the end very few."
+    assert "for the inversion\nof this rule" in read({15: hyphenated, 110: right})
+
+
+def test_what_begins_anew_in_the_next_column_is_apart() -> None:
+    open_ended = [*HARBOUR[:-1], "the week. The machine for rolls and coffee"]
+    ended = [*HARBOUR[:-1], "the week. The machine for rolls is broken."]
+    goes_on = ["is out of order until its pump has arrived.", *BICYCLES[:-1]]
+    for left, first in (
+        (ended, goes_on[0]),
+        (open_ended, BICYCLES[0]),
+        (open_ended, "b) the shed, its keys and all bicycles"),
+    ):
+        assert read({15: left, 110: [first, *BICYCLES[1:]]}) == "\n".join([*left, "", first, *BICYCLES[1:]])
+
+
+def test_a_line_of_few_words_that_fills_its_column_is_no_row() -> None:
+    file = FPDF()
+    file.add_page()
+    file.set_font("Helvetica", size=10)
+    file.multi_cell(
+        58, text="The new edition of May replaces edition 6 (2023). Questions: office.of.the.harbour@norte.example"
+    )
+    for left, text in ((10, "Pump"), (40, "40 kg"), (70, "Vigo, hall 3"), (120, "2 years")):
+        file.text(left, 60, text)
+    lines = parse(bytes(file.output()), file_name="a.pdf").text.split("\n")
+    assert "edition 6 (2023). Questions:" in lines
+    assert "Pump  40 kg  Vigo, hall 3  2 years" in lines
+
+
 def test_three_columns_too() -> None:
     narrow = [[line[:24] for line in lines] for lines in (HARBOUR, BICYCLES, PARTY)]
     text = read(dict(zip((10, 75, 140), narrow, strict=True)))

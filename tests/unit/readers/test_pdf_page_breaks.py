@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 
+import pypdfium2
 import pytest
 from fpdf import FPDF
 
@@ -84,10 +86,31 @@ def test_headers_may_alternate_and_each_stays_once_with_its_page() -> None:
     assert document.text.count("Thermalis") == document.text.count("\n\nThermalis\n\n") == 1
 
 
-def test_a_letter_of_two_pages_needs_a_page_number() -> None:
-    numbered = book(2, head=lambda page: "Our reference 2024/17", number=lambda page: f"{page} / 2")
-    assert numbered.text.count("Our reference") == 1
-    assert book(2, head=lambda page: "Our reference 2024/17").text.count("Our reference") == 2
+@pytest.mark.parametrize("number", [lambda page: "", lambda page: f"{page} / 2"])
+def test_two_pages_have_a_running_header_and_footer(number: Callable[[int], str]) -> None:
+    document = book(2, head=lambda page: "Our reference 2024/17", foot=lambda page: "Vigo Pumps Ltd", number=number)
+    assert document.text.count("Our reference") == document.text.count("Vigo Pumps") == 1
+    assert "It is not taken home, and pages are not torn out of the log." in sentences(document)
+
+
+def test_in_two_pages_a_line_that_differs_or_stands_elsewhere_stays() -> None:
+    document = book(2, head=lambda page: f"Invoice {page * 417}", foot=lambda page: "Page left blank" * (page - 1))
+    assert all(document.text.count(line) == 1 for line in ("Invoice 417", "Invoice 834", "Page left blank"))
+    file = FPDF()
+    for size, y in ((10, 15), (10, 25), (14, 15), (14, 15)):
+        file.add_page()
+        file.set_font("Helvetica", size=size)
+        file.text(20, y, "Applicant")
+        file.set_font("Helvetica", size=10)
+        for row, line in enumerate(PROSE):
+            file.text(20, y + 20 + 5 * row, line)
+    whole = bytes(file.output())
+    for first in (0, 2):  # at another place; as a heading
+        with pypdfium2.PdfDocument(whole) as source, pypdfium2.PdfDocument.new() as two:
+            two.import_pages(source, [first, first + 1])
+            data = io.BytesIO()
+            two.save(data)
+        assert parse(data.getvalue(), file_name="forms.pdf").text.count("Applicant") == 2
 
 
 def test_a_word_broken_over_pages_is_whole() -> None:

@@ -1,0 +1,107 @@
+"""Forwarded messages within a mail are sections, headed by who wrote them, when and about what."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+
+import pytest
+
+from rag_service.domain import ParsedDocument
+from rag_service.models.extractive.sentences import read_sentences
+from rag_service.readers.parse import parse
+
+SAID = "The crates are ready on 16 November."
+
+
+def read(plain: str = "", *, html: str = "", subject: str = "Fwd: Loan of the paintings") -> ParsedDocument:
+    message = EmailMessage()
+    message["From"] = "Luis Peña <luis@norte.example>"
+    message["Subject"] = subject
+    message.set_content(html or plain, subtype="html" if html else "plain")
+    return parse(message.as_bytes(), file_name="mail.eml")
+
+
+def headings_of(document: ParsedDocument, text: str) -> tuple[str, ...]:
+    start = document.text.index(text)
+    return next(span.location.headings for span in document.spans if span.start <= start < span.end)
+
+
+@pytest.mark.parametrize(
+    ("headers", "heading"),
+    [
+        (
+            "---------- Forwarded message ---------\nFrom: Ana Gil <ana@mar.example>\nDate: Wed, 16 Sep 2026 at 11:05\n"
+            "Subject: Loan\nTo: Luis <luis@norte.example>,\n  Eva <eva@norte.example>\nCc: Rui <rui@norte.example>",
+            "Ana Gil, Wed, 16 Sep 2026 at 11:05: Loan",
+        ),
+        (
+            "________________________________\n*From:* Gil, Ana [mailto:ana@mar.example]\n*Sent:* 5 May 2026 11:05 AM\n"
+            "*To:* Luis <luis@norte.example>\n*Subject:* RE: Loan",
+            "Gil, Ana, 5 May 2026 11:05 AM: RE: Loan",
+        ),
+        (
+            "-------- Message transféré --------\nDe\u00a0: Ana <ana@mar.example>\nEnvoyé : mer. 16 sept. 2026 09:32\n"
+            "À : Luis <luis@norte.example>\nObjet : TR : Prêt des œuvres",
+            "Ana, mer. 16 sept. 2026 09:32: TR : Prêt des œuvres",
+        ),
+        (
+            "-------- Mensaje reenviado --------\nAsunto: Préstamo\nFecha: 5/10/2026 9:32\n"
+            "De: ana@mar.example\nPara: luis@norte.example",
+            "ana@mar.example, 5/10/2026 9:32: Préstamo",
+        ),
+        (
+            "-----Mensagem original-----\nDe: Ana\nEnviada em: 5 de outubro de 2026 09:32\n"
+            "Para: luis@norte.example\nAssunto:",
+            "Ana, 5 de outubro de 2026 09:32",
+        ),
+    ],
+)
+def test_a_forwarded_message_is_a_section(headers: str, heading: str) -> None:
+    document = read(f"See below.\n\n{headers}\n\nHello,\n\n{SAID}\n")
+    assert headings_of(document, SAID) == (heading,)
+    assert headings_of(document, "See below.") == ()
+    assert "---" not in document.text and "___" not in document.text
+    assert "luis@norte.example" in document.text
+    assert ("eva@norte.example" in headers) == ("Eva <eva@norte.example>\nCc: Rui" in document.text)
+    for language in ("en", "fr"):
+        quotes = [one.text for one in read_sentences(document.text, language, document.spans, document.title)]
+        assert SAID in quotes and not any(quote in heading for quote in quotes)
+
+
+def test_each_message_of_a_thread_is_a_section() -> None:
+    older = "From: {0} <a@x.example>\nSent: {1} May 2026 10:00\nTo: B\nSubject: Keys\n\nThe key is {2}.\n\n"
+    document = read("Look.\n\n" + older.format("Ana", 5, "blue") + older.format("Eva", 4, "red"))
+    assert headings_of(document, "The key is blue.") == ("Ana, 5 May 2026 10:00: Keys",)
+    assert headings_of(document, "The key is red.") == ("Eva, 4 May 2026 10:00: Keys",)
+
+
+def test_a_forwarded_page_is_a_section_too() -> None:
+    headers = (
+        "<b>De :</b> Ana &lt;<a href='mailto:ana@mar.example'>ana@mar.example</a>&gt;<br><b>Envoyé :</b> lundi<br>"
+    )
+    page = f"<p>Voir.</p><p>{headers}<b>À :</b> Luis<br><b>Objet :</b> Devis</p><p>{SAID}</p>"
+    assert headings_of(read(html=page), SAID) == ("Ana, lundi: Devis",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From: Madrid\nTo: Vigo\nDate: 5 May 2026\nPrice: 40 euros",
+        "Subject: maths\nDate: 5 May\nRoom: 12",
+        "Name: Ana Gil\nPhone: 555 0188\nE-mail: ana@mar.example",
+        "We can go on from: here or there.\nSent: nothing so far.",
+    ],
+)
+def test_other_labels_stay_text(text: str) -> None:
+    document = read(f"Hello,\n\n{text}\n\n{SAID}\n")
+    assert text in document.text
+    assert headings_of(document, SAID) == ()
+
+
+@pytest.mark.parametrize(
+    "subject", ["Loan of the paintings", "Fwd: Loan of the paintings", "TR : RE : Prêt des œuvres"]
+)
+def test_the_subject_is_not_quoted(subject: str) -> None:
+    document = read(SAID, subject=subject)
+    quotes = [one.text for one in read_sentences(document.text, "en", document.spans, document.title)]
+    assert quotes == ["From: Luis Peña <luis@norte.example>", SAID]
