@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from heapq import nlargest
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
@@ -42,6 +43,7 @@ _CERTAIN = 0.01  # probabilities are kept this far from 0 and 1, where log-odds 
 _TOP = 3
 _CRITICAL_BOOST = 1.1
 _CRITICAL_CHUNKS = 2
+_STRETCH = 6  # words from one month to the other in "from 1 June to 30 September"
 _ROW = "row"
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 _CALCULATED = ("sum", "mean", "median", "maximum", "minimum")
@@ -190,13 +192,16 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
 def names_another_month(question: str, citations: Sequence[Citation], language: str) -> bool:
     """Whether a question names a month and the quotes another one: what was paid in July says nothing about August.
 
-    Quotes with several months are not judged: "from June to September" holds for July.
+    Months that stand close together are not judged: "from June to September" holds for July.
     """
     months = _months(language)
-    quoted = " ".join(filter(None, map(attrgetter("quote"), citations)))
     asked = set(map(months.get, words(question))) - {None}
-    said = set(map(months.get, words(quoted))) - {None}
-    return bool(asked) and len(said) == 1 and asked.isdisjoint(said)
+    if not asked:
+        return False
+    quoted = words(" ".join(filter(None, map(attrgetter("quote"), citations))))
+    places = [place for place, word in enumerate(quoted) if word in months]
+    is_stretch = any(after - place <= _STRETCH for place, after in pairwise(places))
+    return bool(places) and not is_stretch and asked.isdisjoint(months[quoted[place]] for place in places)
 
 
 @cache

@@ -149,6 +149,7 @@ def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None
     ("question", "quote", "another"),
     [
         ("Quanto custou a nuvem em agosto?", "A fatura de julho foi de 23 870 euros.", True),
+        ("Quanto custou a nuvem em agosto?", "A fatura de julho foi de 23 870 euros, menos 9 % do que em junho.", True),
         ("Quanto custou a nuvem em julho?", "A fatura de julho foi de 23 870 euros.", False),
         ("Quanto custou a nuvem?", "A fatura de julho foi de 23 870 euros.", False),
         ("Está aberta em julho?", "Está aberta de junho a setembro.", False),
