@@ -123,6 +123,7 @@ def test_every_view_is_worked_by_keyboard_alone(enter: SignIn, real_service: Rea
 
     press(one, "nav a[data-to=documents]")
     one.page.wait_for_selector("#documents-title:focus")
+    row(one, "leave.md").wait_for()
     go(one, "#documents-search")
     keys.type("report")
     row(one, "leave.md").wait_for(state="detached")
