@@ -151,7 +151,7 @@ async def read_events(client: httpx.AsyncClient) -> list[tuple[str, dict[str, An
         return [(event["event"], event["data"]) async for line in response.aiter_lines() if (event := json.loads(line))]
 
 
-async def ask(client: httpx.AsyncClient) -> dict[str, Any]:
+async def check_answer(client: httpx.AsyncClient) -> dict[str, Any]:
     """The answer with the fact, which was streamed, cited, decided and recorded."""
     events = await read_events(client)
     final = dict(events)["final"]
@@ -182,7 +182,7 @@ async def test_an_own_llm_streams_cited_answers_that_are_recorded(
     open_service: OpenService, options: dict[str, Any]
 ) -> None:
     async with serving(open_service, chat_provider=f"{__name__}:OwnLLM", chat_options=json.dumps(options)) as client:
-        assert (await ask(client))["answer"].startswith(FACT)
+        assert (await check_answer(client))["answer"].startswith(FACT)
         assert sum(name == "delta" for name, _ in await read_events(client)) > 1
 
 
@@ -212,7 +212,7 @@ async def test_a_stock_postprocessor_leaves_streaming_citations_decision_and_rec
 ) -> None:
     indices = postprocessor(tmp_path, "llama_index.core.postprocessor:LongContextReorder")
     async with serving(open_service, indices_path=indices) as client:
-        await ask(client)
+        await check_answer(client)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ async def test_a_postprocessor_that_misbehaves_gives_a_right_answer_or_a_clear_e
         else:
             assert FACT in response.json()["answer"]
             assert len(response.json()["sources"]) == 1
-            await ask(client)
+            await check_answer(client)
         assert (await client.get("/health")).is_success
 
 
@@ -302,7 +302,7 @@ async def test_an_own_embedding_finds_what_it_embedded(
     async with serving(open_service, embedding_provider=f"{__name__}:OwnEmbedding") as client:
         found = (await client.post("/api/v1/query", json=QUESTION)).json()
         assert FACT in json.dumps(found)
-        await ask(client)
+        await check_answer(client)
 
 
 class LogReader(BaseReader):
@@ -322,7 +322,7 @@ async def test_an_own_reader_reads_the_files_of_its_suffix(open_service: OpenSer
     async with open_service(indices_path=indices) as opened, client_of(opened) as client:
         sent = await client.post("/api/ingest", json={"text": log, "fileName": "server.log"})
         assert sent.status_code == 201
-        citation = (await ask(client))["citations"][0]
+        citation = (await check_answer(client))["citations"][0]
         assert "09:05" not in citation["quote"]
         assert citation["location"]["page"] == 2
 
@@ -337,7 +337,7 @@ async def test_a_stock_splitter_cuts_what_is_ingested(open_service: OpenService,
     ):
         sent = await client.post("/api/ingest", json={"text": f"{text} {FACT}", "fileName": "handbook.txt"})
         assert sent.json()["chunkCount"] > 5  # one chunk of the built-in chunker
-        await ask(client)
+        await check_answer(client)
 
 
 @pytest.mark.parametrize("provider", ["extractive", f"{__name__}:OwnLLM"])
@@ -353,7 +353,7 @@ async def test_a_listener_of_llama_index_sees_the_steps_of_an_answer(open_servic
     try:
         async with serving(open_service, chat_provider=provider) as client:
             seen.clear()
-            answer = await ask(client)
+            answer = await check_answer(client)
     finally:
         root.event_handlers.remove(listener)
     expected = [

@@ -1,4 +1,4 @@
-"""A reader who is quicker than the service: what comes late neither fails nor takes the place of what is wanted by now."""
+"""A reader quicker than the service: what comes late neither fails nor takes the place of what is wanted by now."""
 
 from __future__ import annotations
 

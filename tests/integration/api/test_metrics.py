@@ -142,5 +142,5 @@ def test_a_reader_who_leaves_is_counted_and_the_engine_closed(start: Start) -> N
     client, metrics = start(script)
     with client.stream("POST", STREAM_URL, json={"query": QUESTION}) as response:
         next(response.iter_lines())
-    wait_until(lambda: values(metrics)["rag_answers_left_total"] == 1)
-    wait_until(lambda: script.closed == 1)
+    wait_until(lambda: values(metrics)["rag_answers_left_total"] and script.closed)
+    assert (values(metrics)["rag_answers_left_total"], script.closed) == (1, 1)
