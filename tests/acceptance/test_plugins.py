@@ -8,13 +8,12 @@ import re
 import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
 from llama_index.core.instrumentation import get_dispatcher
@@ -41,6 +40,7 @@ from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
 from tests.integration.answers.conftest import OpenService, open_service
+from tests.serving import serving_here
 
 __all__ = ["open_service"]  # a fixture
 
@@ -129,20 +129,8 @@ async def serving(open_service: OpenService, **settings: Any) -> AsyncIterator[h
             yield client
 
 
-@asynccontextmanager
-async def client_of(opened: Components) -> AsyncIterator[httpx.AsyncClient]:
-    application = create_app(opened.settings, components=opened)
-    server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False))
-    running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
-        try:
-            yield client
-        finally:
-            server.should_exit = True
-            await running
+def client_of(opened: Components) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+    return serving_here(create_app(opened.settings, components=opened))
 
 
 async def read_events(client: httpx.AsyncClient) -> list[tuple[str, dict[str, Any]]]:
