@@ -1,11 +1,12 @@
-"""An application behind uvicorn on a real socket, in a thread of its own."""
+"""An application behind uvicorn on a real socket, in a thread of its own or in the loop of the test."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx
@@ -53,3 +54,19 @@ def serving(application: Litestar, *, grace_seconds: int = 2) -> Iterator[httpx.
         httpx.Client(base_url=url, timeout=20, trust_env=False) as client,
     ):
         yield client
+
+
+@asynccontextmanager
+async def serving_here(application: Litestar) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application, which runs in this event loop, as what the test gave it must."""
+    server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False))
+    running = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        await running

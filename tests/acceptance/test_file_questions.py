@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
-import uvicorn
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.app import LOCAL_ADMIN, Components, create_app
+from rag_service.app import LOCAL_ADMIN, create_app
 from rag_service.ingest.ingestor import DocumentInput
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.embedded import EmbeddedServer
@@ -22,6 +19,7 @@ from tests.conftest import cloned_database, make_fake_embedding
 from tests.integration.answers.conftest import OpenService, open_service, opened_service
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.web import client_of, new_key, real_application
+from tests.serving import serving_here
 from tests.unit.readers.samples import pdf
 
 __all__ = ["open_service"]  # fixture
@@ -73,23 +71,8 @@ async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
             }
             for name, data in files.items():
                 await service.ingest(DocumentInput(data=data, file_name=name), LOCAL_ADMIN)
-            async with serve(service) as connected:
+            async with serving_here(create_app(service.settings, components=service)) as connected:
                 yield connected
-
-
-@asynccontextmanager
-async def serve(service: Components) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the application over these components, on a real socket."""
-    application = create_app(service.settings, components=service)
-    server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as opened:
-        yield opened
-    server.should_exit = True
-    await serving
 
 
 async def ask(client: httpx.AsyncClient, question: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from rag_service.domain import Filters, Identity
-from rag_service.errors import ConflictError, InputError, PermissionDeniedError
+from rag_service.errors import ConflictError, InputError, NotFoundError, PermissionDeniedError
 from rag_service.indices import IndexDefinition, PluginUse, load_index
 from rag_service.ingest.ingestor import DocumentInput, Ingestor
 from rag_service.store.corpora import default_corpus
@@ -259,7 +259,7 @@ async def test_what_cannot_be_stored_is_refused_and_leaves_nothing(two: Two) -> 
         await two.store(two.ben).async_add([node("taken", "the contract of ben", two.embedding)])
     async with two.database.transaction(two.anna) as connection:
         hers = await default_corpus(connection, two.anna, index_name="general")
-    with pytest.raises(Exception, match="no corpus"):
+    with pytest.raises(NotFoundError, match="no corpus"):
         await two.store(two.ben).async_add([node("n", "planted", two.embedding, corpus_id=str(hers.id))])
     with pytest.raises(InputError, match="asynchronous methods"):
         store.add([node("n", "x", two.embedding)])

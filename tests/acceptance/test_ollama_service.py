@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from rag_service.app import LOCAL_ADMIN, Components, create_app
 from rag_service.ingest.ingestor import DocumentInput
 from rag_service.retrieval.query import RagQuery
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service
+from tests.serving import serving_here
 
 __all__ = ["ingest", "ollama", "open_service"]  # fixtures
 
@@ -32,17 +31,8 @@ async def service(open_service: OpenService, ollama: OllamaDouble) -> AsyncItera
 @pytest.fixture
 async def client(service: Components, ingest: Ingest) -> AsyncIterator[httpx.AsyncClient]:
     await ingest("Employees receive 25 days of vacation per calendar year.", "leave.md")
-    application = create_app(service.settings, components=service)
-    config = uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as opened:
+    async with serving_here(create_app(service.settings, components=service)) as opened:
         yield opened
-    server.should_exit = True
-    await serving
 
 
 async def read_events(client: httpx.AsyncClient, body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

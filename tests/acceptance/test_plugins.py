@@ -8,13 +8,12 @@ import re
 import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
 from llama_index.core.instrumentation import get_dispatcher
@@ -41,6 +40,7 @@ from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
 from tests.integration.answers.conftest import OpenService, open_service
+from tests.serving import serving_here
 
 __all__ = ["open_service"]  # a fixture
 
@@ -129,20 +129,8 @@ async def serving(open_service: OpenService, **settings: Any) -> AsyncIterator[h
             yield client
 
 
-@asynccontextmanager
-async def client_of(opened: Components) -> AsyncIterator[httpx.AsyncClient]:
-    application = create_app(opened.settings, components=opened)
-    server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False))
-    running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False) as client:
-        try:
-            yield client
-        finally:
-            server.should_exit = True
-            await running
+def client_of(opened: Components) -> AbstractAsyncContextManager[httpx.AsyncClient]:
+    return serving_here(create_app(opened.settings, components=opened))
 
 
 async def read_events(client: httpx.AsyncClient) -> list[tuple[str, dict[str, Any]]]:
@@ -151,7 +139,7 @@ async def read_events(client: httpx.AsyncClient) -> list[tuple[str, dict[str, An
         return [(event["event"], event["data"]) async for line in response.aiter_lines() if (event := json.loads(line))]
 
 
-async def ask(client: httpx.AsyncClient) -> dict[str, Any]:
+async def check_answer(client: httpx.AsyncClient) -> dict[str, Any]:
     """The answer with the fact, which was streamed, cited, decided and recorded."""
     events = await read_events(client)
     final = dict(events)["final"]
@@ -182,7 +170,7 @@ async def test_an_own_llm_streams_cited_answers_that_are_recorded(
     open_service: OpenService, options: dict[str, Any]
 ) -> None:
     async with serving(open_service, chat_provider=f"{__name__}:OwnLLM", chat_options=json.dumps(options)) as client:
-        assert (await ask(client))["answer"].startswith(FACT)
+        assert (await check_answer(client))["answer"].startswith(FACT)
         assert sum(name == "delta" for name, _ in await read_events(client)) > 1
 
 
@@ -212,7 +200,7 @@ async def test_a_stock_postprocessor_leaves_streaming_citations_decision_and_rec
 ) -> None:
     indices = postprocessor(tmp_path, "llama_index.core.postprocessor:LongContextReorder")
     async with serving(open_service, indices_path=indices) as client:
-        await ask(client)
+        await check_answer(client)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +226,7 @@ async def test_a_postprocessor_that_misbehaves_gives_a_right_answer_or_a_clear_e
         else:
             assert FACT in response.json()["answer"]
             assert len(response.json()["sources"]) == 1
-            await ask(client)
+            await check_answer(client)
         assert (await client.get("/health")).is_success
 
 
@@ -302,7 +290,7 @@ async def test_an_own_embedding_finds_what_it_embedded(
     async with serving(open_service, embedding_provider=f"{__name__}:OwnEmbedding") as client:
         found = (await client.post("/api/v1/query", json=QUESTION)).json()
         assert FACT in json.dumps(found)
-        await ask(client)
+        await check_answer(client)
 
 
 class LogReader(BaseReader):
@@ -322,7 +310,7 @@ async def test_an_own_reader_reads_the_files_of_its_suffix(open_service: OpenSer
     async with open_service(indices_path=indices) as opened, client_of(opened) as client:
         sent = await client.post("/api/ingest", json={"text": log, "fileName": "server.log"})
         assert sent.status_code == 201
-        citation = (await ask(client))["citations"][0]
+        citation = (await check_answer(client))["citations"][0]
         assert "09:05" not in citation["quote"]
         assert citation["location"]["page"] == 2
 
@@ -337,7 +325,7 @@ async def test_a_stock_splitter_cuts_what_is_ingested(open_service: OpenService,
     ):
         sent = await client.post("/api/ingest", json={"text": f"{text} {FACT}", "fileName": "handbook.txt"})
         assert sent.json()["chunkCount"] > 5  # one chunk of the built-in chunker
-        await ask(client)
+        await check_answer(client)
 
 
 @pytest.mark.parametrize("provider", ["extractive", f"{__name__}:OwnLLM"])
@@ -353,7 +341,7 @@ async def test_a_listener_of_llama_index_sees_the_steps_of_an_answer(open_servic
     try:
         async with serving(open_service, chat_provider=provider) as client:
             seen.clear()
-            answer = await ask(client)
+            answer = await check_answer(client)
     finally:
         root.event_handlers.remove(listener)
     expected = [

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from rag_service.app import LOCAL_ADMIN, create_app
 from rag_service.ingest.ingestor import DocumentInput
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService, open_service
 from tests.integration.interfaces.test_mcp import over_http
+from tests.serving import serving_here
 
 __all__ = ["ollama", "open_service"]  # fixtures
 
@@ -48,15 +47,8 @@ async def client(open_service: OpenService, ollama: OllamaDouble) -> AsyncIterat
     async with open_service(**settings) as service:
         await service.ingest(DocumentInput(data=DOCUMENT.encode(), file_name="leave.md"), LOCAL_ADMIN)
         application = create_app(service.settings, components=service)
-        server = uvicorn.Server(uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None))
-        serving = asyncio.create_task(server.serve())
-        while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag, not an event
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as opened:
+        async with serving_here(application) as opened:
             yield opened
-        server.should_exit = True
-        await serving
 
 
 async def ask_everywhere(client: httpx.AsyncClient) -> dict[str, tuple[list[Any], str]]:

@@ -327,6 +327,8 @@ def test_dropped_file_is_uploaded_from_anywhere(enter: SignIn, real_service: Rea
         }"""
     )
     one.page.wait_for_selector(".upload[data-state=done] >> text=dropped.txt")
+    assert one.page.url.endswith("#documents")
+    assert "Hello from the drop." in ask(one, "What comes from the drop?")
 
 
 def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: RealService) -> None:

@@ -90,6 +90,7 @@ def test_axe_finds_nothing_serious_on_any_view(enter: SignIn, real_service: Real
 
 def go(one: Visit, selector: str, *, back: bool = False) -> None:
     """Press Tab until an element has the focus, and see that it shows."""
+    one.page.wait_for_selector(selector)  # Tab is faster than the service
     for _ in range(80):
         if one.page.evaluate("wanted => document.activeElement.matches(wanted)", selector):
             break
@@ -122,6 +123,7 @@ def test_every_view_is_worked_by_keyboard_alone(enter: SignIn, real_service: Rea
 
     press(one, "nav a[data-to=documents]")
     one.page.wait_for_selector("#documents-title:focus")
+    row(one, "leave.md").wait_for()
     go(one, "#documents-search")
     keys.type("report")
     row(one, "leave.md").wait_for(state="detached")

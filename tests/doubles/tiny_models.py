@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,24 @@ def save_tokenizer(folder: Path, kind: str) -> int:
         tokenizer_object=tokenizer, cls_token=first, sep_token=last, pad_token=padding, unk_token=unknown
     ).save_pretrained(folder)
     return tokenizer.get_vocab_size()
+
+
+def save_cross_encoder(folder: Path, words: Sequence[str], options: Mapping[str, Any]) -> None:
+    """A BERT of one layer and sixteen dimensions over whole words, which rates at random, but always alike.
+
+    Args:
+        options: more of its configuration, such as the number or names of the labels.
+    """
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(7)
+    sizes = {**SIZES, "num_hidden_layers": 1, "max_position_embeddings": 512}
+    config = BertConfig(vocab_size=len(vocabulary), **sizes, **options)
+    BertForSequenceClassification(config).save_pretrained(folder)
 
 
 def make_model(

@@ -13,9 +13,8 @@ import os
 import sys
 import tempfile
 import time
-from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from rag_service.errors import StoreError
 from rag_service.store.session import Database
 from tests.conftest import DIMENSION
 from tests.replication import ReplicatedDatabase, replicated_pair, server_processes
-from tests.soak.rig import ROOT
+from tests.soak.rig import paced_embedder
 
 SERVERS = (1, 2, 4)
 CONNECTIONS = 16  # kept open, each with one search at a time
@@ -78,7 +77,7 @@ async def _run(database: ReplicatedDatabase, chunks: int, seconds: float) -> int
     click.echo("| processes | replica | searches/s | ms p50 / p95 | CPU ms: service | primary | replica | failed |")
     click.echo("|---|---|---|---|---|---|---|---|")
     loads = []
-    async with _embedder() as url:
+    async with paced_embedder(0) as url:
         for replicated in (False, True):
             for count in SERVERS:
                 loads.append(await _measure(database, questions, url, count, seconds, replicated=replicated))
@@ -178,18 +177,6 @@ def _judge(loads: Sequence[Load]) -> int:
     failures = sum(load.failures for load in loads)
     click.echo(f"\nthe primary's time for a search, with a replica to without: {max(shares):.2f} (bar {BAR})")
     return 0 if max(shares) <= BAR and not failures else 1
-
-
-@asynccontextmanager
-async def _embedder() -> AsyncIterator[str]:
-    command = [sys.executable, "-m", "tests.soak.paced_embedder", "0"]
-    double = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
-    try:
-        assert double.stdout is not None
-        yield (await double.stdout.readline()).decode().strip()
-    finally:
-        double.kill()
-        await double.wait()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -29,7 +29,7 @@ from rag_service.store.session import Database
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.killing import chunk_set, make_documents, statistics
-from tests.soak.rig import ROOT
+from tests.soak.rig import ROOT, paced_embedder
 
 WORKERS = (1, 2, 4)
 BAR = 1.8  # times as fast as one worker, with the last number of workers
@@ -46,7 +46,7 @@ async def main(documents: int, latency: float) -> int:
         database = Database(server.service_conninfo, pool_size=4, timeout=30)
         await database.open()
         stack.push_async_callback(database.close)
-        url = await stack.enter_async_context(_embedder(latency))
+        url = await stack.enter_async_context(paced_embedder(latency))
         house = House(server=server, database=database, embedding=FakeEmbedding(model_name="fake"))
         user = await house.user("soak")
         corpora, seconds = [], []
@@ -86,18 +86,6 @@ def _judge(house: House, corpora: list[Corpus], *, speed_up: float) -> int:
     same = all(other == first for other in others) and len(set(places)) == len(places) > 0
     click.echo(f"chunks {len(chunks)}, the same with every number of workers: {same}; {speed_up:.2f}× (bar {BAR}×)")
     return 0 if same and speed_up >= BAR else 1
-
-
-@asynccontextmanager
-async def _embedder(latency: float) -> AsyncIterator[str]:
-    command = [sys.executable, "-m", "tests.soak.paced_embedder", str(latency)]
-    double = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
-    try:
-        assert double.stdout is not None
-        yield (await double.stdout.readline()).decode().strip()
-    finally:
-        double.kill()
-        await double.wait()
 
 
 @asynccontextmanager

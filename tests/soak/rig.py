@@ -198,3 +198,16 @@ async def _read(reader: asyncio.StreamReader, reply: Reply, started: float) -> N
             event = json.loads(line)
             reply.events.append((event["event"], event.get("data"), when))
     await reader.readexactly(2)
+
+
+@asynccontextmanager
+async def paced_embedder(seconds: float) -> AsyncIterator[str]:
+    """URL of a double of Ollama in a process of its own, which takes so long for each call."""
+    command = [sys.executable, "-m", "tests.soak.paced_embedder", str(seconds)]
+    double = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
+    try:
+        assert double.stdout is not None
+        yield (await double.stdout.readline()).decode().strip()
+    finally:
+        double.kill()
+        await double.wait()

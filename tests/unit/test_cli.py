@@ -124,4 +124,5 @@ def test_the_package_imports_without_the_modules_that_windows_lacks(checkout: Pa
         "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios'): sys.modules[name] = None\n"
         "import rag_service.cli, rag_service.readers.sandbox"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=checkout, check=True)
+    outcome = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True)
+    assert outcome.returncode == 0, outcome.stderr

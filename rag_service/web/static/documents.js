@@ -39,10 +39,15 @@ byId("corpus").addEventListener("change", () => choose(byId("corpus").selectedIn
 let tag = null; // only documents that have it
 byId("documents-search").addEventListener("input", () => {
   clearTimeout(timer);
-  timer = setTimeout(() => listing.show(0), TYPING);
+  timer = setTimeout(find, TYPING);
 });
-for (const id of ["documents-sort", "documents-failed"]) byId(id).addEventListener("change", () => listing.show(0));
+for (const id of ["documents-sort", "documents-failed"]) byId(id).addEventListener("change", find);
 byId("documents-tag").addEventListener("click", () => chooseTag(null));
+
+/** Before the corpora are known there is nothing to find; the first list follows the tools. */
+function find() {
+  if (corpus) listing.show(0);
+}
 
 /** What the tools above the list say, as parameters of the API. */
 const choice = () => ({
@@ -65,8 +70,12 @@ async function chooseTag(wanted) {
 /** What can be done with the documents that are ticked. */
 function showSelection(documents) {
   const bar = byId("documents-selection");
+  const focused = bar.contains(document.activeElement) ? document.activeElement.textContent : null;
   bar.hidden = !documents.length;
-  if (bar.hidden) return;
+  if (bar.hidden) {
+    if (focused) byId("documents-title").focus({ preventScroll: true });
+    return;
+  }
   const press = (words, onclick, shape = null) =>
     el("button", { type: "button", className: shape ? "button" : "quiet", onclick }, shape && icon(shape), words);
   const found = documents.filter(({ chunkCount }) => chunkCount);
@@ -81,6 +90,7 @@ function showSelection(documents) {
       press(t("select_none"), () => listing.tickAll(false)),
     ].filter(Boolean),
   );
+  if (focused) [...bar.querySelectorAll("button")].find(({ textContent }) => textContent === focused)?.focus({ preventScroll: true });
 }
 
 function askAbout(documents) {

@@ -11,10 +11,8 @@ const FOUND = 10; // passages; as many as RAG_TOPK_MAX gives where nobody has se
 const SCORES = ["relevance", "coverage", "bm25", "dense", "fused", "rerank"]; // those that people can compare, best known first
 
 export async function makeList(section) {
-  const { items: corpora } = await read("/corpora", { limit: 500 });
   const question = el("input", { id: "retrieval-question", type: "search", required: true, maxLength: 2000, autocomplete: "off" });
-  const corpus = el("select", { id: "retrieval-corpus" }, el("option", { value: "" }, t("retrieval_all")),
-    ...corpora.map((one) => el("option", { value: one.id }, titleOf(one))));
+  const corpus = el("select", { id: "retrieval-corpus" }, el("option", { value: "" }, t("retrieval_all")));
   const results = el("div", { "aria-live": "polite" });
   const field = (control, words) => el("div", { className: "field" }, el("label", { htmlFor: control.id }, words), control);
   const form = el("form", { className: "retrieval" }, field(question, t("question")), field(corpus, t("retrieval_corpus")),
@@ -28,6 +26,8 @@ export async function makeList(section) {
     form,
     results,
   );
+  const { items: corpora } = await read("/corpora", { limit: 500 });
+  corpus.append(...corpora.map((one) => el("option", { value: one.id }, titleOf(one))));
 }
 
 async function show(results, asked) {

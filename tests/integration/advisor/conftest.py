@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +11,6 @@ from uuid import UUID
 
 import httpx
 import pytest
-import uvicorn
 
 from rag_service.advisor.advisor import Advisor
 from rag_service.advisor.article import ArticleFinder
@@ -35,6 +33,7 @@ from rag_service.store.migrate import LOCAL_ADMIN_ID
 from rag_service.store.session import Database
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.doubles.ollama import ollama
+from tests.serving import serving_here
 from tests.unit.api.samples import Script, application_over
 
 __all__ = ["ollama"]
@@ -105,13 +104,5 @@ async def _serving(advisor: Advisor, settings: Settings) -> AsyncIterator[httpx.
         settings=settings, required_data=advisor.required_data, generate_response=advisor.generate_response
     )
     application = application_over(services, more_routes=[advisor_router()], advisor=advisor_services)
-    config = uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, access_log=False)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn tells it by an attribute only
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False) as client:
+    async with serving_here(application) as client:
         yield client
-    server.should_exit = True
-    await serving

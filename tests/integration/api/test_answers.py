@@ -13,7 +13,7 @@ from rag_service.domain import CitationStatus, Confidence, Decision
 from rag_service.errors import ModelError, StoreError
 from tests.integration.api.conftest import Serve, read_ndjson, read_sse
 from tests.serving import wait_until
-from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, QUESTION, Pause, Script
+from tests.unit.api.samples import ADMIN, ANSWER, DOCUMENT, EVENTS, PLACE_BODY, QUESTION, Pause, Script
 
 ANSWER_URL, STREAM_URL = "/api/v1/query/answer", "/api/v1/query/answer/stream"
 NDJSON = {"Accept": "application/x-ndjson"}
@@ -30,19 +30,6 @@ def stream(client: httpx.Client, accept: dict[str, str], parse: Any, url: str = 
 
 def test_plain_answer_is_complete(serve: Serve) -> None:
     body = serve().post(ANSWER_URL, json={"query": QUESTION}).json()
-    location: dict[str, Any] = {
-        "page": None,
-        "headings": [],
-        "sheet": "Stocks",
-        "cell": "C12",
-        "row": 12,
-        "paragraph": None,
-        "slide": None,
-        "part": None,
-        "path": None,
-        "time": None,
-        "boxes": [],
-    }
     place = "production.xlsx, sheet Stocks, cell C12"
     assert body == {
         "answerId": str(ANSWER.id),
@@ -60,7 +47,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
                 "tags": ["stock", "lyon"],
                 "chunkId": "chunk-1",
                 "fileName": "production.xlsx",
-                "location": location,
+                "location": PLACE_BODY,
                 "place": place,
             }
         ],
@@ -80,7 +67,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
                 "chunkId": "chunk-1",
                 "start": 106,
                 "end": 117,
-                "location": location,
+                "location": PLACE_BODY,
                 "place": place,
                 "support": 0.9,
                 "sentenceStart": 0,

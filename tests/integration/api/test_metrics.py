@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 from rag_service.api.metrics import metered_answer, metrics_route
 from rag_service.domain import Identity, Role
@@ -17,7 +15,7 @@ from rag_service.errors import AuthenticationError, ModelError, StoreError
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 from tests.integration.api.test_bad_input import ANSWER_URL, QUERY_URL, STREAM_URL, assert_problem
-from tests.serving import wait_until
+from tests.serving import serving, wait_until
 from tests.unit.api.samples import ADMIN, EVENTS, QUESTION, Script, application_over
 from tests.unit.test_metrics import values
 
@@ -32,19 +30,8 @@ def running(script: Script, settings: Settings) -> Iterator[tuple[httpx.Client, 
         services, "answer", lambda query, channel: metered_answer(script.answer(query), metrics, channel=channel)
     )
     application = application_over(services, more_routes=[metrics_route(metrics)], metrics=metrics)
-    server = uvicorn.Server(
-        uvicorn.Config(application, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=2)
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        wait_until(lambda: server.started)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10, trust_env=False) as client:
-            yield client, metrics
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    with serving(application) as client:
+        yield client, metrics
 
 
 @pytest.fixture
@@ -142,5 +129,5 @@ def test_a_reader_who_leaves_is_counted_and_the_engine_closed(start: Start) -> N
     client, metrics = start(script)
     with client.stream("POST", STREAM_URL, json={"query": QUESTION}) as response:
         next(response.iter_lines())
-    wait_until(lambda: values(metrics)["rag_answers_left_total"] == 1)
-    wait_until(lambda: script.closed == 1)
+    wait_until(lambda: values(metrics)["rag_answers_left_total"] and script.closed)
+    assert (values(metrics)["rag_answers_left_total"], script.closed) == (1, 1)

@@ -11,7 +11,7 @@ import pytest
 from rag_service.domain import Condition, ConditionGroup, Operator
 from rag_service.errors import StoreError
 from tests.integration.api.conftest import Serve
-from tests.unit.api.samples import DOCUMENT, QUESTION, Script, probe
+from tests.unit.api.samples import DOCUMENT, PLACE_BODY, QUESTION, Script, probe
 
 
 def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
@@ -41,19 +41,7 @@ def test_search_gives_passages_with_their_scores_by_name(serve: Serve) -> None:
                 "text": "Lyon: 4200 unités",
                 "start": 100,
                 "end": 117,
-                "location": {
-                    "page": None,
-                    "headings": [],
-                    "sheet": "Stocks",
-                    "cell": "C12",
-                    "row": 12,
-                    "paragraph": None,
-                    "slide": None,
-                    "part": None,
-                    "path": None,
-                    "time": None,
-                    "boxes": [],
-                },
+                "location": PLACE_BODY,
                 "place": "production.xlsx, sheet Stocks, cell C12",
                 "contentHash": DOCUMENT.content_hash,
                 "metadata": {"plant": "Lyon"},

@@ -110,6 +110,8 @@ async def test_a_model_that_fails_is_asked_again(make_fitter: MakeFitter, ollama
     async with asyncio.timeout(60):
         while fitter.relevance.state != "fitted":  # noqa: ASYNC110 - a state, not an event
             await asyncio.sleep(0.05)
+    assert len(ollama.bodies(EMBED)) > 2, "after two failures"
+    assert not task.done(), "it goes on looking"
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

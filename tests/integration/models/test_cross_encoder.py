@@ -9,7 +9,7 @@ import pytest
 
 from rag_service.models.reranking.postprocessor import PostprocessorReranker, cross_encoder
 from rag_service.models.reranking.rerankers import Reranker
-from tests.doubles.tiny_models import SIZES, save_tokenizer
+from tests.doubles.tiny_models import SIZES, save_cross_encoder, save_tokenizer
 from tests.unit.models.reranking.hits import make_hit
 
 WORDS = ["the", "contract", "ends", "in", "may", "supplier", "delivers", "parts", "when", "does", "?", "."]
@@ -17,26 +17,8 @@ WORDS = ["the", "contract", "ends", "in", "may", "supplier", "delivers", "parts"
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of one layer and sixteen dimensions that rates at random, but always alike."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
-
     folder = tmp_path_factory.mktemp("cross-encoder")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-    BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
-    torch.manual_seed(7)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=512,
-        num_labels=1,
-        initializer_range=2.0,
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
+    save_cross_encoder(folder, WORDS, {"num_labels": 1, "initializer_range": 2.0})
     return folder
 
 

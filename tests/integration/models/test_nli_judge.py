@@ -17,6 +17,7 @@ from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.judge.judges import WatchedJudge, build_judge
 from rag_service.models.llm.model import build_chat
 from rag_service.settings import Settings
+from tests.doubles.tiny_models import save_cross_encoder
 
 pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
@@ -30,29 +31,11 @@ MakeModel = Callable[[Mapping[int, str]], Path]
 
 @pytest.fixture(scope="module")
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> MakeModel:
-    """Makes a BERT of one layer and sixteen dimensions that rates at random, but always alike."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
-
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
     def make(labels: Mapping[int, str]) -> Path:
         folder = tmp_path_factory.mktemp("nli")
-        (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-        BertTokenizer(vocab=str(folder / "vocab.txt")).save_pretrained(folder)
-        torch.manual_seed(7)
-        config = BertConfig(
-            vocab_size=len(vocabulary),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=512,
-            id2label=dict(labels),
-            label2id={label: number for number, label in labels.items()},
-            initializer_range=0.4,
-        )
-        BertForSequenceClassification(config).save_pretrained(folder)
+        numbers = {label: number for number, label in labels.items()}
+        save_cross_encoder(folder, WORDS, {"id2label": dict(labels), "label2id": numbers, "initializer_range": 0.4})
         return folder
 
     return make

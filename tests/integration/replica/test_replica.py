@@ -309,10 +309,6 @@ async def check(primary: str, replica: str) -> None:
         await world.replica.check()
 
 
-async def test_a_good_replica_passes(replicated: ReplicatedDatabase) -> None:
-    await check(replicated.primary, replicated.replica)
-
-
 async def test_the_primary_itself_is_no_replica(replicated: ReplicatedDatabase) -> None:
     with pytest.raises(ConfigurationError, match="does not lead to a standby") as caught:
         await check(replicated.primary, replicated.primary)

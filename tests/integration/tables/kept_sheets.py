@@ -10,6 +10,7 @@ from fpdf import FPDF
 
 from tests.integration.tables.sheets import Rows, workbook
 from tests.reports import report
+from tests.unit.readers.samples import add_word_table
 
 PRICES: Rows = [
     ("Harbour Hardware Ltd - trade price list", None, None, None, None, None, None, None),
@@ -128,11 +129,8 @@ Wi-Fi,397,12,30,33,25,"2,7"
 def _word_file(title: str, rows: Rows) -> bytes:
     document = docx.Document()
     document.add_heading(title, level=1)
-    table = document.add_table(len(rows), len(rows[0]))
+    table = add_word_table(document, rows)
     table.style = "Table Grid"
-    for at, texts in enumerate(rows):
-        for column, text in enumerate(texts):
-            table.cell(at, column).text = text
     written = io.BytesIO()
     document.save(written)
     return written.getvalue()

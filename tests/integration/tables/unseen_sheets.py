@@ -9,6 +9,7 @@ import docx
 
 from tests.integration.tables.sheets import Rows, workbook
 from tests.reports import report
+from tests.unit.readers.samples import add_word_table
 
 COLMENAS = """Asociación de apicultores Valdelobos;;;;;;
 ;;;;;;
@@ -149,10 +150,7 @@ Thumper,rabbit,,T. Nye,2.3,2024-11-15,£58.25
 def _word_file(title: str, rows: Rows) -> bytes:
     document = docx.Document()
     document.add_paragraph(title)
-    table = document.add_table(len(rows), len(rows[0]))
-    for at, texts in enumerate(rows):
-        for column, text in enumerate(texts):
-            table.cell(at, column).text = text
+    add_word_table(document, rows)
     written = io.BytesIO()
     document.save(written)
     return written.getvalue()

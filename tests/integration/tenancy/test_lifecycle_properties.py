@@ -52,10 +52,10 @@ class Expected:
 )
 @given(steps=STEPS)
 def test_a_search_finds_exactly_what_should_be_there(database_server: EmbeddedServer, steps: Sequence[Step]) -> None:
-    asyncio.run(_live_through(database_server, steps))
+    asyncio.run(_check_life(database_server, steps))
 
 
-async def _live_through(server: EmbeddedServer, steps: Sequence[Step]) -> None:
+async def _check_life(server: EmbeddedServer, steps: Sequence[Step]) -> None:
     database = Database(server.service_conninfo, pool_size=2, timeout=5)
     await database.open()
     try:

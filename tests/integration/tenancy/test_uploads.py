@@ -9,7 +9,14 @@ from dataclasses import replace
 import pytest
 
 from rag_service.domain import CorpusKind, Filters, ParsedDocument
-from rag_service.errors import ConflictError, EmbeddingError, InputError, NotFoundError, PermissionDeniedError
+from rag_service.errors import (
+    ConflictError,
+    EmbeddingError,
+    InputError,
+    NotFoundError,
+    PermissionDeniedError,
+    StoreError,
+)
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.store.corpora import delete_corpus, update_corpus
 from rag_service.store.documents.catalogue import list_documents, read_document, remove_document, set_expiry
@@ -38,7 +45,7 @@ async def test_document_bytes_and_job_are_stored_in_one_transaction(house: House
     corpus = await house.corpus(ana)
     with house.owner() as owner:  # the queue refuses: then nothing else may stay
         owner.execute("ALTER TABLE rag.procrastinate_jobs ADD CONSTRAINT closed CHECK (false) NOT VALID")
-        with pytest.raises(Exception):  # noqa: B017 - whatever the queue's package makes of it
+        with pytest.raises(StoreError):
             await house.uploads.accept(text_file("a.txt", LLAMAS), corpus_id=corpus.id, identity=ana)
         for table in ("documents", "originals", "uploads", "procrastinate_jobs"):
             assert owner.execute(f"SELECT count(*) FROM rag.{table}").fetchone() == (0,), table

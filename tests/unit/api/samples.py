@@ -48,6 +48,19 @@ DOCUMENT = DocumentRef(
     updated_at=datetime(2025, 1, 1, tzinfo=UTC),
 )
 PLACE = Location(sheet="Stocks", cell="C12", row=12)
+PLACE_BODY: dict[str, Any] = {  # the same as the API shows it
+    "page": None,
+    "headings": [],
+    "sheet": "Stocks",
+    "cell": "C12",
+    "row": 12,
+    "paragraph": None,
+    "slide": None,
+    "part": None,
+    "path": None,
+    "time": None,
+    "boxes": [],
+}
 HIT = Hit(
     chunk=Chunk(
         id="chunk-1",

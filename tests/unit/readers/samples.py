@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import docx
 from fpdf import FPDF
@@ -65,6 +66,15 @@ def word(*paragraphs: str) -> bytes:
     for paragraph in paragraphs:
         document.add_paragraph(paragraph)
     return saved(document)
+
+
+def add_word_table(document: Any, rows: Sequence[Sequence[str]]) -> Any:
+    """A table at the end of a docx.Document, filled; returns it."""
+    table = document.add_table(len(rows), len(rows[0]))
+    for number, texts in enumerate(rows):
+        for column, text in enumerate(texts):
+            table.cell(number, column).text = text
+    return table
 
 
 def with_members(data: bytes, changes: Mapping[str, bytes]) -> bytes:

@@ -9,7 +9,7 @@ from docx.oxml.ns import nsdecls
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.readers.parse import parse
-from tests.unit.readers.samples import at, saved, with_members
+from tests.unit.readers.samples import add_word_table, at, saved, with_members
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,7 @@ def manual() -> ParsedDocument:
     document.add_heading("Spare parts", 1)
     document.add_paragraph("")
     document.add_paragraph("See the table.")
-    table = document.add_table(3, 2)
-    for row, values in enumerate([("Product", "Stock"), ("Valve", "12"), ("Pump\nlarge", "7")]):
-        for column, value in enumerate(values):
-            table.cell(row, column).text = value
+    add_word_table(document, [("Product", "Stock"), ("Valve", "12"), ("Pump\nlarge", "7")])
     document.add_heading("Orders", 2)
     document.add_paragraph("After the table.")
     document.add_heading("Safety", 1)
@@ -61,11 +58,8 @@ def test_table_cells_carry_their_row_and_cell(manual: ParsedDocument) -> None:
 
 def test_merged_cells_are_repeated_downwards_and_not_sideways() -> None:
     document = docx.Document()
-    table = document.add_table(4, 3)
     values = [("Region", "Product", "Stock"), ("North", "Bolt", "1"), ("", "Nut", "2"), ("Total of all", "", "3")]
-    for row, texts in enumerate(values):
-        for column, value in enumerate(texts):
-            table.cell(row, column).text = value
+    table = add_word_table(document, values)
     table.cell(1, 0).merge(table.cell(2, 0))
     table.cell(3, 0).merge(table.cell(3, 1))
     text = parse(saved(document), file_name="m.docx").text
@@ -148,10 +142,7 @@ def test_notes_comments_boxes_and_equations_are_read_where_they_belong() -> None
 
 def test_a_cell_over_two_columns_has_the_names_of_both() -> None:
     document = docx.Document()
-    table = document.add_table(3, 3)
-    for row, texts in enumerate([("Grade", "Hotel", ""), ("B", "160 EUR", "190 EUR"), ("C", "100 EUR", "")]):
-        for column, value in enumerate(texts):
-            table.cell(row, column).text = value
+    table = add_word_table(document, [("Grade", "Hotel", ""), ("B", "160 EUR", "190 EUR"), ("C", "100 EUR", "")])
     table.cell(0, 1).merge(table.cell(0, 2))
     table.cell(2, 1).merge(table.cell(2, 2))
     text = parse(saved(document), file_name="m.docx").text
@@ -160,10 +151,7 @@ def test_a_cell_over_two_columns_has_the_names_of_both() -> None:
 
 def test_a_row_of_amounts_below_a_wide_name_is_no_header() -> None:
     document = docx.Document()
-    table = document.add_table(3, 3)
-    for row, texts in enumerate([("Grade", "Hotel", ""), ("B", "160 EUR", "190 EUR"), ("C", "100", "110")]):
-        for column, value in enumerate(texts):
-            table.cell(row, column).text = value
+    table = add_word_table(document, [("Grade", "Hotel", ""), ("B", "160 EUR", "190 EUR"), ("C", "100", "110")])
     table.cell(0, 1).merge(table.cell(0, 2))
     text = parse(saved(document), file_name="m.docx").text
     assert text.split("\n")[:2] == ["Grade: B | Hotel: 160 EUR | Hotel: 190 EUR", "Grade: C | Hotel: 100 | Hotel: 110"]

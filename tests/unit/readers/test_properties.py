@@ -29,18 +29,18 @@ values = st.one_of(words, st.integers(-(10**9), 10**9), st.booleans(), st.none()
 rows = st.lists(st.lists(values, min_size=1, max_size=5), min_size=1, max_size=12)
 
 
-def attempt(data: bytes, name: str) -> ParsedDocument | None:
+def check_parse(data: bytes, name: str) -> ParsedDocument | None:
     """Parse; only errors meant for the uploader may come out, and what comes out must fit together."""
     try:
         document = parse(data, file_name=name)
     except DocumentError as error:
         assert error.message
         return None
-    check(document)
+    check_fit(document)
     return document
 
 
-def check(document: ParsedDocument) -> None:
+def check_fit(document: ParsedDocument) -> None:
     end = 0
     for span in document.spans:
         assert end <= span.start < span.end <= len(document.text)
@@ -54,19 +54,19 @@ def check(document: ParsedDocument) -> None:
 @fast
 @given(st.binary(max_size=400), st.sampled_from(NAMES))
 def test_random_bytes_never_crash(data: bytes, name: str) -> None:
-    attempt(data, name)
+    check_parse(data, name)
 
 
 @fast
 @given(st.text(max_size=400), st.sampled_from(NAMES))
 def test_random_text_never_crashes(text: str, name: str) -> None:
-    attempt(text.encode("utf-8", errors="surrogatepass"), name)
+    check_parse(text.encode("utf-8", errors="surrogatepass"), name)
 
 
 @fast
 @given(st.text(st.sampled_from("#-=|>`*: \n\tab1[]()<!&"), max_size=300))
 def test_markdown_keeps_every_visible_character(text: str) -> None:
-    document = attempt(b"x\n" + text.encode(), "a.md")
+    document = check_parse(b"x\n" + text.encode(), "a.md")
     assert document is not None
     assert document.text.split() == clean("x\n" + text).split()
 
@@ -99,7 +99,7 @@ def damaged(data: bytes, changes: list[tuple[float, bytes]]) -> bytes:
 @slow
 @given(st.sampled_from(sorted(SEEDS)), damage)
 def test_damaged_files_never_crash(name: str, changes: list[tuple[float, bytes]]) -> None:
-    attempt(damaged(SEEDS[name], changes), name)
+    check_parse(damaged(SEEDS[name], changes), name)
 
 
 @slow
@@ -108,13 +108,13 @@ def test_damaged_parts_of_office_files_never_crash(place: tuple[str, str], chang
     name, member = place
     with zipfile.ZipFile(io.BytesIO(SEEDS[name])) as archive:
         part = damaged(archive.read(member), changes)
-    attempt(samples.with_members(SEEDS[name], {member: part}), name)
+    check_parse(samples.with_members(SEEDS[name], {member: part}), name)
 
 
 @slow
 @given(rows)
 def test_every_cell_of_a_sheet_is_found_at_its_address(table: list[list[object]]) -> None:
-    check_cells(attempt(samples.xlsx(table), "a.xlsx"), [[shown(value) for value in row] for row in table])
+    check_cells(check_parse(samples.xlsx(table), "a.xlsx"), [[shown(value) for value in row] for row in table])
 
 
 @fast
@@ -125,7 +125,7 @@ def test_every_field_of_a_csv_file_is_found_at_its_address(table: list[list[obje
     texts = [[f"row{number}", f"word{number}", *row] for number, row in enumerate(texts)]
     buffer = io.StringIO()
     csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows(texts)
-    document = attempt(buffer.getvalue().encode(), "a.csv")
+    document = check_parse(buffer.getvalue().encode(), "a.csv")
     check_cells(document, [[one_line(text) for text in row] for row in texts])
 
 

@@ -14,6 +14,7 @@ from rag_service.tables.model import Kind, Table
 from rag_service.tables.periods import find_unit, period_year
 from rag_service.tables.reading.extract import extract_tables
 from tests.reports import BALANCE, INCOME, QUARTERS, STAFF, Line, report
+from tests.unit.readers.samples import add_word_table
 
 
 def tables_of(*pages: tuple[Line, ...] | list[Line]) -> tuple[Table, ...]:
@@ -107,10 +108,7 @@ def test_a_table_of_word_is_typed_with_its_cells_and_caption() -> None:
         ("Sales (in thousands)", [("Store", "2023", "2024"), ("Vigo", "1,204", "1,377"), ("Turku", "988", "1,001.5")]),
     ):
         document.add_paragraph(caption)
-        table = document.add_table(len(values), len(values[0]))
-        for at, texts in enumerate(values):
-            for column, text in enumerate(texts):
-                table.cell(at, column).text = text
+        add_word_table(document, values)
     buffer = io.BytesIO()
     document.save(buffer)
     parsed = parse_docx(buffer.getvalue(), name="depots.docx")

@@ -9,7 +9,7 @@ import docx
 
 from tests.unit.readers import office_samples as office
 from tests.unit.readers.corpus.sample import GRADES, WRONG, Sample
-from tests.unit.readers.samples import saved
+from tests.unit.readers.samples import add_word_table, saved
 
 
 def _presentations() -> Iterator[Sample]:
@@ -59,11 +59,8 @@ def _word() -> Iterator[Sample]:
     document = docx.Document()
     document.add_heading("Travel", 1)
     document.add_paragraph("Trains are free.")
-    table = document.add_table(4, 3)
     rows = [("Grade", "Hotel", ""), ("", "Madrid", "Paris"), ("B", "160 EUR", "190 EUR"), ("C", "100 EUR", "")]
-    for number, row in enumerate(rows):
-        for column, text in enumerate(row):
-            table.cell(number, column).text = text
+    table = add_word_table(document, rows)
     table.cell(0, 1).merge(table.cell(0, 2))
     table.cell(0, 0).merge(table.cell(1, 0))
     table.cell(3, 1).merge(table.cell(3, 2))
