@@ -133,6 +133,7 @@ Papel;40;22,50
         ("Which employees have a salary over 60k?", "Tom Hill & Ben Otto", True),
         ("Quem organiza a Feira da troca?", "Baltasar Nóbrega", True),
         ("¿Cuál es el artículo más caro del inventario?", "64,90: Tóner", True),  # the file, not a column of stock
+        ("¿Cuál es el material más caro del inventario?", "64,90: Tóner", False),
     ],
 )
 async def test_ordinary_words_are_understood(

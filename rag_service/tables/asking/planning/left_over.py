@@ -55,6 +55,8 @@ def _names_rows(match: Match, place: int) -> bool:
     question = match.question
     names_row = any(match.is_unique(one.column) and one.comparison not in PERIODS for one in match.filters)
     figures = {column for mention in match.mentions for column in mention.columns} & set(match.table.of_kind(*FIGURES))
+    if match.is_beside_superlative(place):
+        return True
     if place and match.words[place - 1].text in load_language(question.language).tables.which:
         chooses = question.bounds or question.superlative or {"maximum", "minimum"} & question.operations.keys()
         return bool(chooses) or bool(match.filters and (not names_row or len(figures) == 1))  # "what mark in maths"

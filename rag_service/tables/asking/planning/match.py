@@ -11,7 +11,7 @@ from rag_service.tables.asking.planning.plans import Filter, Mention, Values, to
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.kinds import MONEY, Headers, find_by_kind
 from rag_service.tables.model import StoredTable
-from rag_service.tables.spoken_values import has_unit
+from rag_service.tables.spoken_values import has_unit, unit_of
 from rag_service.tables.vocabulary import Word, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
@@ -58,6 +58,15 @@ class Match(Headers):
         places, articles = range(len(self.words)), self.data.before_nouns
         return {next((at for at in places[end:] if self.words[at].text not in articles), -1) for end in ends}
 
+    def is_beside_superlative(self, place: int) -> bool:
+        """ "The shortest walk", "el artículo más caro", "la randonnée la plus courte"."""
+        superlative = self.question.superlative
+        if superlative is None or not superlative.places:
+            return False
+        start = superlative.places.start
+        has_article = start > 0 and self.words[start - 1].text in self.data.before_nouns
+        return place in (start - 1 - has_article, superlative.places.stop)
+
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
         self.used[place] = self.is_doubtful = True
@@ -84,6 +93,8 @@ class Match(Headers):
         asked, table = self.words[place], self.table
         title = f"{table.document} {table.sheet or ''} {table.caption if or_caption else ''}"
         named = list(map(column_word, words(title)))
+        if or_caption and unit_of(asked.text, self.question.language) in (other.text for other in named):
+            return True  # "production in kg"
         return any(asked.forms & other.forms or (by_meaning and asked.concepts & other.concepts) for other in named)
 
     def with_unit(self, word: Word) -> list[int]:

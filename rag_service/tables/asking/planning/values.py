@@ -97,14 +97,7 @@ def _match_run(match: Match, run: Sequence[int]) -> None:
         match.take(run)
         match.value_places.update(run)
         # "The dearest coffee" may be any, not one of the customer "Coffee House".
-        match.is_doubtful |= any(_is_beside_superlative(match, place) for place in run)
-
-
-def _is_beside_superlative(match: Match, place: int) -> bool:
-    """ "The shortest walk", "el artículo más caro"."""
-    superlative = match.question.superlative
-    places = range(0) if superlative is None else superlative.places
-    return bool(places) and place in (places.start - 1, places.stop)
+        match.is_doubtful |= any(map(match.is_beside_superlative, run))
 
 
 def _add_value(match: Match, column: int, held: Sequence[str]) -> bool:
