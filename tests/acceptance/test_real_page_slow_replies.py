@@ -41,7 +41,6 @@ def test_documents_searched_and_sorted_before_they_are_known_are_listed_as_was_w
     one.page.wait_for_selector("#account:not([hidden])")
     one.page.fill("#documents-search", "report")
     one.page.select_option("#documents-sort", "name")
-    one.page.wait_for_timeout(400)  # longer than the search waits for another key
     release(one, held, "**/corpora?*")
     row(one, "report 2.md").wait_for()
     assert one.page.locator("#documents-list .row-title").all_inner_texts() == ["report 2.md", "report.md"]
