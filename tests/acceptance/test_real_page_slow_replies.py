@@ -77,7 +77,8 @@ def test_focus_stays_on_the_choice_of_all_documents(enter: SignIn, real_service:
     documents(one)
     row(one, "leave.md").get_by_role("checkbox").check()
     one.page.locator("#documents-selection button", has_text="Select all shown").press("Enter")
-    one.page.wait_for_selector("#documents-selection button:focus:has-text('Select all shown')")
+    assert one.page.locator("#documents-list input:checked").count() == 2
+    assert one.page.locator("*:focus").inner_text() == "Select all shown"
     one.page.locator("#documents-selection button", has_text="Select none").press("Enter")
     one.page.wait_for_selector("#documents-selection", state="hidden")
-    one.page.wait_for_selector("#documents-title:focus")
+    assert one.page.locator("*:focus").get_attribute("id") == "documents-title"
