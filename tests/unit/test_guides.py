@@ -51,7 +51,7 @@ def test_every_command_parses(
         found, resolved, arguments = command.resolve_command(context, arguments)
         assert resolved is not None and found is not None, f"{guide}: {line}"
         name, command = found, resolved
-    command.make_context(name, arguments, parent=context)
+    assert command.make_context(name, arguments, parent=context).command is command
 
 
 @pytest.mark.parametrize("guide", guides(), ids=lambda guide: guide.name)

@@ -78,13 +78,12 @@ def test_errors_are_told_apart(error: Exception, connection: bool, timeout: bool
 
 
 def test_an_older_failure_that_is_being_handled_is_not_taken_for_the_cause() -> None:
-    try:
+    with pytest.raises(ValueError, match="a mistake of ours") as caught:
         try:
             raise httpx.ConnectError("an earlier call")
         except httpx.ConnectError:
             raise ValueError("a mistake of ours")  # noqa: B904  # the case under test
-    except ValueError as error:
-        assert not is_connection_error(error)
+    assert not is_connection_error(caught.value)
 
 
 async def attempts(policy: RetryPolicy, error: BaseException) -> int:
