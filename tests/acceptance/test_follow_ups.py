@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from rag_service.answering.conversation import lean_on_history
-from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.app import LOCAL_ADMIN, Components, create_app
 from rag_service.components import open_components
 from rag_service.domain import CorpusKind, Filters, Turn
 from rag_service.ingest.ingestor import DocumentInput
@@ -21,11 +21,11 @@ from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
 from rag_service.store.embedded import EmbeddedServer
-from tests.acceptance.test_file_questions import serve
 from tests.conftest import cloned_database, make_fake_embedding, parsing_here
 from tests.documents import ROOT
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService, open_service, opened_service
+from tests.serving import serving_here
 
 __all__ = ["ollama", "open_service"]  # fixtures
 
@@ -55,7 +55,7 @@ async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
     with cloned_database(postgres) as server:
         async with opened_service(server, make_fake_embedding(), **settings) as opened:
             await opened.ingest(DocumentInput(data=HOTELS.encode(), file_name="travel.md"), LOCAL_ADMIN)
-            async with serve(opened) as connected:
+            async with serving_here(create_app(opened.settings, components=opened)) as connected:
                 yield connected
 
 
