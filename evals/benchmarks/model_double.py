@@ -45,8 +45,8 @@ class ModelDouble:
         try:
             while True:
                 await self._answer_next(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client has left
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client has left, or the server ends
         finally:
             writer.close()
 
