@@ -30,8 +30,8 @@ _NEVER_TEXT = {
     ".pdf": "a PDF document", ".docx": "a Word document", ".xlsx": "an Excel workbook", ".doc": "a Word document",
     ".xls": "an Excel workbook", ".ppt": "a presentation", ".pptx": "a presentation", ".odt": "a text document",
     ".ods": "a spreadsheet", ".odp": "a presentation", ".epub": "an e-book", ".msg": "an Outlook message",
-    ".zip": "a ZIP archive", ".png": "an image", ".jpg": "an image", ".jpeg": "an image", ".tif": "an image",
-    ".tiff": "an image",
+    ".mbox": "a mailbox", ".zip": "a ZIP archive", ".png": "an image", ".jpg": "an image", ".jpeg": "an image",
+    ".tif": "an image", ".tiff": "an image",
 }  # fmt: skip
 _WEB_PAGE = re.compile(
     r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,500}?-->\s*)*"
@@ -40,6 +40,7 @@ _WEB_PAGE = re.compile(
 )
 _HEADER = re.compile(rb"(?:[!-9;-~]{1,60}:[^\n]{0,1000}\r?\n(?:[ \t][^\n]{0,1000}\r?\n){0,100}){1,200}")
 _HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received):", re.IGNORECASE | re.MULTILINE)
+_MAILBOX = re.compile(rb"\s*From [^\r\n]{1,1000}\r?\n[!-9;-~]{1,60}:")  # a separator, then a header
 _MIN_HEADERS = 3  # different ones, for a message without the extension of one
 _OTHER_PACKAGES = (  # a part of [Content_Types].xml → what the file is
     (b"sheet.binary", "a binary Excel workbook (.xlsb)", "Save it as .xlsx and upload that."),
@@ -67,6 +68,7 @@ class Format(StrEnum):
     EPUB = "epub"
     EML = "eml"
     MSG = "msg"
+    MBOX = "mbox"
     JSON = "json"
     SUBTITLES = "subtitles"
     ZIP = "zip"
@@ -98,6 +100,8 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
         return Format.IMAGE, None
     if head.lstrip().startswith(_RTF_MARK):
         return Format.RTF, None
+    if suffix in ("", ".mbox") and _MAILBOX.match(data):
+        return Format.MBOX, None
     if _is_message(data, suffix):
         return Format.EML, None
     text = decode_page(data) if suffix in _WEB or b"<html" in head.lower() else decode_text(data)
@@ -120,8 +124,6 @@ def _is_message(data: bytes, suffix: str) -> bool:
 def _text_format(text: str, suffix: str, name: str) -> Format:
     if text.startswith("%!PS"):
         raise UnsupportedMediaError(f'"{name}" is a PostScript file. Convert it to PDF and upload that.')
-    if suffix == ".mbox":
-        raise UnsupportedMediaError(f'"{name}" is a mailbox. Export its messages as .eml and upload those.')
     promised = _NEVER_TEXT.get(suffix)
     if promised:
         found = "a web page; the download probably failed" if _WEB_PAGE.match(text) else "plain text"

@@ -36,10 +36,11 @@ _PARSERS = {
     Format.EPUB: ("rag_service.readers.web.epub", "parse_epub"),
     Format.EML: ("rag_service.readers.mail.eml", "parse_eml"),
     Format.MSG: ("rag_service.readers.mail.msg", "parse_msg"),
+    Format.MBOX: ("rag_service.readers.mail.mbox", "parse_mbox"),
     Format.IMAGE: ("rag_service.readers.images", "parse_image"),
     Format.ZIP: ("rag_service.readers.zipped", "parse_zip"),
 }
-_WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.ZIP})  # their parsers read files within the file
+_WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP})  # their parsers read files within the file
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from email.message import EmailMessage
 import pytest
 
 from rag_service.domain import ParsedDocument
+from rag_service.errors import DocumentError, TooLargeError
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.readers.parse import parse
 
@@ -105,3 +106,50 @@ def test_the_subject_is_not_quoted(subject: str) -> None:
     document = read(SAID, subject=subject)
     quotes = [one.text for one in read_sentences(document.text, "en", document.spans, document.title)]
     assert quotes == ["From: Luis Peña <luis@norte.example>", SAID]
+
+
+def mailbox(*messages: EmailMessage, ending: str = "\n") -> bytes:
+    texts = [b"From - Mon Jan  5 10:00:00 2026\n" + message.as_bytes().rstrip() + b"\n" for message in messages]
+    return b"\n".join(texts).replace(b"\n", ending.encode())
+
+
+def message_of(subject: str, body: str) -> EmailMessage:
+    message = EmailMessage()
+    message["From"] = "Ana <ana@mar.example>"
+    message["Subject"] = subject
+    message.set_content(body)
+    return message
+
+
+@pytest.mark.parametrize(("name", "ending"), [("Sent.mbox", "\n"), ("Sent", "\r\n")])
+def test_each_message_of_a_mailbox_has_its_place(name: str, ending: str) -> None:
+    with_file = message_of("Prices 7/2026", "See the list.\n\n>From May on, berth 7 costs 40 €.")
+    with_file.add_attachment("Berth 9 is closed.", filename="notes.txt")
+    data = mailbox(
+        message_of("Año nuevo", "Cerramos el 2 de enero.\n\nFrom here on: nothing."), with_file, ending=ending
+    )
+    document = parse(data, file_name=name)
+
+    def part_of(text: str) -> str:
+        start = document.text.index(text)
+        return next(span.location.part or "" for span in document.spans if span.start <= start < span.end)
+
+    assert part_of("Cerramos") == part_of("From here on") == "1 Año nuevo.eml"
+    assert part_of("From May on") == "2 Prices 7-2026.eml"
+    assert part_of("Berth 9") == "2 Prices 7-2026.eml > notes.txt"
+    assert document.media_type == "application/mbox"
+
+
+def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:
+    broken = b"From - Mon Jan  5 10:00:00 2026\nX-Data: " + bytes(range(256)) * 4
+    document = parse(broken + b"\n\n" + mailbox(message_of("Fee", "It is 3 €.")), file_name="a.mbox")
+    assert "It is 3 €." in document.text
+    (warning,) = document.warnings
+    assert warning.startswith("1 message.eml was not read: it is a binary file")
+    with pytest.raises(DocumentError, match=r"without any readable message: 1 message.eml was not read"):
+        parse(broken, file_name="a.mbox")
+
+
+def test_a_mailbox_with_too_many_messages_is_refused() -> None:
+    with pytest.raises(TooLargeError, match=r"contains 201 messages; the limit for a mailbox is 200"):
+        parse(mailbox(*[message_of("Fee", "It is 3 €.")] * 201), file_name="a.mbox")
