@@ -56,6 +56,7 @@ api web
 app
 evaluation client
 cli
+__main__
 """
 LEVELS = {name: level for level, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
 

@@ -19,6 +19,11 @@ def invoke(*arguments: str, **variables: str) -> tuple[int, str]:
     return outcome.exit_code, outcome.output
 
 
+def test_the_package_runs_as_a_module() -> None:
+    outcome = subprocess.run([sys.executable, "-m", "rag_service", "--version"], capture_output=True, text=True)
+    assert outcome.stdout.startswith("rag-service, version ")
+
+
 def test_check_passes_the_shipped_files() -> None:
     code, said = invoke("check")
     assert code == 0
