@@ -83,7 +83,7 @@ AGREEING = [
     # an exception, and what it excepts
     ("en", "Bags are not allowed without a ticket.", "With a ticket, bags are allowed"),
     ("es", "El bar cierra pronto, salvo los sábados.", "Los sábados el bar no cierra pronto"),
-    ("fr", "Les heures ne sont payées que si le chef les demande.", "Sans demande du chef, les heures ne sont pas payées"),
+    ("fr", "Elles ne sont payées que si le chef les demande.", "Sans demande du chef, elles ne sont pas payées"),
     ("pt", "Faça exercício, a menos que o médico o proíba.", "Se o médico não o proibir, faça exercício"),
     # words that negate without a negation, and limits that negate
     ("es", "Se rechaza contratar un guarda nuevo.", "Se decidió no contratar un guarda nuevo"),
