@@ -344,6 +344,8 @@ def swap(pair: Pair) -> Difference | None:
     if {one.pole for one in _poles(pair.claim)} != {two.pole for two in _poles(pair.evidence)}:
         return None  # "A makes more than B", "B makes less than A"
     first, last = moved
+    if said[first].clause != said[last].clause or stands[first].clause != stands[last].clause:
+        return None  # "If A, B": "B if A"
     between = [(said[i].kind, stands[i].kind) for i in range(first + 1, last)]
     if between and all(a is not None and a == b for a, b in between):
         return differ("swap", said[first], said[last])
