@@ -68,7 +68,9 @@ class Proof:
     negations: Words
     months: tuple[Words, ...]  # January first
     weekdays: tuple[Words, ...]  # Monday first
-    compound_numbers: Words  # beginnings
+    exceptions: tuple[str, ...]  # "unless": what turns a statement round for the words after it
+    afternoon: tuple[str, ...]  # "p.m.": behind an hour that counts on from noon
+    percent: tuple[str, ...]  # "per cent"
     numbers: Mapping[str, Words]  # digits → number words
     ambiguous_numbers: Words  # those that are other words in another language
     one: Words

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from rag_service.answering.proof.lexicon import Pole, fold_word, load_lexicon
+from rag_service.answering.proof.lexicon import PERCENT, Lexicon, Pole, fold_word, load_lexicon
 from rag_service.language.words import index_term
 
 WORD = re.compile(r"[^\W_]+(?:'t\b)?")
 _DATE = r"(?<![\w/])\d{1,4}(?P<sep>[/.-])\d{1,2}(?P=sep)\d{2,4}(?![\d/])"
 _CODE = (
     r"(?<![^\W_])(?:[^\W\d_]{1,4}-\d{1,4}(?![\w-])|[^\W\d_]+\d[^\W_]*"
-    r"|(?!\d+(?:km|kg|min|mins|cm|mm|h|m|g|l|k|d)\b)\d+[^\W\d_]+[^\W_]*)"
+    r"|(?!\d+(?:km|kg|min|mins|cm|mm|ml|mg|kw|gb|tb|mb|h|m|g|l|k|d|s|w)\b)\d+[^\W\d_]+[^\W_]*)"
 )
 _PLAIN = r"\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)*"
 _TOKEN = re.compile(
@@ -23,11 +24,13 @@ _TOKEN = re.compile(
     rf"|(?:(?<![\w)])(?P<sign>[-+]))?(?P<before>[$€£] ?)?(?P<plain>{_PLAIN})(?P<after> ?[%€$£])?"
     r"|(?P<edge>[,;:()|!?]|\.(?!\d))"
 )
+_CLOCK = re.compile(r"(?<=\d)h(?=\d\d\b)")
 _GROUPS = re.compile(r"[1-9]\d{0,2}(?:([., ])\d{3})(?:\1\d{3})*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _UNIT_DISTANCE = 3  # words between a number and its unit: "15 primeros días", "20 full working days"
 _MAGNITUDES = frozenset({"thousand", "million", "billion"})
 SENTENCE = 100  # clauses by which a full stop or the edge of a cell counts on
+_LONGEST_NUMBER = 9  # digits of a number that words go on
 _ORDINARY_STEM = 6  # letters that forms of one word share, where the language is not known
 
 
@@ -110,6 +113,28 @@ class Analysis:
         return frozenset(found)
 
     @cached_property
+    def exceptions(self) -> tuple[int, ...]:
+        """Where the words begin that turn a statement round: "unless", "without"."""
+        return tuple(found.start() for found in load_lexicon(self.language).exceptions.finditer(self.text))
+
+    def clause_at(self, start: int) -> int:
+        """The clause of the word that begins there."""
+        return next((token.clause for token in self.tokens if token.start >= start), 0)
+
+    def turns(self, sentence: int) -> bool:
+        """Whether a sentence, its exceptions counted, states the opposite of its words."""
+        spans = [found.span() for found in load_lexicon(self.language).exceptions.finditer(self.text)]
+        own = [token for token in self.tokens if token.clause // SENTENCE == sentence]
+        excepted = any(start <= token.start < end for token in own for start, end in spans)
+        negated = any(
+            token.kind is not None
+            and token.kind.negation
+            and not any(start <= token.start < end for start, end in spans)
+            for token in own
+        )
+        return negated != excepted
+
+    @cached_property
     def parts(self) -> tuple[int, ...]:
         """For each of `content` the clause that it stands in, where "and" begins another one, too."""
         joints = load_lexicon(self.language).joints
@@ -118,8 +143,18 @@ class Analysis:
 
     def bound(self, number: Token) -> str:
         """The limit that the phrase before a number makes of it: minimum, maximum, before, after, or ""."""
-        found = load_lexicon(self.language).bounds.search(self.text, max(0, number.start - 30), number.start)
+        found = self._limit(number)
         return (found.lastgroup or "") if found else ""
+
+    def is_denied_limit(self, number: Token) -> bool:
+        """Whether the phrase before a number makes a limit of it by a negation: "no more than"."""
+        found = self._limit(number)
+        return found is not None and any(
+            map(load_lexicon(self.language).negations.__contains__, WORD.findall(found[0]))
+        )
+
+    def _limit(self, number: Token) -> re.Match[str] | None:
+        return load_lexicon(self.language).bounds.search(self.text, max(0, number.start - 30), number.start)
 
     @property
     def is_claim(self) -> bool:
@@ -132,6 +167,7 @@ def analyse(text: str, language: str | None = None) -> Analysis:
     lexicon = load_lexicon(language)
     lower = text.lower() if len(text.lower()) == len(text) else text
     lower = lexicon.restriction.sub(lambda found: "_" * len(found[0][:2]) + found[0][2:], fold_word(lower))
+    lower = lexicon.percent.sub(lambda found: PERCENT.ljust(len(found[0])), _CLOCK.sub(":", lower))
     tokens: list[Token] = []
     clause, last_number, distance, begins = 0, -1, 0, True
     shouted = sum(map(str.isupper, text)) > 0.6 * sum(map(str.isalpha, text))
@@ -142,9 +178,12 @@ def analyse(text: str, language: str | None = None) -> Analysis:
             last_number, begins = -1, match[0] in ".:!?|"
             continue
         kind = classify(match[0], language) if match["word"] else None
+        if kind is not None and kind.folded in lexicon.one and _follows_joint(tokens, lexicon):
+            kind = kind._replace(number="1" if _begin_number(tokens, "1", lower, lexicon) is not None else "")
         if kind is not None and not kind.number:
             distance += 1
-            if kind.unit and last_number >= 0 and distance <= _UNIT_DISTANCE:
+            elided = lower[end : end + 1] == "'"  # "en 2023 l'usine": no litres
+            if kind.unit and not elided and last_number >= 0 and distance <= _UNIT_DISTANCE:
                 number, magnitude = tokens[last_number], kind.unit in _MAGNITUDES
                 if magnitude or not number.unit or number.unit in _MAGNITUDES:
                     unit = kind.unit if number.unit in ("", kind.unit) else " ".join(sorted((number.unit, kind.unit)))
@@ -158,6 +197,13 @@ def analyse(text: str, language: str | None = None) -> Analysis:
             tokens.append(Token(kind.stem, kind, clause, start, end, name=name))
         else:
             value, name = _value(match, kind), match["code"] is not None
+            first = None if kind is None or last_number < 0 else _begin_number(tokens, value, lower, lexicon)
+            if first is not None:
+                value = _join_number(tokens[first].stem, value, joint=first < len(tokens) - 1)
+                start = tokens[first].start
+                del tokens[first:]
+            if len(value) <= 2 and value.isdecimal() and int(value) < 12 and lexicon.afternoon.match(lower, end):
+                value = str(int(value) + 12)
             sign = (match["before"] or match["after"] or "").strip() if kind is None and not name else ""
             tokens.append(Token(value, None, clause, start, end, lexicon.units.get(sign, sign), name))
             last_number = -1 if name else len(tokens) - 1
@@ -172,12 +218,42 @@ def analyse(text: str, language: str | None = None) -> Analysis:
     return Analysis(lower, tuple(tokens), language)
 
 
+def _follows_joint(tokens: Sequence[Token], lexicon: Lexicon) -> bool:
+    return bool(tokens) and tokens[-1].kind is not None and tokens[-1].kind.folded in lexicon.joints
+
+
+def _begin_number(tokens: Sequence[Token], value: str, text: str, lexicon: Lexicon) -> int | None:
+    """The token with which a number of several words begins that `value` goes on: "two hundred and fifty"."""
+    joint = _follows_joint(tokens, lexicon)
+    at = len(tokens) - 1 - joint
+    if at < 0 or not tokens[at].is_number or (text[tokens[at].start].isdigit() and value != "1000"):
+        return None
+    return at if _join_number(tokens[at].stem, value, joint=joint) else None
+
+
+def _join_number(one: str, two: str, *, joint: bool = False) -> str:
+    """The number of two number words that follow each other; "": they are two numbers.
+
+    >>> _join_number("40", "5"), _join_number("2", "100"), _join_number("12", "1000"), _join_number("5", "40")
+    ('45', '200', '12000', '')
+    """
+    if not (one.isdecimal() and two.isdecimal() and len(one) <= _LONGEST_NUMBER):
+        return ""
+    great, small = int(one), int(two)
+    last = great % 100
+    if small == 100 and 1 < last < 20 and not joint:
+        return str(great - last + last * 100)
+    if small == 1000 and 1 < great < 1000 and not joint:
+        return str(great * 1000)
+    free = next((step for step in (1000, 100) if great % step == 0), 10 if last >= 20 and last % 10 == 0 else 0)
+    return str(great + small) if great and 0 < small < free else ""
+
+
 @lru_cache(maxsize=32768)
 def classify(word: str, language: str | None) -> Kind:
     """What a folded word is."""
     lexicon = load_lexicon(language)
     negation = word in lexicon.negations or word.endswith("n't")
-    number = lexicon.number_words.get(word, "")
     content = len(word) > 1 and word not in lexicon.stopped and not negation
     stem = index_term(word, language) if language else None
     if stem is None:
@@ -189,7 +265,7 @@ def classify(word: str, language: str | None) -> Kind:
         negation,
         lexicon.poles.get(word, ()),
         lexicon.units.get(word, ""),
-        number or (word if lexicon.compound_number.fullmatch(word) else ""),
+        lexicon.number_words.get(word, ""),
         word in lexicon.months or word in lexicon.weekdays,
     )
 

@@ -19,7 +19,12 @@ from rag_service.answering.proof.passage import Passage
 _SCALES = (
     {"day": 24 * 60, "hour": 60, "minute": 1, "week": 7 * 24 * 60},
     {"month": 1, "quarter": 3, "year": 12},
-    {"m": 1, "km": 1000},
+    {"mm": 1, "cm": 10, "m": 1000, "km": 1_000_000},
+    {"mg": 1, "g": 1000, "kg": 1_000_000},
+    {"ml": 1, "l": 1000},
+    {"w": 1, "kw": 1000},
+    {"mb": 1, "gb": 1000, "tb": 1_000_000},
+    {"second": 1, "minute": 60, "hour": 3600},
 )
 PERIODS = frozenset({"minute", "hour", "day", "week", "month", "quarter", "year"})
 _TELLING_DIGITS = 3
@@ -90,9 +95,9 @@ def is_reckoned(number: Token, claim: Analysis, passage: Passage) -> bool:
     value = _read(number)
     if any(convert(token, number.unit) == number.stem for token in passage.numbers):
         return True
-    if value is not None and any(_near(found, value) for found in _sums(number, passage)):
-        return True
     telling = len(number.stem.replace(".", "")) >= _TELLING_DIGITS
+    if value is not None and (number.unit or telling) and any(_near(found, value) for found in _sums(number, passage)):
+        return True
     if value is None or not (telling or any(_operations(claim, load_lexicon(claim.language)))):
         return False
     values = {found for token in passage.numbers if (found := _read(token)) is not None}

@@ -8,15 +8,17 @@ the") is no negation.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from rag_service.language.languages import Language, Words, language_codes, languages_of, load_language, union_of
 from rag_service.language.normalise import strip_accents
 
-_SYMBOLS = {"%": "%", "€": "€", "$": "$", "£": "£"}
+PERCENT = "percent"  # stands for "per cent" in all languages, none of which writes it shorter
+_SYMBOLS = {"%": "%", PERCENT: "%", "€": "€", "$": "$", "£": "£"}
 
 
 @lru_cache(maxsize=32768)
@@ -43,7 +45,6 @@ class Lexicon:
     units: Mapping[str, str]  # form → canonical unit
     months: Mapping[str, int]  # 1 to 12
     weekdays: frozenset[str]
-    compound_number: re.Pattern[str]  # "twentyfive", once its hyphen is dropped
     negations: frozenset[str]
     poles: Mapping[str, tuple[Pole, ...]]  # words with an opposite
     stopped: frozenset[str]  # no content words
@@ -51,6 +52,10 @@ class Lexicon:
     reporting: frozenset[str]
     negating_prefixes: tuple[str, ...]
     operations: Mapping[str, frozenset[str]]  # sum, difference … → words
+    exceptions: re.Pattern[str]  # "unless"
+    limits: re.Pattern[str]  # "at least", "no more than": bounds of several words
+    afternoon: re.Pattern[str]  # "pm", with the minutes before it
+    percent: re.Pattern[str]  # "per cent", "por ciento"
     bounds: re.Pattern[str]  # a phrase that makes the number after it a limit; its group names the kind
     restriction: re.Pattern[str]
     refusal: re.Pattern[str]
@@ -72,7 +77,6 @@ def load_lexicon(language: str | None) -> Lexicon:
     negations = union_of(data.proof.negations for data in every) - homographs
     negations |= union_of(data.proof.negations for data in own)
     stopped = union_of(data.proof.function_words for data in own) | negations
-    compound = sorted(union_of(data.proof.compound_numbers for data in every))
     refusals = [pattern for data in every for pattern in data.proof.refusals]
     restrictions = [data.proof.restriction for data in every if data.proof.restriction]
     return Lexicon(
@@ -82,7 +86,6 @@ def load_lexicon(language: str | None) -> Lexicon:
         units=_SYMBOLS | {form: unit for data in own for unit, forms in data.proof.units.items() for form in forms},
         months={word: i for data in own for i, words in enumerate(data.proof.months, start=1) for word in words},
         weekdays=union_of(names for data in own for names in data.proof.weekdays),
-        compound_number=re.compile(rf"(?:{'|'.join(compound)})[a-z]+"),
         negations=negations,
         poles=_poles(own),
         stopped=stopped,
@@ -93,6 +96,18 @@ def load_lexicon(language: str | None) -> Lexicon:
         operations={
             name: union_of(data.proof.operations.get(name, Words()) for data in own) for name in own[0].proof.operations
         },
+        exceptions=_phrases(phrase for data in own for phrase in data.proof.exceptions),
+        afternoon=re.compile(
+            rf"(?:[:.]\d\d)?(?: h)? ?{_phrases(phrase for data in own for phrase in data.proof.afternoon).pattern}"
+        ),
+        percent=_phrases(phrase for data in own for phrase in data.proof.percent),
+        limits=_phrases(
+            phrase
+            for data in own
+            for kind in ("minimum", "maximum")
+            for phrase in data.proof.bounds[kind]
+            if " " in phrase
+        ),
         bounds=_bounds(own),
         restriction=re.compile("|".join(restrictions)),
         refusal=re.compile("|".join(f"(?:{pattern})" for pattern in refusals)),
@@ -119,11 +134,24 @@ def _bounds(own: Sequence[Language]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(kinds)})\W+(?:\w{{1,3}}\W+){{0,2}}\Z")
 
 
+def _phrases(phrases: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(phrases, key=len, reverse=True)))})\b")
+
+
 def _number_words(languages: Sequence[Language]) -> dict[str, str]:
     """Those of several languages must be met literally where another language reads them in another way."""
-    numbers = {
-        word: digits for language in languages for digits, words in language.proof.numbers.items() for word in words
-    }
+    numbers: dict[str, str] = {}
+    for language in languages:
+        own = {word: digits for digits, words in language.proof.numbers.items() for word in words}
+        units = {word: int(digits) for word, digits in own.items() if int(digits) < 20}
+        units |= dict.fromkeys(language.proof.one, 1)
+        tens = {word: int(digits) for word, digits in own.items() if 20 <= int(digits) < 100}
+        joints = ("", *(joint for joint in language.proof.lead_ins if len(joint) <= 2))  # "vingt-et-un" loses hyphens
+        numbers |= {
+            ten + joint + unit: str(more + one)
+            for (ten, more), joint, (unit, one) in product(tens.items(), joints, units.items())
+        }
+        numbers |= own
     if len(languages) > 1:
         numbers |= {word: word for language in languages for word in language.proof.ambiguous_numbers}
     return numbers

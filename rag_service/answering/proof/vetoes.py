@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from rag_service.answering.proof.analysis import SENTENCE, Analysis, Token, classify
 from rag_service.answering.proof.computed import PERIODS, convert, is_reckoned
@@ -37,6 +38,8 @@ def number(pair: Pair) -> Difference | None:
         is_limit = rivals and pair.evidence.bound(rivals[0]) and not pair.claim.bound(one)
         if len(rivals) == 1 and (in_its_place or alone) and not is_limit:
             return differ("number", one, rivals[0])
+        if one.unit and one.unit in _units_of_one(pair.evidence) and not rivals:
+            return Difference(veto="number", said=write(one), found=f"1 {one.unit}")
     return None
 
 
@@ -50,7 +53,7 @@ def unit(pair: Pair) -> Difference | None:
                 return differ("unit", one, other)
     for said, stands in pair.substituted:  # "12 euros a month"
         units = {said.kind.unit, stands.kind.unit} if said.kind and stands.kind else {""}
-        if units <= PERIODS and pair.place.share >= _TIGHT:
+        if len(units) == 2 and units <= PERIODS and pair.place.share >= _TIGHT:
             return differ("unit", said, stands)
     return None
 
@@ -73,13 +76,15 @@ def name(pair: Pair) -> Difference | None:
 
 def subject(pair: Pair) -> Difference | None:
     """What the evidence says of its subject is said of the subject of another sentence or row."""
-    if not pair.anchors or pair.place.first != pair.place.last:
+    if not pair.anchors or pair.place.first != pair.place.last or pair.place.share < _TIGHTER:
         return None
     own = pair.evidence.content[0]
     others = {analysis.content[0].stem for analysis in pair.passage.analyses if analysis.content}
     said = pair.claim.content[: pair.anchors[0][0]]
     conditions = load_lexicon(pair.claim.language).conditions
-    if not said or any(t.kind and t.kind.folded in conditions for t in pair.claim.tokens if t.start < said[0].start):
+    if not said or any(t.stem in pair.evidence.stems for t in said):
+        return None
+    if any(t.kind and t.kind.folded in conditions for t in pair.claim.tokens if t.start < said[0].start):
         return None  # "If you rent, …" names a case in words of its own
     kept = len(pair.anchors) / max(1, len(pair.claim.content) - len(said))
     for one in said:
@@ -101,13 +106,22 @@ def _find_misplaced(pair: Pair, *, swapped: bool) -> Difference | None:
         units = _units(pair, one)
         own_words = frozenset().union(*(found for _, found in own))
         for two, found in stands if own else ():
-            if two.stem == one.stem or not units & _units(pair, two):
+            if two.stem == one.stem or not units & _units(pair, two) or _is_same_range(pair, one, two):
                 continue
             farther = len(words & (found - own_words)) > len(words & (own_words - found))
+            cell = {token.stem for token in pair.evidence.content if token.clause // SENTENCE == two.clause // SENTENCE}
             in_other_cell = not words & own_words and all(abs(two.clause - it.clause) >= SENTENCE for it, _ in own)
+            in_other_cell = in_other_cell and bool(words & found & cell)  # no head of a table
             if farther and (not swapped or two.stem in pair.claim.stems or in_other_cell):
                 return differ("label", one, two)
     return None
+
+
+def _is_same_range(pair: Pair, one: Token, two: Token) -> bool:
+    """Whether two numbers follow each other in the same order on both sides, as the ends of a range do."""
+    ends = {(one.stem, two.stem), (two.stem, one.stem)}
+    said, stands = ({(a.stem, b.stem) for a, b in pairwise(side.content)} for side in (pair.claim, pair.evidence))
+    return bool(ends & said & stands)
 
 
 def _units(pair: Pair, number: Token) -> set[str]:
@@ -184,13 +198,17 @@ def limit(pair: Pair) -> Difference | None:
 
 def negation(pair: Pair) -> Difference | None:
     """One clause negates a word that the other states, and they share most of their words."""
-    for said, denied in _clauses(pair.claim):
+    if _denials(pair.claim) != _denials(pair.evidence) or _limits_otherwise(pair):
+        return None
+    excepted = _excepted(pair)
+    for said, denied, negative in _clauses(pair.claim, excepted)[_opens_with_condition(pair.claim) :]:
         found: list[tuple[int, bool, str]] = []
-        for stands, refused in _clauses(pair.evidence):
+        for stands, refused, other in _clauses(pair.evidence, excepted):
             shared = said & stands
             if len(shared) < 2 or len(shared) < _CLAUSE_SHARE * min(len(said), len(stands)):
                 continue
-            differing = (denied ^ refused) & shared
+            replaced = any(one in said and two in stands for one, two in _replaced(pair))  # "is lost", "is not kept"
+            differing = (denied ^ refused) & shared if not replaced and negative != other else frozenset()
             found.append((len(shared), bool(differing), min(differing, default="")))
         if found:
             best = max(count for count, _, _ in found)
@@ -202,15 +220,64 @@ def negation(pair: Pair) -> Difference | None:
     return None
 
 
-def _clauses(analysis: Analysis) -> list[tuple[frozenset[str], frozenset[str]]]:
-    """The content words of each clause, and those of them that are negated."""
-    clauses: dict[int, tuple[set[str], set[str]]] = {}
+def _opens_with_condition(claim: Analysis) -> bool:
+    """Whether its first clause, which a comma ends, is a case and no statement: "If you do not pay, …"."""
+    first, last = claim.tokens[0], claim.content[-1]
+    conditions = load_lexicon(claim.language).conditions
+    return first.kind is not None and first.kind.folded in conditions and first.clause < last.clause < SENTENCE
+
+
+def _replaced(pair: Pair) -> Iterator[tuple[str, str]]:
+    """Words of the claim that stand alone where the evidence has one other word."""
+    for said, stands in pair.gaps:
+        if len(said) == len(stands) == 1 and said[0].kind and stands[0].kind:
+            yield said[0].stem, stands[0].stem
+
+
+def _denials(text: Analysis) -> set[str]:
+    """The antonyms of which it has the second word, which negates without a negation: "excluded", "few"."""
+    poles = (pole for token in text.tokens if token.kind is not None for pole in token.kind.poles)
+    return {pole.pair for pole in poles if pole.veto == "antonym" and pole.side < 0}
+
+
+def _limits_otherwise(pair: Pair) -> bool:
+    """Whether a number is another limit on each side: "not more than 3" is "at most 3", without a negation."""
+    return any(
+        pair.claim.bound(one) != pair.evidence.bound(two)
+        or pair.claim.is_denied_limit(one) != pair.evidence.is_denied_limit(two)
+        for one in pair.claim.numbers
+        for two in pair.evidence.numbers
+        if one.stem == two.stem
+    )
+
+
+def _excepted(pair: Pair) -> bool:
+    """Whether the claim names an exception, or speaks of what the evidence excepts."""
+    if pair.claim.exceptions:
+        return True
+    return any(
+        token.stem in pair.claim.stems
+        for start in pair.evidence.exceptions
+        for token in pair.evidence.content
+        if token.start > start and token.clause // SENTENCE == pair.evidence.clause_at(start) // SENTENCE
+    )
+
+
+def _clauses(analysis: Analysis, excepted: bool) -> list[tuple[frozenset[str], frozenset[str], bool]]:
+    """The content words of each clause, those of them that are negated, and whether the clause is negative.
+
+    `excepted`: an exception turns its sentence round, and the sentence counts as a whole.
+    """
+    clauses: dict[int, tuple[set[str], set[str], int]] = {}
     for position, token in enumerate(analysis.content):
-        words, negated = clauses.setdefault(analysis.parts[position], (set(), set()))
+        words, negated, _ = clauses.setdefault(analysis.parts[position], (set(), set(), token.clause))
         words.add(token.stem)
         if position in analysis.negated:
             negated.add(token.stem)
-    return [(frozenset(words), frozenset(negated)) for words, negated in clauses.values()]
+    whole = [(frozenset(words), frozenset(negated), clause) for words, negated, clause in clauses.values()]
+    if not excepted:
+        return [(words, negated, bool(negated)) for words, negated, _ in whole]
+    return [(words, negated, analysis.turns(clause // SENTENCE)) for words, negated, clause in whole]
 
 
 def opposite(pair: Pair) -> Difference | None:
@@ -218,28 +285,42 @@ def opposite(pair: Pair) -> Difference | None:
     if pair.place.share < _TIGHT or pair.claim.is_negative != pair.evidence.is_negative:
         return None
     stands = list(_poles(pair.evidence))
-    for pole, word, beside in _poles(pair.claim):
-        if classify(word, pair.claim.language).stem in pair.context:
+    for one in _poles(pair.claim):
+        if classify(one.word, pair.claim.language).stem in pair.context:
             continue
-        near = [(other.side, found) for other, found, words in stands if other.pair == pole.pair and beside & words]
-        if near and all(side != pole.side for side, _ in near):
-            return Difference(veto=pole.veto, said=word, found=near[0][1])
+        near = [two for two in stands if two.pole.pair == one.pole.pair and two.ends_limit == one.ends_limit]
+        near = [two for two in near if (one.before | one.after) & (two.before | two.after)]
+        turned = any(one.before & two.after and one.after & two.before for two in near)  # "A before B", "B after A"
+        if near and not turned and all(two.pole.side != one.pole.side for two in near):
+            return Difference(veto=one.pole.veto, said=one.word, found=near[0].word)
     return None
 
 
-def _poles(analysis: Analysis) -> Iterator[tuple[Pole, str, frozenset[str]]]:
-    """Each word with an opposite, and the content words beside it in its clause."""
+class _Opposable(NamedTuple):
+    """A word with an opposite."""
+
+    pole: Pole
+    word: str
+    before: frozenset[str]  # content words next to it in its clause
+    after: frozenset[str]
+    ends_limit: bool  # as "least" does in "at least"
+
+
+def _poles(analysis: Analysis) -> Iterator[_Opposable]:
+    limits = {found.end() for found in load_lexicon(analysis.language).limits.finditer(analysis.text)}
     for at, token in enumerate(analysis.tokens):
         if token.kind is None or not token.kind.poles:
             continue
         before = [one.stem for one in analysis.tokens[:at] if one.content and one.clause == token.clause][-2:]
         after = [one.stem for one in analysis.tokens[at + 1 :] if one.content and one.clause == token.clause][:2]
         for pole in token.kind.poles:
-            yield pole, token.kind.folded, frozenset((*before, *after))
+            yield _Opposable(pole, token.kind.folded, frozenset(before), frozenset(after), token.end in limits)
 
 
 def antonym(pair: Pair) -> Difference | None:
     """A word at the same place that a prefix makes the opposite: valid / invalid."""
+    if pair.claim.is_negative != pair.evidence.is_negative:
+        return None
     prefixes = load_lexicon(pair.claim.language).negating_prefixes
     for one, two in pair.substituted:
         if one.kind is None or two.kind is None:
@@ -260,7 +341,11 @@ def swap(pair: Pair) -> Difference | None:
     moved = [i for i, (a, b) in enumerate(zip(said, stands, strict=True)) if a.stem != b.stem]
     if len(moved) != 2 or said[moved[0]].stem != stands[moved[1]].stem:
         return None
+    if {one.pole for one in _poles(pair.claim)} != {two.pole for two in _poles(pair.evidence)}:
+        return None  # "A makes more than B", "B makes less than A"
     first, last = moved
+    if said[first].clause != said[last].clause or stands[first].clause != stands[last].clause:
+        return None  # "If A, B": "B if A"
     between = [(said[i].kind, stands[i].kind) for i in range(first + 1, last)]
     if between and all(a is not None and a == b for a, b in between):
         return differ("swap", said[first], said[last])

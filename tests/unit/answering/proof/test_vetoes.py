@@ -19,6 +19,10 @@ def check(passage: str, claim: str, language: str) -> Citation:
 CONTRADICTED = [
     ("number", "en", "The deposit is refunded within 15 days of the return.", "The deposit is refunded in 25 days"),
     ("number", "fr", "Le forfait comprend 40 trajets par mois.", "Le forfait comprend 60 trajets par mois"),
+    ("number", "en", "Places are held until 9 April.", "Places are held until 10 April"),
+    ("number", "es", "El alquiler dura un año.", "El alquiler dura dos años"),
+    ("number", "fr", "Le délai est de 45 jours.", "Le délai est de cinquante-cinq jours"),
+    ("unit", "pt", "Tome 5 ml do xarope.", "Tome 5 litros do xarope"),
     ("unit", "es", "La reserva se conserva durante 3 semanas.", "La reserva se conserva 3 meses"),
     ("unit", "es", "La cuota es de 8 euros al mes.", "La cuota es de 8 euros al año"),
     ("date", "en", "The pool reopens on 4 June after cleaning.", "The pool reopens on 4 September after cleaning"),
@@ -30,6 +34,8 @@ CONTRADICTED = [
     ("subject", "es", "Ana dirige el taller de pintura.\nLuis lleva el archivo.", "Luis dirige el taller de pintura"),
     ("negation", "en", "The gym is not open to visitors.", "The gym is open to visitors"),
     ("negation", "es", "El carné se renueva por internet.", "El carné no se renueva por internet"),
+    ("negation", "en", "Bags are not allowed without a ticket.", "Bags are allowed"),
+    ("negation", "pt", "O cão não pode entrar sem trela.", "O cão pode entrar sem trela"),
     ("negation", "fr", "La salle n'est louée qu'aux adhérents.", "La salle n'est pas louée aux adhérents"),
     ("direction", "en", "Sales of tickets increased in spring.", "Sales of tickets decreased in spring"),
     ("direction", "es", "El aviso se envía antes del cierre.", "El aviso se envía después del cierre"),
@@ -63,7 +69,40 @@ AGREEING = [
     ("es", "De 10 a 50 euros decide el jefe de sala.", "Un gasto de 30 euros lo decide el jefe de sala"),
     ("fr", "La salle n'est louée qu'aux adhérents.", "Seuls les adhérents louent la salle"),
     ("fr", "Les enfants de moins de 6 ans entrent gratuitement.", "Les enfants ne paient rien avant 6 ans"),
-]
+    # number words, clock times, units
+    ("en", "The bond is 45 euros.", "The bond is forty-five euros"),
+    ("en", "The rent is 2,500 euros.", "The rent is two thousand five hundred euros"),
+    ("es", "El plazo es de 400 días.", "El plazo es de cuatrocientos días"),
+    ("fr", "Le délai est de 21 jours.", "Le délai est de vingt et un jours"),
+    ("fr", "Le délai est de 92 jours.", "Le délai est de quatre-vingt-douze jours"),
+    ("pt", "A caução é de 1.180 euros.", "A caução é de mil cento e oitenta euros"),
+    ("es", "El precio sube un 15 %.", "El precio sube un quince por ciento"),
+    ("en", "The shop closes at 19:30.", "The shop closes at 7:30 pm"),
+    ("fr", "Le spectacle commence à 18h30.", "Le spectacle commence à 18:30"),
+    ("en", "The box weighs 2 kg when it is full.", "The full box weighs 2000 g"),
+    # an exception, and what it excepts
+    ("en", "Bags are not allowed without a ticket.", "With a ticket, bags are allowed"),
+    ("es", "El bar cierra pronto, salvo los sábados.", "Los sábados el bar no cierra pronto"),
+    ("fr", "Elles ne sont payées que si le chef les demande.", "Sans demande du chef, elles ne sont pas payées"),
+    ("pt", "Faça exercício, a menos que o médico o proíba.", "Se o médico não o proibir, faça exercício"),
+    # words that negate without a negation, and limits that negate
+    ("es", "Se rechaza contratar un guarda nuevo.", "Se decidió no contratar un guarda nuevo"),
+    ("pt", "A maioria dos sócios não tem cartão.", "Poucos sócios têm cartão"),
+    ("en", "Gift cards are never refunded.", "Refunds are not available for gift cards"),
+    ("en", "No parcel of the order was lost.", "Not one thing is missing: the parcel of the order was kept"),
+    ("en", "The key must be returned within 3 days, or we charge 9 euros.",
+     "If the key is not returned within 3 days, you pay 9 euros"),
+    ("pt", "O curso não deve durar mais de sete dias.", "O curso dura no máximo 7 dias"),
+    ("fr", "Le lecteur emprunte au plus 10 livres.", "Le lecteur n'emprunte pas plus de dix livres"),
+    ("fr", "Attendez au moins une heure avant de partir.", "Attendez une heure ou plus avant de partir"),
+    # places, subjects, opposites
+    ("en", "The office is open from Monday to Friday.", "On Friday the office closes early"),
+    ("pt", "A loja de Faro vende mais do que a de Beja.", "A loja de Beja vende menos do que a de Faro"),
+    ("en", "Ann is away from 3 to 14 June.", "Ann is away between 3 and 14 June"),
+    ("pt", "| Peça | Abril | Maio |\n|---|---|---|\n| Porca | 140 | 95 |", "Em maio havia 95 unidades de porca"),
+    ("fr", "Le conseil se réunit lundi.\nLa décision est reportée à janvier.", "Le conseil tranchera en janvier"),
+    ("fr", "L'abonnement coûte 21 € par an.", "L'abonnement coûte 21 € chaque année"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("language", "passage", "claim"), AGREEING)
