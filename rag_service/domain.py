@@ -137,6 +137,7 @@ class DocumentRef:
     tags: tuple[str, ...]
     content_hash: str  # SHA-256 of the original bytes, hex
     updated_at: datetime  # when this version of the content was stored
+    language: str | None = None  # ISO 639-1; None: it cannot be told, as in tables of names and figures
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 Tier = Literal["critical", "high", "medium", "low"]
 Language = Annotated[str, AfterValidator(check_language)]  # ISO 639-1 code of a supported language
 # Raised whenever this code makes other text, chunks or index terms of the same documents than before.
-CHUNKS_MADE_AS = 13
+CHUNKS_MADE_AS = 14
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml, where it was built in, is ten times as fast
 
@@ -105,6 +105,7 @@ class Calibration(RelevanceFit):
 
     model: str | None = None  # embedding model of the fit; `rag-service check` compares it with the setting
     languages: dict[Language, RelevanceFit] = Field(default_factory=dict)  # of the question
+    between_languages: RelevanceFit | None = None  # for passages in another language than the question
 
 
 class QueryDefinition(_Strict):

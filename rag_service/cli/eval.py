@@ -59,6 +59,10 @@ def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ..
 @click.option("--leave-out", type=click.IntRange(2, 100), help="Leave every n-th article out of the corpus.")
 @click.option("--index", help="Index definition; default: the one named in the set, or RAG_INDEX.")
 @_DOCUMENTS
+@click.option(
+    "--questions", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ask the questions of this set, which is a translation of the sets.",
+)  # fmt: skip
 @click.option("--first", type=click.IntRange(1), help="Number of questions to ask, from the start of each set.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as JSON.")
 @click.option("--save", help="Save the run under this name in evals/runs if it exists, or in the data folder.")
@@ -143,6 +147,10 @@ def compare(before: str, after: str, as_json: bool) -> None:
 @click.option(
     "--language", type=click.Choice(language_codes()),
     help="Language of the questions; default: fit for all languages without a fit of their own.",
+)  # fmt: skip
+@click.option(
+    "--between-languages", is_flag=True,
+    help="Fit the relevance of passages in another language than the question; the sets are translations.",
 )  # fmt: skip
 @click.option("--run", help="Name of the run, stored with the fit; default: sets and date.")
 @click.option("--dry-run", is_flag=True, help="Report without changing index.yaml.")
@@ -259,6 +267,21 @@ async def _collect_sentences(paths: Sequence[Path], settings: Settings) -> Any:
     async with open_workspace(settings) as workspace:
         with progress() as steps:
             return await collect_examples(workspace, paths, steps)
+
+
+@eval_group.command()
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+def languages(output: Path) -> None:
+    """Measure how the packaged model's vectors tell the language of a text, and write it to a file.
+
+    The shipped file is rag_service/models/embedding/language_directions.json; documents are ingested again after a
+    change.
+    """
+    from rag_service.evaluation.language_directions import measure_directions, write_directions
+
+    with failures():
+        write_directions(output, measure_directions())
+    click.echo(f"Wrote {output}.")
 
 
 @eval_group.command()

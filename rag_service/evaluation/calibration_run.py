@@ -15,6 +15,7 @@ from rich.table import Table
 
 from rag_service.errors import DefinitionError
 from rag_service.evaluation.calibrate import Point, collect_samples, cross_validate, curve, split_articles
+from rag_service.evaluation.eval_set import translate_sets
 from rag_service.evaluation.run import RunOptions, Steps, find_set
 from rag_service.evaluation.workspace import Workspace
 from rag_service.fitting.logistic import PRIOR, Sample, as_relevance_fit, best_relevance, fit_samples, to_prior
@@ -31,6 +32,7 @@ class CalibrateOptions:
     articles: Literal["odd", "even", "all"] = "all"
     documents: Path | None = None
     language: Language | None = None  # of the questions; None: all without numbers of their own
+    between_languages: bool = False  # ask the questions of each set over the passages of its translations
     run: str | None = None  # name written next to the numbers
     dry_run: bool = False
 
@@ -61,8 +63,8 @@ async def calibrate_sets(
     """
     index = workspace.index_named(options.index)
     samples: list[Sample] = []
-    for path in paths:
-        loaded, _ = find_set(path, RunOptions(documents=options.documents), workspace.settings)
+    sets = [find_set(path, RunOptions(documents=options.documents), workspace.settings)[0] for path in paths]
+    for loaded in translate_sets(sets) if options.between_languages else sets:
         samples += await collect_samples(workspace, loaded, index, every=options.leave_out, steps=steps)
     articles, run_name = "", options.run
     if options.articles == "all":
@@ -81,7 +83,8 @@ async def calibrate_sets(
     written = None
     if not options.dry_run:
         file = index.folder / "index.yaml"
-        write_calibration(file, rounded, model=workspace.settings.embedding.model, language=options.language)
+        language = "between" if options.between_languages else options.language
+        write_calibration(file, rounded, model=workspace.settings.embedding.model, language=language)
         written = str(file)
     return CalibrationReport(
         fit=rounded,
@@ -110,14 +113,17 @@ def print_calibration(console: Console, report: CalibrationReport) -> None:
     console.print(f"Written into {report.written}." if report.written else "Nothing was written (--dry-run).")
 
 
-def write_calibration(file: Path, fit: RelevanceFit, *, model: str, language: Language | None = None) -> Calibration:
+def write_calibration(
+    file: Path, fit: RelevanceFit, *, model: str, language: Language | Literal["between"] | None = None
+) -> Calibration:
     """Replace or add the `calibration:` block below `query:` of an index.yaml; returns its new content.
 
     Args:
         file: the index.yaml.
         fit: the numbers.
         model: the embedding model that they belong to. Numbers of another model are dropped.
-        language: of the questions; None: all languages without numbers of their own.
+        language: of the questions; None: all languages without numbers of their own; "between": passages in another
+            language than the question.
 
     Raises:
         DefinitionError: the file cannot be written, or would not load afterwards; it is left as it was.
@@ -142,11 +148,13 @@ def _read(file: Path) -> Calibration | None:
     return load_index(file.parent.name, indices_path=file.parent.parent).query.calibration
 
 
-def _merge(old: Calibration | None, fit: RelevanceFit, model: str, language: Language | None) -> Calibration:
+def _merge(old: Calibration | None, fit: RelevanceFit, model: str, language: str | None) -> Calibration:
     if old is None or old.model not in (None, model):
         old = Calibration(**fit.model_dump(), model=model)
     if language is None:
-        return Calibration(**fit.model_dump(exclude={"alpha"}), alpha=old.alpha, model=model, languages=old.languages)
+        return old.model_copy(update=fit.model_dump(exclude={"alpha"}) | {"model": model})
+    if language == "between":
+        return old.model_copy(update={"model": model, "between_languages": fit})
     fit = fit.model_copy(update={"alpha": old.languages[language].alpha if language in old.languages else None})
     return old.model_copy(update={"model": model, "languages": {**old.languages, language: fit}})
 

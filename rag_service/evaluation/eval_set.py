@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import permutations
 from pathlib import Path
 
 from rag_service.errors import ConfigurationError
@@ -90,6 +92,42 @@ def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> Eval
         ),
         left_out=f"{rest + 1} of {every}",
     )
+
+
+def translate_questions(loaded: EvalSet, asked: EvalSet) -> EvalSet:
+    """The passages of a set with the questions of its translation, as far as it has them.
+
+    Ids may begin with a language: "en-01-1-1" and "es-01-1-1" are one question.
+
+    Raises:
+        EvalSetError: the sets have no ids in common.
+    """
+    texts = {_without_language(question.key): question.text for question in asked.questions}
+    questions = tuple(
+        replace(question, text=texts[key])
+        for question in loaded.questions
+        if (key := _without_language(question.key)) in texts
+    )
+    if not questions:
+        raise EvalSetError(f"{loaded.path} and {asked.path} are no translations: their questions have different ids.")
+    return replace(loaded, name=f"{asked.name} on {loaded.name}", questions=questions)
+
+
+def translate_sets(sets: Sequence[EvalSet]) -> list[EvalSet]:
+    """The questions of each set over the passages of each of the others that is a translation of it.
+
+    Raises:
+        EvalSetError: none is a translation of another.
+    """
+    keys = [{_without_language(question.key) for question in some.questions} for some in sets]
+    pairs = [(one, other) for one, other in permutations(range(len(sets)), 2) if not keys[one].isdisjoint(keys[other])]
+    if not pairs:
+        raise EvalSetError("None of these sets is a translation of another: their questions have different ids.")
+    return [translate_questions(sets[one], sets[other]) for one, other in pairs]
+
+
+def _without_language(key: str) -> str:
+    return re.sub(r"\A[a-z]{2}-", "", key)
 
 
 def leave_passages_out(loaded: EvalSet, *, half: int) -> EvalSet:

@@ -13,7 +13,7 @@ from rag_service.components import LOCAL_ADMIN
 from rag_service.domain import Chunk, Filters, Hit
 from rag_service.errors import InputError
 from rag_service.evaluation.datasets import OWN_INDICES, load_set
-from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out
+from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out, translate_questions
 from rag_service.evaluation.metrics import (
     Bin,
     Measured,
@@ -47,6 +47,7 @@ class RunOptions:
     leave_out: int | None = None
     index: str | None = None
     documents: Path | None = None  # of own sets
+    questions: Path | None = None  # a translation of the set, whose questions are asked instead
     first: int | None = None  # number of questions; None: all
 
     def __post_init__(self) -> None:
@@ -103,6 +104,8 @@ def find_set(path: Path, options: RunOptions, settings: Settings) -> tuple[EvalS
     if documents is None and path.suffix == ".jsonl":
         documents = shipped_folder("indices") / home / "documents"
     loaded = load_set(path, documents=documents)
+    if options.questions is not None:
+        loaded = translate_questions(loaded, load_set(options.questions))
     if options.leave_out is not None:
         loaded = leave_out(loaded, every=options.leave_out)
     return loaded, options.index or home

@@ -16,7 +16,7 @@ from rag_service.language.words import frequencies
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.store.search.postings import MIN_CHUNKS, weigh
 
-LANGUAGES = ("en", "es", "fr")
+LANGUAGES = ("en", "es", "fr", "pt")
 
 _Floats = npt.NDArray[np.float64]
 

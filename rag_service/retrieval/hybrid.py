@@ -276,6 +276,9 @@ class HybridRetriever(PassageRetriever):
         rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
+        between = self._relevance.fit_between(rules, begun.plan.language)
+        if between is not None and vector is not None:
+            hits = [_rate_between(hit, begun, between) for hit in hits]
         if begun.files is not None:
             return _of_files(hits, begun.files, limit)
         unique: dict[tuple[str, int, str], Hit] = {}  # a passage of files with the same content, once
@@ -297,6 +300,17 @@ class HybridRetriever(PassageRetriever):
         kept = np.isin(found.ids, within)
         rated = Rated(ids=found.ids[kept], scores=found.scores[kept], coverage=found.coverage[kept])
         return rated, cosines[kept]
+
+
+def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:
+    """A passage in another language holds few of the question's words: its relevance rests on its vector."""
+    scores = hit.scores
+    is_foreign = hit.chunk.document.language not in (None, begun.plan.language)
+    if not is_foreign or scores.dense is None:
+        return hit
+    log_odds = ABSENT_NAME if begun.absent else 0.0
+    rated = relevance(np.array(scores.dense), np.array(scores.coverage or 0.0), fit, log_odds=log_odds)
+    return replace(hit, scores=replace(scores, relevance=float(rated)))
 
 
 def _of_files(hits: list[Hit], files: NamedFiles, limit: int) -> list[Hit]:

@@ -116,6 +116,14 @@ class ModelRelevance:
         measured = None if self.known is None else _of(self.known.fits, language)
         return measured or (fit and self.scale(language).to_raw(fit))
 
+    def fit_between(self, rules: QueryDefinition, language: str) -> RelevanceFit | None:
+        """The same for passages in another language than that of the question; None: as in that of the question."""
+        calibration = rules.calibration
+        fit = calibration and calibration.between_languages
+        if calibration is None or fit is None or calibration.model in (None, self.model):
+            return fit
+        return self.scale(language).to_raw(fit)
+
 
 UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
 

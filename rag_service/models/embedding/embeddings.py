@@ -18,7 +18,7 @@ from rag_service.settings import Settings
 
 if TYPE_CHECKING:
     from rag_service.models.embedding.encoder import Encoder, Precision
-    from rag_service.models.embedding.local import LocalEmbedding
+    from rag_service.models.embedding.local import FloatVector, LocalEmbedding
 
 __all__ = ["build_embedding", "build_sentence_reader", "close_embedding", "warm_up"]
 
@@ -99,7 +99,8 @@ def _build_local(settings: Settings) -> BaseEmbedding:
             "or choose the provider `huggingface` or `ollama`.",
             field="RAG_EMBEDDING_MODEL",
         )
-    return _in_process(read_model_folder(packaged.required_folder(), name=packaged.MODEL_NAME), settings, "float32")
+    model = read_model_folder(packaged.required_folder(), name=packaged.MODEL_NAME)
+    return _in_process(model, settings, "float32", removed=packaged.language_directions())
 
 
 def _build_huggingface(settings: Settings) -> BaseEmbedding:
@@ -112,7 +113,9 @@ def _build_huggingface(settings: Settings) -> BaseEmbedding:
     return _in_process(model, settings, settings.embedding.precision)
 
 
-def _in_process(model: ModelFolder, settings: Settings, precision: Precision) -> BaseEmbedding:
+def _in_process(
+    model: ModelFolder, settings: Settings, precision: Precision, *, removed: FloatVector | None = None
+) -> BaseEmbedding:
     """A model that this process computes."""
     from rag_service.models.embedding.local import LocalEmbedding
 
@@ -123,4 +126,4 @@ def _in_process(model: ModelFolder, settings: Settings, precision: Precision) ->
             field="RAG_EMBEDDING_DIMENSION",
         )
     load = partial(_load_encoder, model, precision)
-    return LocalEmbedding(model, load, embed_batch_size=settings.embedding.batch_size)
+    return LocalEmbedding(model, load, embed_batch_size=settings.embedding.batch_size, removed=removed)

