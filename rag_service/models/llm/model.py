@@ -47,7 +47,6 @@ class ChatDelta:
     prompt_tokens: int | None = None  # as the model counted, if it did
     completion_tokens: int | None = None  # likewise
     finish_reason: str | None = None  # "stop", or "length" when max_tokens cut the answer
-    prompt_truncated: bool = False  # the model saw only part of the prompt
 
 
 @dataclass(eq=False)
@@ -123,8 +122,7 @@ class ChatModel:
                     self._report(call, outcome, describe)
                     await shielded(call.close)
         counted, expected = call.prompt_tokens, expected_prompt_tokens
-        truncated = bool(expected and counted is not None and counted < MIN_COUNTED_SHARE * expected)
-        if truncated:
+        if expected and counted is not None and counted < MIN_COUNTED_SHARE * expected:
             window, name = self.context_window, self.model_name
             log.error("prompt_truncated", model=name, counted=counted, expected=expected, context_window=window)
         yield ChatDelta(
@@ -133,7 +131,6 @@ class ChatModel:
             prompt_tokens=counted,
             completion_tokens=call.completion_tokens,
             finish_reason=call.finish_reason if room > 0 else "length",
-            prompt_truncated=truncated,
         )
 
     def _report(self, call: ChatCall, outcome: str, describe: Callable[..., None]) -> None:
