@@ -29,7 +29,7 @@ class QueryController(Controller):
     """Questions to the documents."""
 
     path = "/api/v1/query"
-    tags = ["Query"]  # noqa: RUF012 - Litestar's way
+    tags = ["Query"]
     opt = READING  # questions are posted, but change nothing
 
     @post(

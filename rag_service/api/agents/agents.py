@@ -37,7 +37,7 @@ class AgentsController(Controller):
     """Agents answer questions, each from its own corpora."""
 
     path = "/api/v1/agents"
-    tags = ["Agents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Agents"]
 
     @get(summary="List agents", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> AgentList:

@@ -40,7 +40,7 @@ class ChatController(Controller):
     """Conversations with an agent."""
 
     path = "/api/v1/agents/{agent_id:uuid}/chat"
-    tags = ["Agents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Agents"]
 
     @post(
         status_code=200,

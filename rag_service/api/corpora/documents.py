@@ -46,7 +46,7 @@ class CorpusDocumentsController(Controller):
     """Documents of one corpus."""
 
     path = "/api/v1/corpora/{corpus_id:uuid}/documents"
-    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Documents"]
 
     @get(summary="List documents", responses=problems(400, 401, 403, 404, 500))
     async def list_all(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentList:
@@ -99,7 +99,7 @@ class DocumentsController(Controller):
     """One document."""
 
     path = "/api/v1/documents/{document_id:uuid}"
-    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Documents"]
 
     @get(summary="Read a document's metadata", responses=problems(401, 403, 404, 500))
     async def read(self, document_id: UUID, caller: CallerDependency) -> DocumentBody:
