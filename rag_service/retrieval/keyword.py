@@ -146,7 +146,7 @@ def _matches(passage: _Passage, filters: Filters) -> bool:
         set(filters.tags) <= set(entry.tags),
         filters.territory is None or entry.territory in (None, filters.territory),
         not filters.chunk_types,
-        all(_field_matches(entry.fields.get(key, WILDCARD), value) for key, value in filters.fields.items()),
+        all(entry.fields.get(key, WILDCARD) in (value, WILDCARD) for key, value in filters.fields.items()),
         filters.where is None or matches(filters.where, partial(_values_of, passage)),
     )
     return all(wanted)
@@ -158,7 +158,3 @@ def _values_of(passage: _Passage, field: str) -> Sequence[Any]:
         return (passage.entry.fields[field],)
     value = getattr(passage.entry, BUILT_IN.get(field, ""), None)
     return value if isinstance(value, tuple) else (value,)
-
-
-def _field_matches(held: str, wanted: str) -> bool:
-    return held in (wanted, WILDCARD)

@@ -46,7 +46,9 @@ def _migrate(owner_conninfo: str, service_conninfo: str, dimension: int) -> bool
         if current is None or current < LATEST:
             _create_role(connection, role, str(service.get("password") or "") or None)
             _upgrade(connection, role, dimension, current=current)
-        _check_dimension(connection, dimension)
+        stored = _stored_dimension(connection)
+        if stored not in (None, dimension):
+            raise ConfigurationError(describe_dimension(stored or 0, dimension), field="RAG_EMBEDDING_DIMENSION")
         connection.execute(
             "INSERT INTO rag.users (id, name, role) VALUES (%s, 'local', 'admin') ON CONFLICT DO NOTHING",
             [LOCAL_ADMIN_ID],
@@ -101,12 +103,6 @@ def _upgrade(
             connection.execute(text.encode())
         connection.execute("DELETE FROM public.schema_version")
         connection.execute("INSERT INTO public.schema_version VALUES (%s)", [revision])
-
-
-def _check_dimension(connection: psycopg.Connection, dimension: int) -> None:
-    stored = _stored_dimension(connection)
-    if stored not in (None, dimension):
-        raise ConfigurationError(describe_dimension(stored or 0, dimension), field="RAG_EMBEDDING_DIMENSION")
 
 
 def _stored_dimension(connection: psycopg.Connection) -> int | None:

@@ -47,16 +47,12 @@ _MIN_WHOLE = 2  # digits before the separator of some amount
 NumberOf = Callable[[str], Decimal | None]  # the number of a cell; None: it is not of the kind of its column
 
 
-def _no_number(_: str) -> Decimal | None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ColumnValues:
     """What the cells of a column are, and how their numbers are read."""
 
     kind: Kind
-    number_of: NumberOf = _no_number
+    number_of: NumberOf = lambda _: None
     unit: str | None = None
     mixed: tuple[str, ...] = ()  # currencies, where there are several
 
