@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_service.auth.sessions import cookie_names, find_session
-from rag_service.domain import Identity, Role
+from rag_service.domain import LOCAL_ADMIN, Identity, Role
 from rag_service.errors import AuthenticationError, InputError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, identify_key, is_key
 from rag_service.store.accounts.sessions import identify_session
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.session import Database
 
 if TYPE_CHECKING:

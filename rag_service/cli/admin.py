@@ -21,12 +21,11 @@ from rag_service.cli.running import (
     read_settings,
     run_command,
 )
-from rag_service.domain import Role
+from rag_service.domain import LOCAL_ADMIN, Role
 from rag_service.errors import InputError, NotFoundError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope, create_key, list_keys, revoke_key
 from rag_service.store.accounts.users import create_user, find_user, list_users, update_user
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
 from rag_service.store.rows import LIMIT_MAX, Slice
 from rag_service.store.session import Connection

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
 from rag_service.store.embedded import leave_embedded_servers, start_embedded_server
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
 from rag_service.store.session import Connection
 

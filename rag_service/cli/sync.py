@@ -11,6 +11,7 @@ from rich.console import Console
 
 from rag_service.cli.progress import told_progress
 from rag_service.cli.running import as_administrator, read_quiet_settings, run_command
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 from rag_service.store.corpora import DEFAULT_CORPUS, find_or_create_corpus
@@ -21,7 +22,6 @@ from rag_service.store.documents.sources import (
     read_source,
     remove_source,
 )
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.rows import LIMIT_MAX, Slice
 
 _EVERY = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}  # seconds
@@ -61,7 +61,7 @@ def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delet
 async def _sync(
     settings: Settings, target: str, corpus: str | None, *, depth: int, watch: bool, delete: bool | None
 ) -> None:
-    from rag_service.app import open_components
+    from rag_service.components import open_components
 
     console, output = Console(stderr=True), Console()
     async with open_components(settings) as components:
@@ -144,7 +144,7 @@ def run_now_command(source_id: UUID) -> None:
     """Sync a source now, in this process, and print the report."""
 
     async def run() -> None:
-        from rag_service.app import open_components
+        from rag_service.components import open_components
 
         async with open_components(read_quiet_settings()) as components:
             async with components.database.transaction(LOCAL_ADMIN) as connection:

@@ -182,7 +182,7 @@ class Service(Searchable):
             ConflictError: another sync of it runs.
             EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
         """
-        from rag_service.components import LOCAL_ADMIN
+        from rag_service.domain import LOCAL_ADMIN
 
         components = self._embedded("sync")
 
@@ -253,7 +253,7 @@ class Service(Searchable):
     @property
     def vector_store(self) -> ChunkStore:
         """For `VectorStoreIndex.from_vector_store(…, embed_model=service.embedding)`. Embedded only."""
-        from rag_service.components import LOCAL_ADMIN
+        from rag_service.domain import LOCAL_ADMIN
 
         components = self._embedded("vector_store")
         index = components.indices[components.settings.indices.default]

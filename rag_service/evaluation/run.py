@@ -9,8 +9,7 @@ from typing import Literal
 
 from rich.progress import Progress, TaskID
 
-from rag_service.components import LOCAL_ADMIN
-from rag_service.domain import Chunk, Filters, Hit
+from rag_service.domain import LOCAL_ADMIN, Chunk, Filters, Hit
 from rag_service.errors import InputError
 from rag_service.evaluation.datasets import OWN_INDICES, load_set
 from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out

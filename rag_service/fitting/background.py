@@ -19,13 +19,13 @@ import numpy as np
 import psycopg
 import structlog
 
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, RagError, StoreError
 from rag_service.fitting.question_sets import QuestionSet, load_shipped
 from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.embedding_cache import embedding_key, read_embeddings, write_embeddings
 from rag_service.models.embedding.guarded import GuardedEmbedding
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.relevance_fits import (
     ModelFit,
     ModelRelevance,

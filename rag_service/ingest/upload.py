@@ -20,10 +20,10 @@ from llama_index.core.schema import BaseNode
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, RagError, StoreError
 from rag_service.indices import IndexDefinition, find_index
-from rag_service.ingest.documents import Admitted, DocumentInput
+from rag_service.ingest.documents import Admitted
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import Corpus, lock_corpora, require_writable
-from rag_service.store.documents.documents import NewDocument, store_document
+from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import (
     ClaimLostError,

@@ -18,7 +18,8 @@ from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.upload import UnexpectedFailureError
 from rag_service.ingest.wiring import build_ingestor, build_worker
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
 from rag_service.sources.opening import open_source
 from rag_service.sources.report import SyncReport

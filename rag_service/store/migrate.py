@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from uuid import UUID
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from rag_service.domain import Identity, Role
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError
 
 LATEST = "0020"  # newest of the migrations; a test compares the two
-LOCAL_ADMIN_ID = "00000000-0000-4000-8000-000000000001"  # the one user of RAG_AUTH=none
-LOCAL_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
 QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply
 _QUEUE_REVISION = "0002"  # begins with procrastinate's own schema; a release that changes it needs a migration of ours
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -51,7 +48,7 @@ def _migrate(owner_conninfo: str, service_conninfo: str, dimension: int) -> bool
             raise ConfigurationError(describe_dimension(stored or 0, dimension), field="RAG_EMBEDDING_DIMENSION")
         connection.execute(
             "INSERT INTO rag.users (id, name, role) VALUES (%s, 'local', 'admin') ON CONFLICT DO NOTHING",
-            [LOCAL_ADMIN_ID],
+            [LOCAL_ADMIN.user_id],
         )
         return current != LATEST
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, local_model, warm_up
+from rag_service.models.embedding.guarded import GuardedEmbedding, local_model
 from rag_service.models.embedding.model_folder import ModelFolder, read_model_folder
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.prefixes import Prefixes, choose_prefixes
@@ -19,8 +19,6 @@ from rag_service.settings import Settings
 if TYPE_CHECKING:
     from rag_service.models.embedding.encoder import Encoder, Precision
     from rag_service.models.embedding.local import LocalEmbedding
-
-__all__ = ["build_embedding", "build_sentence_reader", "close_embedding", "warm_up"]
 
 _OTHERS = ("huggingface", "ollama", "openai_like")  # providers of models beside which the packaged one reads sentences
 

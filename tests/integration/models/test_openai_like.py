@@ -10,7 +10,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 
 from rag_service.errors import ConfigurationError, EmbeddingError, ModelBusyError, ModelError
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.llm.model import ChatModel, build_chat
 from rag_service.settings import Settings
 from tests.doubles.ollama import vector

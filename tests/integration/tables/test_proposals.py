@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Decision
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Decision
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.tables.asking.answers import TableAnswers
