@@ -54,12 +54,12 @@ from rag_service.sources.sync import OnProgress, Sync
 from rag_service.store.accounts.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.accounts.answers import read_answer
 from rag_service.store.corpora import Corpus, default_corpus, find_or_create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
 from rag_service.store.opening import open_database
 from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import Replica
-from rag_service.store.session import Database
 from rag_service.tables.asking.answers import TableAnswers
 
 REPORTS = "reports"  # the index whose synonyms tell which figure of a report a question means, in every index

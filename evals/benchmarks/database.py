@@ -16,11 +16,11 @@ from evals.benchmarks.corpus import BenchCorpus
 from rag_service.domain import LOCAL_ADMIN, CorpusKind
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus, find_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.documents.documents import NewDocument, store_document
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from rag_service.store.warming import warm_buffers
 
 BENCH_USER = LOCAL_ADMIN

@@ -22,7 +22,7 @@ from rag_service.errors import AuthenticationError, InputError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, Scope, identify_key, is_key
 from rag_service.store.accounts.sessions import identify_session
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 
 if TYPE_CHECKING:
     from rag_service.auth.tokens import JwksFetcher, TokenChecker

@@ -22,7 +22,7 @@ from rag_service.store.accounts.sessions import (
     open_session,
     read_account,
 )
-from rag_service.store.session import Connection, Database
+from rag_service.store.database import Connection, Database
 
 if TYPE_CHECKING:
     from rag_service.auth.provider import Provider

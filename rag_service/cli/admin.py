@@ -26,9 +26,9 @@ from rag_service.errors import InputError, NotFoundError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope, create_key, list_keys, revoke_key
 from rag_service.store.accounts.users import create_user, find_user, list_users, update_user
+from rag_service.store.database import Connection
 from rag_service.store.opening import open_database
 from rag_service.store.rows import LIMIT_MAX, Slice
-from rag_service.store.session import Connection
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")

@@ -17,9 +17,9 @@ import click
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
+from rag_service.store.database import Connection
 from rag_service.store.embedded import leave_embedded_servers, start_embedded_server
 from rag_service.store.opening import open_database
-from rag_service.store.session import Connection
 
 if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps

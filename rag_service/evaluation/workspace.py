@@ -25,9 +25,9 @@ from rag_service.ingest.wiring import build_ingestor
 from rag_service.language.detection import detect_language
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
+from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
-from rag_service.store.session import Connection
 
 Advance = Callable[[int], None]  # receives how many more are done
 

@@ -25,6 +25,7 @@ from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.transformations import EmbedWithProgress, Progress, build_transformations, reader_classes
 from rag_service.readers.file_reader import SPANS, FileReader
 from rag_service.store.corpora import Corpus
+from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
 from rag_service.store.documents.documents import (
@@ -34,10 +35,9 @@ from rag_service.store.documents.documents import (
     find_document,
     store_document,
 )
-from rag_service.store.documents.foreign import mark_node, place_nodes
+from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.session import Connection, Database
 
 AT_ONCE = 2  # documents in progress: one is parsed, in a process of its own, while another is embedded
 

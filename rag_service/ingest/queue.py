@@ -28,12 +28,12 @@ from rag_service.ingest.upload import RetryLaterError, UploadJob
 from rag_service.observability.logs import correlation, current_correlation_id
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.corpora import check_ttl, read_corpus
+from rag_service.store.database import AT_ONCE, Connection, Database
 from rag_service.store.documents.catalogue import read_document, read_metadata, remove_document
 from rag_service.store.documents.documents import DocumentInput, find_document
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import NewUpload, Upload, accept_upload, retry_upload
 from rag_service.store.rows import database_now
-from rag_service.store.session import AT_ONCE, Connection, Database
 
 log = structlog.get_logger(__name__)
 

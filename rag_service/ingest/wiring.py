@@ -15,8 +15,8 @@ from rag_service.models.prefixes import vectors_name
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import ReaderClass
 from rag_service.settings import Settings
+from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
-from rag_service.store.session import Database
 
 
 def current_fingerprints(settings: Settings, indices: Mapping[str, IndexDefinition]) -> dict[str, str]:

@@ -39,6 +39,7 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
+from rag_service.store.database import Connection, Database, Turns, meanwhile
 from rag_service.store.relevance_fits import (
     AS_IT_IS,
     BY_WORDS,
@@ -59,7 +60,6 @@ from rag_service.store.search.scope import (
     resolve_scope,
     to_chunks,
 )
-from rag_service.store.session import Connection, Database, Turns, meanwhile
 from rag_service.tables.storage import has_long_tables
 
 log = structlog.get_logger(__name__)

@@ -15,10 +15,10 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import PassageRetriever
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
+from rag_service.store.database import Database, Turns
 from rag_service.store.opening import make_database
 from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
-from rag_service.store.session import Database, Turns
 
 
 @asynccontextmanager

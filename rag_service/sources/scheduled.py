@@ -25,6 +25,7 @@ from rag_service.sources.opening import open_source
 from rag_service.sources.report import SyncReport
 from rag_service.sources.sync import OnProgress, Sync
 from rag_service.store.corpora import require_writable
+from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.sources import (
     ClaimedSource,
@@ -34,7 +35,6 @@ from rag_service.store.documents.sources import (
     release_source,
 )
 from rag_service.store.opening import open_database
-from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 

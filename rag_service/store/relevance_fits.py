@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.indices import QueryDefinition, RelevanceFit
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 PACKAGED_MODEL = "multilingual-e5-small"
 ANY_LANGUAGE = "*"  # of languages that nothing was measured for

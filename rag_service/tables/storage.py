@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from rag_service.domain import EncodedTable
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.encoding import read_batches, read_description
 from rag_service.tables.model import Column, StoredTable
 

@@ -30,8 +30,8 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
-from rag_service.store.session import Database
 from tests.acceptance.canaries import CANARIES, EVIL, FACTS, QUESTIONS, Canary
 from tests.acceptance.obedient import ObedientLLM, Obeys
 from tests.conftest import DIMENSION, FakeEmbedding

@@ -30,7 +30,7 @@ from rag_service.store.accounts.agents import (
     unassign_corpus,
     update_agent,
 )
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 
 class AgentsController(Controller):

@@ -27,6 +27,7 @@ from rag_service.api.http.presenters import present
 from rag_service.errors import StoreError
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
+from rag_service.store.database import Connection
 from rag_service.store.documents.catalogue import (
     DocumentChoice,
     DocumentOrder,
@@ -39,7 +40,6 @@ from rag_service.store.documents.catalogue import (
 )
 from rag_service.store.documents.originals import MAX_SIZE
 from rag_service.store.rows import database_now
-from rag_service.store.session import Connection
 
 
 class CorpusDocumentsController(Controller):

@@ -12,8 +12,8 @@ import psycopg
 from rag_service.domain import CorpusKind
 from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
 from rag_service.store.corpora import Corpus, read_corpus, select_corpora
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table, fetch_value
-from rag_service.store.session import Connection
 
 
 @dataclass(frozen=True, kw_only=True)

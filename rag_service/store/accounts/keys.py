@@ -15,8 +15,8 @@ import psycopg
 
 from rag_service.domain import Role
 from rag_service.errors import NotFoundError, PermissionDeniedError
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table, find_one
-from rag_service.store.session import Connection
 
 KEY_PREFIX = "rag_"
 _KEY = re.compile(r"rag_[A-Za-z0-9_-]{43}")

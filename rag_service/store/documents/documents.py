@@ -15,9 +15,9 @@ from llama_index.core.schema import BaseNode
 from rag_service.domain import EncodedTable
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.corpora import lock_corpora
+from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import delete_chunks, write_chunks
 from rag_service.store.rows import fetch_value, find_one
-from rag_service.store.session import Connection
 from rag_service.tables.storage import write_tables
 
 READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text

@@ -21,9 +21,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
-from rag_service.store.replication.hanging import await_server, put_down
+from rag_service.store.database import Connection, Database, Turns
 from rag_service.store.replication.position import Position, read_position
-from rag_service.store.session import Connection, Database, Turns
+from rag_service.store.replication.timeouts import await_server, put_down
 
 log = structlog.get_logger(__name__)
 

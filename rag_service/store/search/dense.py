@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.domain import Filters
+from rag_service.store.database import SETTINGS, BigIntegers, Connection, HalfVector
 from rag_service.store.search.scope import SearchScope, chunk_conditions, resolve_scope
-from rag_service.store.session import SETTINGS, BigIntegers, Connection, HalfVector
 
 EXACT_SCAN_LIMIT = (
     20_000  # chunks; up to here an exact scan beats HNSW in time and recall (`evals.benchmarks retrieval`)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rag_service.store.database import BigIntegers, Connection
 from rag_service.store.search.postings import (
     ENTRY_BYTES,
     TermPostings,
@@ -27,7 +28,6 @@ from rag_service.store.search.postings import (
     unpack,
 )
 from rag_service.store.search.scope import SearchScope, chunk_conditions
-from rag_service.store.session import BigIntegers, Connection
 
 RESCORED = 300  # candidates scored again with every term
 _TYPED_AT_ONCE = 500  # candidates whose type is looked up together

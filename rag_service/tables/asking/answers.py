@@ -16,7 +16,7 @@ import structlog
 from rag_service.domain import Hit, Identity
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
-from rag_service.store.session import Connection, Database
+from rag_service.store.database import Connection, Database
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning.plans import Operation

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.asking.phrases import cite_cells
 from rag_service.tables.asking.planning.plans import key_column
 from rag_service.tables.asking.planning.question import Question

@@ -19,7 +19,7 @@ import msgspec
 
 from rag_service.language.languages import language_codes, languages_of, load_language, union_of
 from rag_service.language.words import fold, words
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.figures.periods import YEARLY, Period, read_period
 from rag_service.tables.figures.question import FigureQuestion, label_words
 from rag_service.tables.model import Column

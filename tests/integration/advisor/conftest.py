@@ -29,8 +29,8 @@ from rag_service.readers.parse import parse
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
-from rag_service.store.session import Database
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.doubles.ollama import ollama
 from tests.serving import serving_here

@@ -16,8 +16,8 @@ from rag_service.indices import load_index
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
+from rag_service.store.database import Database
 from rag_service.store.relevance_fits import GUESS, ModelRelevance, lease_model, read_model_fit, renew_lease
-from rag_service.store.session import Database
 from tests.doubles.ollama import EMBED, OllamaDouble, failure, ollama
 from tests.fitting import load_part, plain, shifted
 

@@ -23,12 +23,12 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
+from rag_service.store.database import Database, Turns
 from rag_service.store.documents.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
 from rag_service.store.replication import replica as replica_module
 from rag_service.store.replication.replica import Replica, ReplicaBehindError, replica_conninfo
-from rag_service.store.session import Database, Turns
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
 

@@ -18,8 +18,8 @@ from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.rate_limits import spend
 from rag_service.store.accounts.users import create_user
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 from tests.doubles.ollama import CHAT, OllamaDouble
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document
 from tests.serving import wait_until

@@ -25,9 +25,9 @@ from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 
 ADMIN = LOCAL_ADMIN

@@ -13,6 +13,7 @@ from llama_index.core.schema import TextNode
 
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity
 from rag_service.store.corpora import create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.chunks import (
     CHAR_END,
     CHAR_START,
@@ -23,7 +24,6 @@ from rag_service.store.documents.chunks import (
     LANGUAGE,
 )
 from rag_service.store.documents.documents import NewDocument, store_document
-from rag_service.store.session import Database
 
 ADMIN = LOCAL_ADMIN
 

@@ -17,8 +17,8 @@ from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
-from rag_service.store.session import Database
 
 USER = LOCAL_ADMIN
 

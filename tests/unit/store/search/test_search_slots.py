@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rag_service.errors import StoreError
-from rag_service.store.session import Turns
+from rag_service.store.database import Turns
 
 
 async def test_so_many_at_a_time_and_all_get_there() -> None:
