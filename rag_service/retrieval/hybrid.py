@@ -39,7 +39,7 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
-from rag_service.store.database import Connection, Database, Turns, meanwhile
+from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
 from rag_service.store.relevance_fits import (
     AS_IT_IS,
     BY_WORDS,
@@ -84,7 +84,7 @@ class HybridRetriever(PassageRetriever):
         indices: Mapping[str, IndexDefinition],
         *,
         default_index: str,
-        turns: Turns | None = None,
+        slots: SearchSlots | None = None,
         mode: Mode = "hybrid",
         lexical_fallback: bool = False,
         relevance: ModelRelevance | None = None,
@@ -96,7 +96,7 @@ class HybridRetriever(PassageRetriever):
             embedding: the model that embedded them.
             indices: definitions by name.
             default_index: definition for searches over corpora of several or unknown definitions.
-            turns: limits how many search at a time; None: no limit.
+            slots: limits how many search at a time; None: no limit.
             mode: of queries that name none.
             lexical_fallback: whether hybrid searches go on by keywords alone while the embedding model is down.
             relevance: what is known of the model's cosines; None: they are as the packaged model's.
@@ -107,7 +107,7 @@ class HybridRetriever(PassageRetriever):
         self._embedding = embedding
         self._indices = indices
         self._default_index = default_index
-        self._turn = nullcontext if turns is None else turns.take
+        self._slot = nullcontext if slots is None else slots.take
         self._mode = mode
         self._lexical_fallback = lexical_fallback
         self._relevance = relevance or ModelRelevance(PACKAGED_MODEL)
@@ -132,7 +132,7 @@ class HybridRetriever(PassageRetriever):
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
         ranked: list[Hit] | None = None
         try:
-            async with self._turn(), self._database.transaction(query.identity) as connection:
+            async with self._slot(), self._database.transaction(query.identity) as connection:
                 # What failed is raised here; what is there by now need not be waited for.
                 vector = embedding.result() if embedding is not None and embedding.done() else None
                 begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
@@ -143,7 +143,7 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and ranked is None:
                 vector = await embedding
                 clock.lap("embedding")
-                async with self._turn(), self._database.transaction(query.identity) as connection:
+                async with self._slot(), self._database.transaction(query.identity) as connection:
                     ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
         finally:
             if embedding is not None and not embedding.done():

@@ -63,7 +63,7 @@ class ReplicatedRetriever(PassageRetriever):
                 outcome = "failed"
                 log.warning("search_repeated", exc_info=error)
                 if not isinstance(error, psycopg.Error):
-                    self._replica.leave_alone(error)
+                    self._replica.stop_using(error)
             else:
                 self._count("replica")
                 return found
