@@ -81,13 +81,12 @@ def create_app(
 ) -> Litestar:
     """The web application. Objects that are given take the place of what the settings name.
 
+    Raises ConfigurationError if a setting is wrong, or the file of RAG_KNOWLEDGE_BASE_PATH.
+
     Args:
         settings: of the service.
         components: used and left open; None: it opens its own at start, and closes them.
         llm, embedding, reranker, judge, postprocessors, readers, transformations: as in `Plugins`.
-
-    Raises:
-        ConfigurationError: a setting is wrong, or the file of RAG_KNOWLEDGE_BASE_PATH.
     """
     metrics = components.metrics if components is not None else Metrics()
     plugins = Plugins(

@@ -331,8 +331,7 @@ async def open_keyword_engine(
 ) -> AsyncIterator[CitedQueryEngine]:
     """The engine over the JSON file of RAG_ENABLED=false, without database and vectors.
 
-    Raises:
-        ConfigurationError: a setting or definition is wrong.
+    Raises ConfigurationError if a setting or definition is wrong.
     """
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     async with AsyncExitStack() as stack:

@@ -199,8 +199,8 @@ def shipped_folder(name: str) -> Path:
 def load_index(name: str, *, indices_path: Path | None = None) -> IndexDefinition:
     """Load one index definition.
 
-    Raises:
-        DefinitionError: there is no such index, or a file is wrong; names file and key, and says how to fix it.
+    Raises DefinitionError if there is none of this name or a file is wrong; it names file and key, and says how to fix
+    it.
     """
     root = indices_path or shipped_folder("indices")
     file = root / name / "index.yaml"
@@ -228,11 +228,7 @@ def list_indices(*, indices_path: Path | None = None) -> list[str]:
 
 
 def load_indices(*, indices_path: Path | None = None) -> dict[str, IndexDefinition]:
-    """All index definitions by name.
-
-    Raises:
-        DefinitionError: as `load_index`.
-    """
+    """All index definitions by name. Raises like `load_index`."""
     return {name: load_index(name, indices_path=indices_path) for name in list_indices(indices_path=indices_path)}
 
 
@@ -264,11 +260,7 @@ def _load_synonyms(file: Path) -> tuple[tuple[str, ...], ...]:
 
 
 def load_yaml(text: str) -> Any:
-    """Plain values of a YAML text.
-
-    Raises:
-        yaml.YAMLError: it is none.
-    """
+    """Plain values of a YAML text. Raises yaml.YAMLError if it is none."""
     return yaml.load(text, Loader=_LOADER)  # noqa: S506 - both are safe loaders
 
 

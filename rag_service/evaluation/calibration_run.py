@@ -113,14 +113,13 @@ def print_calibration(console: Console, report: CalibrationReport) -> None:
 def write_calibration(file: Path, fit: RelevanceFit, *, model: str, language: Language | None = None) -> Calibration:
     """Replace or add the `calibration:` block below `query:` of an index.yaml; returns its new content.
 
+    Raises DefinitionError if the file cannot be written or would not load afterwards; it is left as it was.
+
     Args:
         file: the index.yaml.
         fit: the numbers.
         model: the embedding model that they belong to. Numbers of another model are dropped.
         language: of the questions; None: all languages without numbers of their own.
-
-    Raises:
-        DefinitionError: the file cannot be written, or would not load afterwards; it is left as it was.
     """
     before = file.read_text(encoding="utf-8")
     wanted = _merge(_read(file), fit, model, language)
@@ -152,11 +151,7 @@ def _merge(old: Calibration | None, fit: RelevanceFit, model: str, language: Lan
 
 
 def put_calibration(text: str, calibration: Calibration) -> str:
-    """The text of an index.yaml with this calibration.
-
-    Raises:
-        DefinitionError: `query:` is written in one line.
-    """
+    """The text of an index.yaml with this calibration. Raises DefinitionError if `query:` is written in one line."""
     lines = text.splitlines()
     root = yaml.compose(text)
     query = _entry(root, "query")

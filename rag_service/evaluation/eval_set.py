@@ -69,12 +69,11 @@ class EvalSet:
 def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> EvalSet:
     """A SQuAD-format set with every n-th article missing from the corpus, its questions unanswerable.
 
+    Raises EvalSetError if the set has no articles, or too few.
+
     Args:
         every: n; 2 leaves out one half.
         offset: 0 ≤ offset < n; None: the last of each n.
-
-    Raises:
-        EvalSetError: the set has no articles, or too few.
     """
     if loaded.kind is not SetKind.SQUAD:
         raise EvalSetError(f"{loaded.path}: --leave-out needs a set of articles; use one in SQuAD format.")

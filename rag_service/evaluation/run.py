@@ -92,11 +92,7 @@ class Steps:
 
 
 def find_set(path: Path, options: RunOptions, settings: Settings) -> tuple[EvalSet, str]:
-    """A set by path, and the name of its index.
-
-    Raises:
-        EvalSetError: the set cannot be used.
-    """
+    """A set by path, and the name of its index. Raises EvalSetError if the set cannot be used."""
     home = OWN_INDICES.get(path.stem, settings.indices.default)  # an own set is about its documents
     documents = options.documents
     if documents is None and path.suffix == ".jsonl":

@@ -58,11 +58,7 @@ class Workspace:
         return self.components.settings
 
     def index_named(self, name: str) -> IndexDefinition:
-        """An index definition by name.
-
-        Raises:
-            DefinitionError: it does not exist; the message lists those that do.
-        """
+        """An index definition by name. Raises DefinitionError, which lists those that exist, if it does not."""
         return self.components.indices.get(name) or load_index(name, indices_path=self.settings.indices.path)
 
     async def load(self, loaded: EvalSet, index: IndexDefinition, advance: Advance) -> EvalCorpus:

@@ -120,8 +120,7 @@ class RelevanceFitter:
     async def complete(self) -> None:
         """Measure now, or wait until another process has.
 
-        Raises:
-            EmbeddingError, StoreError: the model or the database fails.
+        Raises EmbeddingError or StoreError if the model or the database fails.
         """
         while self.relevance.watched:
             if await self.measure():
@@ -131,8 +130,7 @@ class RelevanceFitter:
     async def measure(self) -> bool:
         """Measure the model unless that is done, or another process does it; returns whether it is done.
 
-        Raises:
-            EmbeddingError, StoreError: the model or the database fails; what was embedded is kept.
+        Raises EmbeddingError or StoreError if the model or the database fails; what was embedded is kept.
         """
         await self.load()
         if self._revision is None:

@@ -35,16 +35,13 @@ def build_ingestor(
     readers: Mapping[str, ReaderClass] | None = None,
     transformations: Sequence[TransformComponent] = (),
 ) -> Ingestor:
-    """The Ingestor of a process.
+    """The Ingestor of a process. Raises ConfigurationError if a class that a definition names cannot be used.
 
     Args:
         indices: their readers and transformations are loaded now, so that errors show at start.
         originals: keeps the original bytes; None keeps only the text.
         readers: extension with its dot → reader, for every index.
         transformations: run for every index.
-
-    Raises:
-        ConfigurationError: a class that a definition names cannot be used.
     """
     ingestor = Ingestor(
         database,

@@ -68,8 +68,7 @@ class KnowledgeBase(BaseModel):
 def load_knowledge_base(file: Path | None) -> KnowledgeBase:
     """Read and check the file.
 
-    Raises:
-        DefinitionError: there is none, or it is wrong; names file, entry and what to change.
+    Raises DefinitionError if there is none or it is wrong; it names file, entry and what to change.
     """
     if file is None:
         raise _error("RAG_ENABLED=false needs RAG_KNOWLEDGE_BASE_PATH: the JSON file to answer from.")

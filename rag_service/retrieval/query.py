@@ -82,11 +82,7 @@ class RagQuery(QueryBundle):
 
     @property
     def found(self) -> Retrieval:
-        """What the retriever found.
-
-        Raises:
-            RuntimeError: the query has not passed a retriever of this service.
-        """
+        """What the retriever found. Raises RuntimeError if the query has not passed a retriever of this service."""
         if self.retrieval is None:
             raise RuntimeError("This query has not been retrieved yet.")
         return self.retrieval
@@ -152,8 +148,7 @@ class PassageRetriever(BaseRetriever):
     def as_query(self, query: QueryBundle) -> RagQuery:
         """The query itself, or a plain one with the defaults of this retriever.
 
-        Raises:
-            PermissionDeniedError: a plain query, and this retriever has no identity of its own.
+        Raises PermissionDeniedError for a plain query if this retriever has no identity of its own.
         """
         if isinstance(query, RagQuery):
             return query

@@ -129,14 +129,11 @@ class Fetcher:
         await self._client.aclose()
 
     async def fetch(self, url: str, *, host: str | None = None, etag: str = "") -> Page:
-        """A page, its redirects followed.
+        """A page, its redirects followed. Raises PageError if it is refused, missing, too large or too slow.
 
         Args:
             host: the only host and port that redirects may lead to; None: any.
             etag: of the version that is known.
-
-        Raises:
-            PageError: refused, missing, too large or too slow.
         """
         try:
             async with asyncio.timeout(_PAGE_SECONDS):
