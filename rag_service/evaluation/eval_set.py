@@ -69,11 +69,8 @@ class EvalSet:
 def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> EvalSet:
     """A SQuAD-format set with every n-th article missing from the corpus, its questions unanswerable.
 
-    Raises EvalSetError if the set has no articles, or too few.
-
-    Args:
-        every: n; 2 leaves out one half.
-        offset: 0 ≤ offset < n; None: the last of each n.
+    Raises EvalSetError if the set has no articles, or too few. `every`: n; 2 leaves out one half. `offset`: 0 ≤ offset
+    < n; None: the last of each n.
     """
     if loaded.kind is not SetKind.SQUAD:
         raise EvalSetError(f"{loaded.path}: --leave-out needs a set of articles; use one in SQuAD format.")
@@ -94,8 +91,7 @@ def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> Eval
 def leave_passages_out(loaded: EvalSet, *, half: int) -> EvalSet:
     """The questions of a SQuAD-format set whose passages are missing, over the other passages of the same articles.
 
-    Args:
-        half: 0 leaves out the passages at even positions, 1 those at odd ones.
+    `half`: 0 leaves out the passages at even positions, 1 those at odd ones.
     """
     missing = {passage.key for passage in loaded.passages[half::2]}
     return replace(

@@ -175,8 +175,7 @@ def _learn(names: Sequence[str], groups: Sequence[tuple[np.ndarray, np.ndarray]]
 def _fit(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Weights that maximise the softmax share of the right candidates, by Adam over all groups at once.
 
-    Args:
-        groups: features (candidates, n) and which candidates are right, for each question.
+    `groups`: features (candidates, n) and which candidates are right, for each question.
     """
     every = np.vstack([features for features, _ in groups])
     right = np.concatenate([right for _, right in groups])

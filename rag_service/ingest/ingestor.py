@@ -92,8 +92,7 @@ class Ingestor:
     ) -> Ingested:
         """Ingest one document; an earlier version of the same name is replaced in one transaction.
 
-        Args:
-            stored: writes more in that transaction; not called where the same content is stored already.
+        `stored`: writes more in that transaction; not called where the same content is stored already.
 
         Raises:
             DocumentError: it cannot be read, or has no text.

@@ -126,11 +126,8 @@ class PassageRetriever(BaseRetriever):
     """Base of the hybrid, the keyword and the replicated retriever."""
 
     def __init__(self, *, identity: Identity | None = None, top_k: int = 5):
-        """
-        Args:
-            identity: whose permissions a plain string or `QueryBundle` is searched with; None refuses these.
-            top_k: number of passages returned for them.
-        """
+        """`identity`: whose permissions a plain string or `QueryBundle` is searched with; None refuses these. `top_k`:
+        number of passages returned for them."""
         super().__init__(CallbackManager([]))
         self._identity = identity
         self._top_k = top_k

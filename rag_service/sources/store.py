@@ -31,9 +31,7 @@ class StoreSource:
     def __init__(self, url: str, more: Collection[str] = (), *, max_bytes: int):
         """Raises InputError if there is no such kind of URL, its package is missing, or it holds a password.
 
-        Args:
-            more: further extensions of documents.
-            max_bytes: of one file.
+        `more`: further extensions of documents. `max_bytes`: of one file.
         """
         scheme = url.partition("://")[0]
         if (

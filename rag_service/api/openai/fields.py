@@ -68,10 +68,8 @@ def read_conversation(
 ) -> Conversation:
     """The question of a request, its history and its instructions.
 
-    Raises InvalidRequestError, which names every field that is wrong or asks for a reply of another shape.
-
-    Args:
-        ignored: fields of the body without effect.
+    Raises InvalidRequestError, which names every field that is wrong or asks for a reply of another shape. `ignored`:
+    fields of the body without effect.
     """
     errors = [*_find_unsupported(request), *_find_message_errors(request.messages)]
     if settings.http.openai_strict:

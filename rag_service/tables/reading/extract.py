@@ -29,9 +29,7 @@ PlainRow = tuple[int, Mapping[int, str], bool]  # (number, column → text, whet
 def extract_tables(text: str, spans: Sequence[Span]) -> tuple[Table, ...]:
     """The tables of a document with a header and at least two rows and columns.
 
-    Args:
-        text: as stored.
-        spans: places, sorted by start.
+    `text`: as stored. `spans`: places, sorted by start.
     """
     lines = list(read_page_lines(text, spans))
     tables: list[Table] = list(islice(find_statements(lines), MAX_TABLES))

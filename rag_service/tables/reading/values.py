@@ -105,8 +105,7 @@ def normal_figure(text: str) -> str | None:
 def read_figure(text: str, decimal: str | None) -> Decimal | None:
     """The number of a figure; None if it is none, or its separator could be read in two ways.
 
-    Args:
-        decimal: the decimal separator of the table or the file.
+    `decimal`: the decimal separator of the table or the file.
     """
     found = normal_figure(text)
     if found is None:
