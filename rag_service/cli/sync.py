@@ -10,7 +10,13 @@ import click
 from rich.console import Console
 
 from rag_service.cli.progress import told_progress
-from rag_service.cli.running import as_administrator, read_quiet_settings, run_command
+from rag_service.cli.running import (
+    as_administrator,
+    print_table,
+    read_quiet_settings,
+    run_as_administrator,
+    run_command,
+)
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import RagError
 from rag_service.settings import Settings
@@ -101,7 +107,7 @@ def add_command(target: str, corpus: str | None, depth: int, every: str) -> None
 
         settings = read_quiet_settings()
         source = open_source(target, settings, depth=depth)
-        async with as_administrator(read_quiet_settings()) as connection:
+        async with as_administrator(settings) as connection:
             name, index = corpus or DEFAULT_CORPUS, settings.indices.default
             found = await find_or_create_corpus(connection, LOCAL_ADMIN, name, index)
             added = await add_source(
@@ -117,17 +123,9 @@ def add_command(target: str, corpus: str | None, depth: int, every: str) -> None
 def list_command() -> None:
     """List the sources of global corpora, with the outcome of the last run."""
 
-    async def show() -> None:
-        from rag_service.client.results import table
-
-        async with as_administrator(read_quiet_settings()) as connection:
-            page = await list_sources(connection, Slice(limit=LIMIT_MAX))
-        rows = [
-            (source.id, source.corpus_name, source.target, source.status, _outcome(source)) for source in page.items
-        ]
-        click.echo(repr(table(("id", "corpus", "source", "status", "last run"), rows)))
-
-    run_command(show())
+    page = run_as_administrator(list_sources, Slice(limit=LIMIT_MAX))
+    rows = [(source.id, source.corpus_name, source.target, source.status, _outcome(source)) for source in page.items]
+    print_table(("id", "corpus", "source", "status", "last run"), rows)
 
 
 def _outcome(source: ScheduledSource) -> str:
@@ -162,9 +160,5 @@ def run_now_command(source_id: UUID) -> None:
 def remove_command(source_id: UUID, with_documents: bool) -> None:
     """Remove a source and keep its documents."""
 
-    async def remove() -> None:
-        async with as_administrator(read_quiet_settings()) as connection:
-            await remove_source(connection, source_id, documents=with_documents)
-        click.echo("Removed.")
-
-    run_command(remove())
+    run_as_administrator(remove_source, source_id, documents=with_documents)
+    click.echo("Removed.")
