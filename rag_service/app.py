@@ -84,7 +84,6 @@ def create_app(
     Raises ConfigurationError if a setting is wrong, or the file of RAG_KNOWLEDGE_BASE_PATH.
 
     Args:
-        settings: of the service.
         components: used and left open; None: it opens its own at start, and closes them.
         llm, embedding, reranker, judge, postprocessors, readers, transformations: as in `Plugins`.
     """

@@ -49,8 +49,8 @@ class PluginUse(_Strict):
         return {"use": value} if isinstance(value, str) else value
 
 
-# Chunk types written for whoever answers, not for whoever asks.
 FILE_EXTENSION = re.compile(r"\.[a-z0-9]+")  # with its dot
+# Chunk types written for whoever answers, not for whoever asks.
 INTERNAL_TYPES = frozenset({"guardrails", "guardrail", "response_frame", "decision_guide"})
 
 

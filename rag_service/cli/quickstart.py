@@ -14,7 +14,7 @@ from rich.markup import escape
 from rag_service.answering.examples import find_examples
 from rag_service.api.http.presenters import describe_place
 from rag_service.cli.models import pull_models
-from rag_service.cli.progress import told_progress
+from rag_service.cli.progress import show_progress
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
 from rag_service.components import Components, open_components
 from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus
@@ -134,13 +134,13 @@ async def ingest_files(
     failures: list[str] = []
     started, done = time.monotonic(), 0
 
-    with told_progress(console, "Ingesting") as tell:
+    with show_progress(console, "Ingesting") as show:
 
         def step(name: str, advance: int = 0) -> None:
             nonlocal done
             done += advance
             left = seconds_left(started, done, len(files))
-            tell(SyncProgress(done=done, total=len(files), name=name, seconds_left=left))
+            show(SyncProgress(done=done, total=len(files), name=name, seconds_left=left))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
             for name, file in files:

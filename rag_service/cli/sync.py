@@ -9,7 +9,7 @@ from uuid import UUID
 import click
 from rich.console import Console
 
-from rag_service.cli.progress import told_progress
+from rag_service.cli.progress import show_progress
 from rag_service.cli.running import (
     as_administrator,
     print_table,
@@ -71,10 +71,10 @@ async def _sync(
 
     console, output = Console(stderr=True), Console()
     async with open_components(settings) as components:
-        with told_progress(console, "Syncing") as tell:
+        with show_progress(console, "Syncing") as show:
             sync = await components.open_sync(
                 target, LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete,
-                on_progress=tell,
+                on_progress=show,
             )  # fmt: skip
             if watch:
                 async for happened in sync.watch():
@@ -147,8 +147,8 @@ def run_now_command(source_id: UUID) -> None:
         async with open_components(read_quiet_settings()) as components:
             async with components.database.transaction(LOCAL_ADMIN) as connection:
                 await read_source(connection, source_id)
-            with told_progress(Console(stderr=True), "Syncing") as tell:
-                report = await components.source_runner().run_now(source_id, on_progress=tell)
+            with show_progress(Console(stderr=True), "Syncing") as show:
+                report = await components.source_runner().run_now(source_id, on_progress=show)
         _print(Console(), str(report))
 
     run_command(run())

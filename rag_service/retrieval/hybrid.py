@@ -41,10 +41,10 @@ from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
 from rag_service.store.relevance_fits import (
-    AS_IT_IS,
     BY_WORDS,
     NO_VECTOR,
     PACKAGED_MODEL,
+    UNSCALED,
     CosineScale,
     ModelRelevance,
     relevance,
@@ -357,7 +357,7 @@ def fuse(
     alpha: float,
     ceiling: float,
     calibration: RelevanceFit | None,
-    scale: CosineScale = AS_IT_IS,
+    scale: CosineScale = UNSCALED,
     limit: int | None = None,
     absent: bool = False,
 ) -> list[tuple[int, Scores]]:

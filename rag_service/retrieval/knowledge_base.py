@@ -115,7 +115,7 @@ def _describe(problem: Any, raw: Any) -> str:
 def cut_passages(entry: Entry) -> Iterator[Chunk]:
     """The passages of an entry: whole paragraphs, packed up to `PASSAGE_CHARS`."""
     document = DocumentRef(
-        id=uuid5(CORPUS_ID, entry.id),
+        id=document_id(entry.id),
         corpus_id=CORPUS_ID,
         title=entry.title,
         file_name=entry.file_name,

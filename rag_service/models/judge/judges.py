@@ -114,7 +114,6 @@ def build_judge(
     unsuitable.
 
     Args:
-        settings: of the service.
         chat: the chat model, which is the judge `llm`.
         write_prompt: the prompt of that judge.
         judge: replaces what the settings name.

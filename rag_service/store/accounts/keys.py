@@ -115,4 +115,4 @@ async def identify_key(connection: Connection, secret: str) -> KeyHolder | None:
 def hash_secret(secret: str) -> bytes:
     """SHA-256 of 256 random bits."""
     # Plain SHA-256 will do: 256 random bits cannot be guessed, however fast the hash.
-    return hashlib.sha256(secret.encode()).digest()
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()

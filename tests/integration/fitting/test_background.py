@@ -17,7 +17,7 @@ from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
 from rag_service.store.database import Database
-from rag_service.store.relevance_fits import GUESS, ModelRelevance, lease_model, read_model_fit, renew_lease
+from rag_service.store.relevance_fits import DEFAULT_SCALE, ModelRelevance, lease_model, read_model_fit, renew_lease
 from tests.doubles.ollama import EMBED, OllamaDouble, failure, ollama
 from tests.fitting import load_part, plain, shifted
 
@@ -98,7 +98,7 @@ async def test_the_scale_is_used_before_the_fit_is_there(
             await fitter.complete()
     assert fitter.relevance.state == "scaled"
     assert fitter.report().detail == background.DETAILS["scaled"]
-    assert fitter.relevance.scale("es") != GUESS
+    assert fitter.relevance.scale("es") != DEFAULT_SCALE
     await fitter.complete()
     assert fitter.relevance.state == "fitted"
 

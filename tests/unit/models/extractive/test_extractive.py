@@ -32,7 +32,7 @@ from rag_service.models.extractive.late_interaction import TOKEN_FEATURES
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import user_waits
-from rag_service.store.relevance_fits import AS_IT_IS
+from rag_service.store.relevance_fits import UNSCALED
 from tests.unit.answering.proof.answers import make_hit
 
 REFUSAL = "The documents do not answer this question."
@@ -308,8 +308,8 @@ async def test_the_similarity_that_is_owed_to_the_title_is_taken_off() -> None:
     for name, shown in (("titled", titled), ("untitled", untitled)):
         asked = evidence("gym?", shown)
         sentences, _ = rate_by_words(asked)
-        found[name] = await rate_by_vectors(asked, sentences, Known(embed_dim=2), AS_IT_IS)
-    same, near = AS_IT_IS.similarity(np.array([1.0, 0.6]))
+        found[name] = await rate_by_vectors(asked, sentences, Known(embed_dim=2), UNSCALED)
+    same, near = UNSCALED.similarity(np.array([1.0, 0.6]))
     assert np.allclose(found["untitled"], [same, near])
     assert np.allclose(found["titled"], [same - same * same, near - same * near])
 
