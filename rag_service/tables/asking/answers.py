@@ -22,7 +22,7 @@ from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, lim
 from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.asking.planning.question import Comparison, Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
-from rag_service.tables.asking.proposing import MAX_TABLES, Ask, propose_plan
+from rag_service.tables.asking.proposals import MAX_TABLES, Ask, propose_plan
 from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question

@@ -18,7 +18,7 @@ from rag_service.tables.asking.phrases import cite_cells
 from rag_service.tables.asking.planning.plans import key_column
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.asking.planning.several_columns import is_named
-from rag_service.tables.kinds import FIGURES, header_words
+from rag_service.tables.headers import FIGURES, header_words
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
 from rag_service.tables.vocabulary import Word, read_words
