@@ -53,8 +53,8 @@ def column_word(word: str) -> Word:
 @cache
 def _concepts() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
-    for code in language_codes():
-        for concept, names in load_language(code).tables.concepts.items():
+    for data in languages_of(None):
+        for concept, names in data.tables.concepts.items():
             for name in names:
                 found.setdefault(name, set()).add(concept)
     return {name: frozenset(concepts) for name, concepts in found.items()}

@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 
 from rag_service.language.languages import languages_of, union_of
-from rag_service.language.words import fold
+from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
 
 MIN_SHARE = 0.8  # of the filled cells that must be of a kind; the others are left out of computations, and told
@@ -40,9 +40,7 @@ _ERROR = re.compile(r"#[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formul
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
 _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
-
 _MIN_WHOLE = 2  # digits before the separator of some amount
-
 
 NumberOf = Callable[[str], Decimal | None]  # the number of a cell; None: it is not of the kind of its column
 
@@ -94,6 +92,23 @@ def split_unit(name: str) -> tuple[str, str | None]:
     if match is None or not name[: match.start()].strip():
         return name, None
     return name[: match.start()].strip(), CURRENCIES.get(fold(match[1]), match[1])
+
+
+def find_unit(text: str) -> str:
+    """What a line says about the unit of all figures: "Dollars in millions, except per share data"; empty: nothing."""
+    bare = text.strip().strip("()[]").strip()
+    if len(bare) > 100:
+        inside = re.findall(r"\(([^()]{4,80})\)", text)
+        bare = next((one for one in inside if _scale_words() & set(words(one))), "")
+    elif "(" in bare:
+        inside = re.findall(r"\(([^()]{4,80})\)?", bare)
+        bare = next((one for one in inside if _scale_words() & set(words(one))), bare)
+    return bare if _scale_words() & set(words(bare)) and not re.search(r"\d{3}", bare) else ""
+
+
+@cache
+def _scale_words() -> frozenset[str]:
+    return union_of(names for data in languages_of(None) for names in data.tables.scales.values())
 
 
 def normal_figure(text: str) -> str | None:

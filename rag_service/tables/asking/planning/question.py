@@ -15,12 +15,12 @@ from itertools import pairwise
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
 from rag_service.tables.calendar_ranges import CalendarRange, read_calendar_ranges
+from rag_service.tables.periods import YEAR
 from rag_service.tables.question_values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, Word, read_words
 
 _MAX_VALUE_WORDS = 6
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _SIGN = re.compile(r"US\$|R\$|[€$£¥₹%]")
 _INNER = re.compile(r"(?<=[^\W\d_] )[^\W\d_]{2,}")  # words that begin no sentence
 _OPERATIONS = ("count", "amount", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share")
@@ -352,4 +352,4 @@ def _read_periods(question: Question) -> None:
 
 def year_of(word: Word) -> int | None:
     """The year that a word names."""
-    return int(word.text) if _YEAR.fullmatch(word.text) else None
+    return int(word.text) if YEAR.fullmatch(word.text) else None
