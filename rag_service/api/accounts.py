@@ -141,8 +141,6 @@ def _present_key(key: ApiKey, *, secret: str | None = None) -> KeyBody:
 
 
 class UsersController(Controller):
-    """Users of the service."""
-
     path = "/api/v1/users"
     tags = ["Users"]
     opt = ADMINISTRATORS

@@ -180,7 +180,6 @@ def run_as_administrator(
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table to stdout."""
     from rag_service.client.results import table
 
     click.echo(repr(table(head, rows)))

@@ -23,8 +23,6 @@ from rag_service.indices import Calibration, Language, RelevanceFit, load_index
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrateOptions:
-    """The options of a calibration."""
-
     index: str
     leave_out: int = 2
     prior: float = PRIOR

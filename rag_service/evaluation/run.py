@@ -60,8 +60,6 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SetResult:
-    """The measurements of one set."""
-
     loaded: EvalSet
     index: IndexDefinition
     definition: str  # fingerprint of the ingest part and hash of the query part

@@ -45,8 +45,6 @@ class PageError(UnreadableFileError):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A fetched page."""
-
     url: str  # after redirects
     body: bytes | None  # None: unchanged since the ETag
     media_type: str  # lower case, without parameters; "" if the site names none

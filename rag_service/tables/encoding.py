@@ -57,7 +57,6 @@ def encode_table(table: Table, rows: Iterable[TableRow] | None = None) -> Encode
 
 
 def read_description(table: EncodedTable) -> TableDescription:
-    """What describes an encoded table."""
     return msgspec.json.decode(table.description, type=TableDescription)
 
 

@@ -43,8 +43,6 @@ from rag_service.store.rows import database_now
 
 
 class CorpusDocumentsController(Controller):
-    """Documents of one corpus."""
-
     path = "/api/v1/corpora/{corpus_id:uuid}/documents"
     tags = ["Documents"]
 
@@ -96,8 +94,6 @@ class CorpusDocumentsController(Controller):
 
 
 class DocumentsController(Controller):
-    """One document."""
-
     path = "/api/v1/documents/{document_id:uuid}"
     tags = ["Documents"]
 

@@ -111,7 +111,6 @@ def _build_huggingface(settings: Settings) -> BaseEmbedding:
 
 
 def _in_process(model: ModelFolder, settings: Settings, precision: Precision) -> BaseEmbedding:
-    """A model that this process computes."""
     from rag_service.models.embedding.local import LocalEmbedding
 
     if settings.embedding.dimension != model.dimension:

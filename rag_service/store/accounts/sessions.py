@@ -16,8 +16,6 @@ from rag_service.store.rows import fetch_value, find_one
 
 @dataclass(frozen=True, kw_only=True)
 class SessionHolder:
-    """Whose a session is."""
-
     user_id: UUID
     role: Role
     ends_at: datetime

@@ -48,8 +48,6 @@ class SourceStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduledSource:
-    """A source of a corpus."""
-
     id: UUID
     corpus_id: UUID
     corpus_name: str

@@ -54,8 +54,6 @@ class NewUpload:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """An accepted upload."""
-
     id: UUID
     document_id: UUID
     corpus_id: UUID

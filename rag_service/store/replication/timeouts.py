@@ -36,7 +36,6 @@ async def await_server(work: Coroutine[Any, Any, T], *, limit: float, waited: Ca
 
 
 async def cancel_until_done(task: asyncio.Future[Any]) -> None:
-    """Cancel a task until it is done."""
     # psycopg answers the first cancellation by asking the server to cancel, and waits for that for ever when the
     # server stands still; the second one gets through (https://github.com/psycopg/psycopg/issues/1371).
     while not task.done():

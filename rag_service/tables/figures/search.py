@@ -38,8 +38,6 @@ _PREFIX = re.compile(r"^\W+")
 
 @dataclass(frozen=True, kw_only=True)
 class FigureRow:
-    """A row of a statement."""
-
     document_id: UUID
     document: str  # file name, or title
     caption: str

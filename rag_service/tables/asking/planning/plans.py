@@ -106,7 +106,6 @@ def unmixed(plan: Plan) -> Plan:
 
 
 def total_columns(table: StoredTable) -> list[int]:
-    """The columns that are called "Total"."""
     return [place for place in table.of_kind(*FIGURES) if total_words().issuperset(words(table.columns[place].name))]
 
 

@@ -351,5 +351,4 @@ def _read_periods(question: Question) -> None:
 
 
 def year_of(word: Word) -> int | None:
-    """The year that a word names."""
     return int(word.text) if YEAR.fullmatch(word.text) else None
