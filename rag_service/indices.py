@@ -1,11 +1,9 @@
 """Loads and validates what a domain owner edits: indices/ and prompts/.
 
-An index definition has two parts. `ingest` decides how documents become chunks; its fingerprint is
-stored with every document, so that a change marks the index stale. `query` decides how questions
-are answered and applies on reload.
+An index definition has two parts. `ingest` decides how documents become chunks; its fingerprint is stored with every
+document, so that a change marks the index stale. `query` decides how questions are answered and applies on reload.
 
-Files are found in this order: the path in the settings, the copy inside the installed package,
-the checkout.
+Files are found in this order: the path in the settings, the copy inside the installed package, the checkout.
 """
 
 from __future__ import annotations

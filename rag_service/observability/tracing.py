@@ -3,8 +3,7 @@
 One span a request, and below it `embed`, `search`, `rerank`, `prompt`, `model` and `verify`. Spans hold
 no text: neither questions nor documents nor messages of errors, which may repeat them.
 
-Off unless the extra `telemetry` is installed and OTEL_EXPORTER_OTLP_ENDPOINT is set; a span then costs
-one comparison.
+Off unless the extra `telemetry` is installed and OTEL_EXPORTER_OTLP_ENDPOINT is set; a span then costs one comparison.
 """
 
 from __future__ import annotations
