@@ -133,7 +133,7 @@ def migrate() -> None:
 
 
 def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
-    from rag_service.store.relevance_fits import PACKAGED_MODEL
+    from rag_service.settings.models import PACKAGED_MODEL
 
     calibration = index.query.calibration
     model = settings.embedding.model

@@ -39,11 +39,11 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
+from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
 from rag_service.store.relevance_fits import (
     BY_WORDS,
     NO_VECTOR,
-    PACKAGED_MODEL,
     UNSCALED,
     CosineScale,
     ModelRelevance,

