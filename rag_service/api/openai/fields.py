@@ -47,7 +47,6 @@ class Conversation:
     query: RagQuery  # its question is the last message, as it was asked
     history: tuple[Turn, ...] = ()  # oldest first
     instructions: str = ""  # of `system` and `developer` messages, neutralised
-    ignored: tuple[str, ...] = ()  # fields without effect
 
     def as_one_question(self) -> RagQuery:
         """The query for the engine, which makes the question standalone."""
@@ -92,7 +91,6 @@ def read_conversation(
             if role in _SPOKEN and text
         ),
         instructions="\n\n".join(neutralise(text) for role, text in said if role in _INSTRUCTIONS and text),
-        ignored=tuple(ignored),
     )
 
 
