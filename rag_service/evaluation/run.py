@@ -182,7 +182,6 @@ def _rank(hit: Hit, question: Question, corpus: EvalCorpus) -> Ranked:
     return Ranked(
         key=key,
         chunk_id=chunk.id,
-        relevance=hit.scores.relevance,
         right_section=key in question.targets and _is_in_section(chunk, question.sections),
     )
 
