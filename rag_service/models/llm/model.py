@@ -43,7 +43,6 @@ class ChatDelta:
     """A piece of the answer. The last one carries no text but what is known at the end."""
 
     text: str
-    last: bool = False
     prompt_tokens: int | None = None  # as the model counted, if it did
     completion_tokens: int | None = None  # likewise
     finish_reason: str | None = None  # "stop", or "length" when max_tokens cut the answer
@@ -127,7 +126,6 @@ class ChatModel:
             log.error("prompt_truncated", model=name, counted=counted, expected=expected, context_window=window)
         yield ChatDelta(
             text="",
-            last=True,
             prompt_tokens=counted,
             completion_tokens=call.completion_tokens,
             finish_reason=call.finish_reason if room > 0 else "length",

@@ -75,7 +75,6 @@ class DocumentState:
     """What ingestion needs to know of a stored document."""
 
     id: UUID
-    name: str
     content_hash: str
     fingerprint: str
     chunk_count: int
@@ -86,7 +85,7 @@ async def find_document(connection: Connection, corpus_id: UUID, *, name: str) -
     return await find_one(
         connection,
         DocumentState,
-        "SELECT id, name, content_hash, fingerprint, chunk_count FROM documents"
+        "SELECT id, content_hash, fingerprint, chunk_count FROM documents"
         " WHERE corpus_id = %s AND name = %s AND (expires_at IS NULL OR expires_at > now())",
         [corpus_id, name],
     )

@@ -65,7 +65,7 @@ async def test_an_answer_streams_with_its_counts(chat: ChatModel, openai_server:
     assert "".join(delta.text for delta in deltas).strip() == openai_server.answer
     assert len(deltas) > 3
     last = deltas[-1]
-    assert (last.last, last.prompt_tokens, last.completion_tokens, last.finish_reason) == (True, 42, 7, "stop")
+    assert (last.text, last.prompt_tokens, last.completion_tokens, last.finish_reason) == ("", 42, 7, "stop")
     [body] = openai_server.bodies(CHAT)
     assert (body["model"], body["max_tokens"], body["temperature"], body["stream"]) == ("llama3.2", 99, 0.1, True)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
