@@ -228,7 +228,7 @@ class HybridRetriever(PassageRetriever):
                     index=index,
                     file_language=files.found[0].language,
                 )
-                plan = replace(plan, question=question, names=())
+                plan = replace(plan, names=())
                 if asks_overview(files, plan.language):
                     files = await read_outlines(connection, files)
             elif not files.missing:
