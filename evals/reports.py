@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_service.app import LOCAL_ADMIN, open_components
 from rag_service.cli.running import read_quiet_settings
-from rag_service.domain import Answer, Decision
+from rag_service.components import open_components
+from rag_service.domain import LOCAL_ADMIN, Answer, Decision
 from rag_service.retrieval.query import RagQuery
 
 

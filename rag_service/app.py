@@ -34,15 +34,14 @@ from rag_service.api.sign_in import sign_in_routes
 from rag_service.api.tenancy import tenancy_router
 from rag_service.auth.authenticator import choose_authentication, local_administrator
 from rag_service.auth.sign_in import SignIn
-from rag_service.components import LOCAL_ADMIN, Components, Plugins, open_components, open_keyword_engine
+from rag_service.components import Components, Plugins, open_components, open_keyword_engine
 from rag_service.domain import Identity, Role
 from rag_service.errors import ConfigurationError, PermissionDeniedError
 from rag_service.indices import load_index, shipped_names
-from rag_service.ingest.ingestor import DocumentInput, Ingested
+from rag_service.ingest.documents import Ingested
 from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
-from rag_service.models.embedding.embeddings import warm_up
-from rag_service.models.embedding.guarded import breaker_of
+from rag_service.models.embedding.guarded import breaker_of, warm_up
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.servers.clients import build_probes
@@ -51,7 +50,7 @@ from rag_service.retrieval.knowledge_base import load_knowledge_base
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope
-from rag_service.store.documents.documents import read_text
+from rag_service.store.documents.documents import DocumentInput, read_text
 from rag_service.web.pages import web_routes
 
 log = structlog.get_logger(__name__)
@@ -59,8 +58,6 @@ log = structlog.get_logger(__name__)
 _EMBEDDED_GRACE = 2.0  # seconds for jobs to end; the streams had theirs before, and jobs lose little
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
-
-__all__ = ["LOCAL_ADMIN", "Components", "Plugins", "create_app", "open_components"]
 
 
 class ReadOnlyKnowledgeError(PermissionDeniedError):
@@ -84,13 +81,11 @@ def create_app(
 ) -> Litestar:
     """The web application. Objects that are given take the place of what the settings name.
 
+    Raises ConfigurationError if a setting is wrong, or the file of RAG_KNOWLEDGE_BASE_PATH.
+
     Args:
-        settings: of the service.
         components: used and left open; None: it opens its own at start, and closes them.
         llm, embedding, reranker, judge, postprocessors, readers, transformations: as in `Plugins`.
-
-    Raises:
-        ConfigurationError: a setting is wrong, or the file of RAG_KNOWLEDGE_BASE_PATH.
     """
     metrics = components.metrics if components is not None else Metrics()
     plugins = Plugins(

@@ -23,17 +23,18 @@ from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recor
 from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
-from rag_service.domain import Identity
+from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
 from rag_service.indices import IndexDefinition, find_index, load_index, load_indices
+from rag_service.ingest.documents import Ingested
 from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
-from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.postponed import PostponedUploads
 from rag_service.ingest.queue import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
-from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader, close_embedding
-from rag_service.models.embedding.guarded import guard_embedding, local_model
+from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
+from rag_service.models.embedding.guarded import close_embedding, guard_embedding, local_model
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
@@ -53,15 +54,13 @@ from rag_service.sources.sync import OnProgress, Sync
 from rag_service.store.accounts.agents import Agent, AgentScope, read_agent, resolve_agent_scope
 from rag_service.store.accounts.answers import read_answer
 from rag_service.store.corpora import Corpus, default_corpus, find_or_create_corpus
+from rag_service.store.database import Database
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
 from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import Replica
-from rag_service.store.session import Database
 from rag_service.tables.asking.answers import TableAnswers
-
-__all__ = ["LOCAL_ADMIN", "Components", "Plugins", "open_components", "open_keyword_engine"]
 
 REPORTS = "reports"  # the index whose synonyms tell which figure of a report a question means, in every index
 
@@ -332,8 +331,7 @@ async def open_keyword_engine(
 ) -> AsyncIterator[CitedQueryEngine]:
     """The engine over the JSON file of RAG_ENABLED=false, without database and vectors.
 
-    Raises:
-        ConfigurationError: a setting or definition is wrong.
+    Raises ConfigurationError if a setting or definition is wrong.
     """
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     async with AsyncExitStack() as stack:

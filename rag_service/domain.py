@@ -29,6 +29,10 @@ class Identity:
     role: Role = Role.USER  # for the application's own guards; the database looks it up itself
 
 
+# The one user of RAG_AUTH=none.
+LOCAL_ADMIN = Identity(user_id=UUID("00000000-0000-4000-8000-000000000001"), role=Role.ADMIN)
+
+
 class CorpusKind(StrEnum):
     GLOBAL = "global"  # managed by admins
     PERSONAL = "personal"  # readable by its owner only

@@ -1,11 +1,9 @@
 """Loads and validates what a domain owner edits: indices/ and prompts/.
 
-An index definition has two parts. `ingest` decides how documents become chunks; its fingerprint is
-stored with every document, so that a change marks the index stale. `query` decides how questions
-are answered and applies on reload.
+An index definition has two parts. `ingest` decides how documents become chunks; its fingerprint is stored with every
+document, so that a change marks the index stale. `query` decides how questions are answered and applies on reload.
 
-Files are found in this order: the path in the settings, the copy inside the installed package,
-the checkout.
+Files are found in this order: the path in the settings, the copy inside the installed package, the checkout.
 """
 
 from __future__ import annotations
@@ -49,8 +47,8 @@ class PluginUse(_Strict):
         return {"use": value} if isinstance(value, str) else value
 
 
-# Chunk types written for whoever answers, not for whoever asks.
 FILE_EXTENSION = re.compile(r"\.[a-z0-9]+")  # with its dot
+# Chunk types written for whoever answers, not for whoever asks.
 INTERNAL_TYPES = frozenset({"guardrails", "guardrail", "response_frame", "decision_guide"})
 
 
@@ -200,8 +198,8 @@ def shipped_folder(name: str) -> Path:
 def load_index(name: str, *, indices_path: Path | None = None) -> IndexDefinition:
     """Load one index definition.
 
-    Raises:
-        DefinitionError: there is no such index, or a file is wrong; names file and key, and says how to fix it.
+    Raises DefinitionError if there is none of this name or a file is wrong; it names file and key, and says how to fix
+    it.
     """
     root = indices_path or shipped_folder("indices")
     file = root / name / "index.yaml"
@@ -229,11 +227,7 @@ def list_indices(*, indices_path: Path | None = None) -> list[str]:
 
 
 def load_indices(*, indices_path: Path | None = None) -> dict[str, IndexDefinition]:
-    """All index definitions by name.
-
-    Raises:
-        DefinitionError: as `load_index`.
-    """
+    """All index definitions by name. Raises like `load_index`."""
     return {name: load_index(name, indices_path=indices_path) for name in list_indices(indices_path=indices_path)}
 
 
@@ -265,11 +259,7 @@ def _load_synonyms(file: Path) -> tuple[tuple[str, ...], ...]:
 
 
 def load_yaml(text: str) -> Any:
-    """Plain values of a YAML text.
-
-    Raises:
-        yaml.YAMLError: it is none.
-    """
+    """Plain values of a YAML text. Raises yaml.YAMLError if it is none."""
     return yaml.load(text, Loader=_LOADER)  # noqa: S506 - both are safe loaders
 
 

@@ -38,9 +38,9 @@ from rag_service.readers import file_reader
 from rag_service.readers.ocr.recognition import OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 from rag_service.readers.sandbox import parse_in_sandbox
+from rag_service.store.database import Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from rag_service.web import assets, pages
 from tests.databases import ClonedDatabases
 from tests.doubles.vectors import embed_words

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_service.domain import Identity
-from rag_service.store.session import Connection, Database
+from rag_service.store.database import Connection, Database
 
 LARGE_TABLES = frozenset({"data_chunks", "postings", "table_rows"})  # what no request may read from end to end
 

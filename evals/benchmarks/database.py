@@ -13,17 +13,17 @@ import psycopg
 from llama_index.core.schema import TextNode
 
 from evals.benchmarks.corpus import BenchCorpus
-from rag_service.domain import CorpusKind, Identity, Role
+from rag_service.domain import LOCAL_ADMIN, CorpusKind
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus, find_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
 from rag_service.store.documents.documents import NewDocument, store_document
 from rag_service.store.embedded import start_embedded_server
-from rag_service.store.migrate import LOCAL_ADMIN_ID, migrate
-from rag_service.store.session import Database
+from rag_service.store.migrate import migrate
 from rag_service.store.warming import warm_buffers
 
-BENCH_USER = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+BENCH_USER = LOCAL_ADMIN
 _DOCUMENTS_PER_TRANSACTION = 40
 
 

@@ -34,12 +34,13 @@ from rag_service.domain import CorpusKind
 from rag_service.errors import DocumentError, InputError
 from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.embedding_cache import wrap_embedding
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
-from rag_service.models.embedding.guarded import WrappedEmbedding
+from rag_service.ingest.ingestor import Ingestor
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import WrappedEmbedding, close_embedding, warm_up
 from rag_service.readers.file_reader import FileReader
 from rag_service.settings import Settings
 from rag_service.store.corpora import find_corpus
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
 
 _CORPUS = "ingest"

@@ -18,9 +18,9 @@ from rag_service.language.words import fold
 from rag_service.retrieval.query import RagQuery, Retrieval
 from rag_service.settings import Settings
 from rag_service.store.corpora import select_corpora
+from rag_service.store.database import Database
 from rag_service.store.documents.catalogue import read_field_values
 from rag_service.store.search.scope import WILDCARD
-from rag_service.store.session import Database
 
 ARTICLE_ID = "article_id"  # filter field that names the article
 ARTICLE_CHUNKS = 100  # maximum chunks of an article that are used

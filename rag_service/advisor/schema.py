@@ -192,8 +192,7 @@ def json_schema(kind: type[Struct]) -> dict[str, Any]:
 def read_reply(text: str, kind: type[_Struct]) -> _Struct:
     """Decode a model's JSON.
 
-    Raises:
-        ModelOutputError: it is no JSON or does not fit the schema; the message does not repeat the model's text.
+    Raises ModelOutputError, without the model's text, if it is no JSON or does not fit the schema.
     """
     try:
         return msgspec.json.decode(text.encode(), type=kind)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import uuid4
 
@@ -87,7 +87,6 @@ class AgentChat:
     resolve: ResolveScope
     prompts: Prompts
     record: Recorder | None = None  # stores answers that were made without documents
-    history_tokens: int = field(default=HISTORY_TOKENS)
 
     def stream(self, query: ChatQuery, identity: Identity) -> tuple[ChatOutcome, AsyncGenerator[AnswerEvent]]:
         """The outcome, and the events with the errors of `CitedQueryEngine.stream`."""
@@ -103,7 +102,7 @@ class AgentChat:
                 async for event in events:
                     yield event
             return
-        limit = min(self.history_tokens, int(chat.context_window * HISTORY_SHARE))
+        limit = min(HISTORY_TOKENS, int(chat.context_window * HISTORY_SHARE))
         history = render_history(cut_history(query.history, max_tokens=limit))
         try:
             scope = await self.resolve(query.agent, identity)

@@ -17,7 +17,7 @@ from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
 from rag_service.errors import ModelError
 from rag_service.models.llm.model import ChatModel
 from rag_service.tables.asking.answers import ComputedAnswer
-from rag_service.tables.asking.proposing import NO_OPERATION, Ask
+from rag_service.tables.asking.proposals import NO_OPERATION, Ask
 from rag_service.tables.sentences import CitedCells
 
 log = structlog.get_logger(__name__)

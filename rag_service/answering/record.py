@@ -34,7 +34,7 @@ from rag_service.models.prefixes import vectors_name
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.accounts.answers import store_answer
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 
 log = structlog.get_logger(__name__)
 

@@ -10,13 +10,14 @@ from uuid import UUID
 from litestar import Controller, delete, get, patch, post
 from msgspec import Meta, Struct, field
 
-from rag_service.api.http.access import ADMINISTRATORS, REQUIRED_SCOPE, CallerDependency, require_scope
+from rag_service.api.http.access import ADMINISTRATORS, CallerDependency, require_scope
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.fields import check_future, check_texts, read_slice
 from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import Name
+from rag_service.api.http.services import READING
 from rag_service.auth.authenticator import scopes_of
 from rag_service.auth.sign_in import make_invitation
 from rag_service.domain import Role
@@ -96,7 +97,7 @@ class KeysController(Controller):
     """Keys for programs. The key itself appears only in the reply that creates it."""
 
     path = "/api/v1/keys"
-    tags = ["Keys"]  # noqa: RUF012 - Litestar's way
+    tags = ["Keys"]
 
     @get(summary="List keys", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> KeyList:
@@ -140,13 +141,11 @@ def _present_key(key: ApiKey, *, secret: str | None = None) -> KeyBody:
 
 
 class UsersController(Controller):
-    """Users of the service."""
-
     path = "/api/v1/users"
-    tags = ["Users"]  # noqa: RUF012 - Litestar's way
+    tags = ["Users"]
     opt = ADMINISTRATORS
 
-    @get("/me", summary="Who am I", opt={REQUIRED_SCOPE: Scope.READ}, responses=problems(401, 403, 500))
+    @get("/me", summary="Who am I", opt=READING, responses=problems(401, 403, 500))
     async def me(self, caller: CallerDependency) -> MeBody:
         """The current user, and the scopes of the credential in use."""
         user = await caller.run(read_user, caller.identity.user_id)

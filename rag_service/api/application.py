@@ -32,7 +32,6 @@ def create_litestar(
     """The web application; its routes use `state.services`, a `Services`, which must be set before the first request.
 
     Args:
-        settings: of the service.
         more_routes: handlers of other layers, such as the pages.
         lifespan: entered at start, left at shutdown.
         surround: wraps the routes, inside what gives every request its id, log line and headers.

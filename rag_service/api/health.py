@@ -55,7 +55,7 @@ class HealthController(Controller):
     """For load balancers and operators."""
 
     path = "/health"
-    tags = ["Health"]  # noqa: RUF012 - Litestar's way
+    tags = ["Health"]
 
     @get(summary="Check liveness")
     async def alive(self) -> AliveBody:

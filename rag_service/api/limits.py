@@ -27,7 +27,7 @@ from rag_service.domain import Identity
 from rag_service.errors import RagError, RateLimitedError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.accounts.rate_limits import PERIOD_SECONDS, Policy, Quota, spend
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 
 log = structlog.get_logger(__name__)
 

@@ -29,7 +29,7 @@ class QueryController(Controller):
     """Questions to the documents."""
 
     path = "/api/v1/query"
-    tags = ["Query"]  # noqa: RUF012 - Litestar's way
+    tags = ["Query"]
     opt = READING  # questions are posted, but change nothing
 
     @post(
@@ -89,7 +89,7 @@ async def _reply(
         name = "keep" if body.keep else "conversationId"
         raise InvalidRequestError([FieldError(name, "is not available: with RAG_ENABLED=false, nothing is stored")])
     else:
-        from rag_service.api.agents.keeping import keep_answers, read_history  # loads the database's packages
+        from rag_service.api.agents.history import keep_answers, read_history  # loads the database's packages
         from rag_service.api.http.access import make_caller
 
         caller = make_caller(request, identity)

@@ -12,6 +12,7 @@ from rag_service.api.agents.conversations import ConversationsController
 from rag_service.api.agents.feedback import FeedbackController, read_answer_record, replay_answer
 from rag_service.api.corpora.batch import change_documents
 from rag_service.api.corpora.corpora import CorporaController
+from rag_service.api.corpora.document_text import read_document_text
 from rag_service.api.corpora.documents import documents_router
 from rag_service.api.corpora.examples import list_examples
 from rag_service.api.corpora.sources import SourcesController, add_corpus_source
@@ -39,6 +40,7 @@ def tenancy_router(settings: Settings) -> Router:
             documents_router(settings),
             list_examples,
             read_answer_record,
+            read_document_text,
             replay_answer,
         ],
         dependencies={"caller": Provide(make_caller, sync_to_thread=False)},

@@ -7,7 +7,6 @@ credential that was checked in the last ten minutes is taken: it reads nothing, 
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag_service.auth.sessions import cookie_names, find_session
-from rag_service.domain import Identity, Role
+from rag_service.domain import LOCAL_ADMIN, Identity, Role
 from rag_service.errors import AuthenticationError, InputError, StoreError
 from rag_service.settings import Settings
-from rag_service.store.accounts.keys import ALL_SCOPES, Scope, identify_key, is_key
+from rag_service.store.accounts.keys import ALL_SCOPES, Scope, hash_secret, identify_key, is_key
 from rag_service.store.accounts.sessions import identify_session
-from rag_service.store.migrate import LOCAL_ADMIN
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 
 if TYPE_CHECKING:
     from rag_service.auth.tokens import JwksFetcher, TokenChecker
@@ -99,7 +97,7 @@ class Authenticator:
         session = find_session(headers, self._cookies) if credential is None else None
         if credential is None and session is None:
             raise AuthenticationError("This address requires an API key, a bearer token or a sign-in.")
-        digest = _digest(credential or f"session\0{session}")  # no header holds NUL: never the digest of a key
+        digest = hash_secret(credential or f"session\0{session}")  # no header holds NUL: never the digest of a key
         known = self._known.get(digest)
         if known is not None and known.fresh_until > time.monotonic():
             return known.principal
@@ -143,7 +141,9 @@ class Authenticator:
         if holder is None:
             raise AuthenticationError("The API key is unknown, revoked or expired.")
         until = None if holder.expires_at is None else holder.expires_at.timestamp()
-        principal = Principal(user_id=holder.user_id, role=holder.role, scopes=holder.scopes, credential=_digest(key))
+        principal = Principal(
+            user_id=holder.user_id, role=holder.role, scopes=holder.scopes, credential=hash_secret(key)
+        )
         return principal, until
 
     async def _from_token(self, token: str) -> tuple[Principal, float | None]:
@@ -208,7 +208,3 @@ def _token_scopes(claims: Mapping[str, Any]) -> frozenset[Scope]:
     if not ours:
         return ALL_SCOPES
     return frozenset(Scope(name) for name in ours if name in set(Scope))
-
-
-def _digest(credential: str) -> bytes:
-    return hashlib.sha256(credential.encode(errors="surrogatepass")).digest()

@@ -22,7 +22,7 @@ from rag_service.store.accounts.sessions import (
     open_session,
     read_account,
 )
-from rag_service.store.session import Connection, Database
+from rag_service.store.database import Connection, Database
 
 if TYPE_CHECKING:
     from rag_service.auth.provider import Provider
@@ -58,7 +58,7 @@ class SignIn:
     def __init__(self, database: Database, settings: Settings):
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
-        self._turns = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
+        self._slots = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
             from rag_service.auth.provider import Provider  # loads libraries of cryptography
@@ -94,7 +94,7 @@ class SignIn:
             account = await read_account(connection, name, attempts=_ATTEMPTS)
         if account is None:
             raise RateLimitedError("Too many attempts with this name.", retry_after=60 // _ATTEMPTS)
-        async with self._turns:
+        async with self._slots:
             matches = await asyncio.to_thread(is_password, password, account.hash)
         if not matches or account.user_id is None:
             raise AuthenticationError("There is no active user with this name and password.")
@@ -102,7 +102,7 @@ class SignIn:
 
     async def with_invitation(self, invitation: str, password: str) -> str:
         """Choose a password. Raises AuthenticationError where the link is unknown, used or too old."""
-        async with self._turns:
+        async with self._slots:
             made = await asyncio.to_thread(hash_password, password)
         async with self._database.transaction(None) as connection:
             user_id = await accept_invitation(connection, invitation, made)

@@ -99,8 +99,8 @@ def ask(question: str) -> None:
 @click.option("--user", "user_name", default="local", show_default=True, help="Who asked: name or id.")
 def replay(answer_id: UUID, user_name: str) -> None:
     """Repeat a recorded question and show what has changed."""
-    from rag_service.app import LOCAL_ADMIN, open_components
-    from rag_service.domain import Identity
+    from rag_service.components import open_components
+    from rag_service.domain import LOCAL_ADMIN, Identity
     from rag_service.store.accounts.users import find_user
 
     settings = read_quiet_settings()
@@ -133,7 +133,7 @@ def migrate() -> None:
 
 
 def _calibration_remark(index: IndexDefinition, settings: Settings) -> str:
-    from rag_service.store.relevance_fits import PACKAGED_MODEL
+    from rag_service.settings.models import PACKAGED_MODEL
 
     calibration = index.query.calibration
     model = settings.embedding.model

@@ -4,55 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 import click
 
 from rag_service.cli.running import (
     Failure,
-    as_administrator,
     owner_and_service,
+    print_table,
     progress,
     read_quiet_settings,
     read_settings,
+    run_as_administrator,
     run_command,
 )
-from rag_service.domain import Role
+from rag_service.domain import LOCAL_ADMIN, Role
 from rag_service.errors import InputError, NotFoundError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope, create_key, list_keys, revoke_key
 from rag_service.store.accounts.users import create_user, find_user, list_users, update_user
-from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.database import Connection
 from rag_service.store.opening import open_database
 from rag_service.store.rows import LIMIT_MAX, Slice
-from rag_service.store.session import Connection
 
-_P = ParamSpec("_P")
-_Result = TypeVar("_Result")
 _ALL = Slice(limit=LIMIT_MAX)
-
-
-def _run(
-    work: Callable[Concatenate[Connection, _P], Awaitable[_Result]], *args: _P.args, **kwargs: _P.kwargs
-) -> _Result:
-    """Run `work(connection, …)` in a transaction."""
-    settings = read_quiet_settings()
-
-    async def transact() -> _Result:
-        async with as_administrator(settings) as connection:
-            return await work(connection, *args, **kwargs)
-
-    return run_command(transact())
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    from rag_service.client.results import table
-
-    click.echo(repr(table(head, rows)))
 
 
 @click.group()
@@ -82,7 +60,7 @@ def create_key_command(user_name: str, name: str, scopes: tuple[str, ...], days:
         )
         return secret
 
-    click.echo(_run(create))
+    click.echo(run_as_administrator(create))
     click.echo("Store it safely now: the service keeps only its hash.", err=True)
 
 
@@ -101,7 +79,7 @@ def list_keys_command(user_name: str | None) -> None:
             for key in found.items
         ]  # fmt: skip
 
-    _print_table(("ID", "USER", "NAME", "KEY", "SCOPES", "STATE", "LAST USED"), _run(read))
+    print_table(("ID", "USER", "NAME", "KEY", "SCOPES", "STATE", "LAST USED"), run_as_administrator(read))
 
 
 @keys.command("revoke")
@@ -109,7 +87,7 @@ def list_keys_command(user_name: str | None) -> None:
 def revoke_key_command(key_id: UUID) -> None:
     """Revoke a key; it stops working within RAG_AUTH_CACHE_SECONDS."""
 
-    _run(revoke_key, key_id)
+    run_as_administrator(revoke_key, key_id)
     click.echo("The key has been revoked.")
 
 
@@ -128,7 +106,7 @@ def create_user_command(name: str, admin: bool, subject: str | None) -> None:
     if not name.strip():
         raise Failure(InputError("A user needs a name.", field="name"))
     role = Role.ADMIN if admin else Role.USER
-    click.echo(_run(create_user, name=name.strip(), role=role, subject=subject).id)
+    click.echo(run_as_administrator(create_user, name=name.strip(), role=role, subject=subject).id)
 
 
 @users.command("invite")
@@ -149,7 +127,7 @@ def invite_user_command(name: str, admin: bool) -> None:
 
     if not name.strip():
         raise Failure(InputError("A user needs a name.", field="name"))
-    click.echo(_run(invite))
+    click.echo(run_as_administrator(invite))
 
 
 @users.command("list")
@@ -158,9 +136,9 @@ def list_users_command() -> None:
 
     rows = [
         (user.id, user.name, user.role.value, "active" if user.active else "inactive", user.subject or "")
-        for user in _run(list_users, _ALL).items
+        for user in run_as_administrator(list_users, _ALL).items
     ]
-    _print_table(("ID", "NAME", "ROLE", "STATE", "SUBJECT"), rows)
+    print_table(("ID", "NAME", "ROLE", "STATE", "SUBJECT"), rows)
 
 
 @users.command("deactivate")
@@ -171,7 +149,7 @@ def deactivate_user_command(name: str) -> None:
     async def deactivate(connection: Connection) -> None:
         await update_user(connection, LOCAL_ADMIN, (await find_user(connection, name)).id, active=False)
 
-    _run(deactivate)
+    run_as_administrator(deactivate)
     click.echo(f"{name} has been deactivated.")
 
 

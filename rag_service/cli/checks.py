@@ -16,13 +16,15 @@ from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.fitting.background import DETAILS
 from rag_service.indices import load_indices
 from rag_service.ingest.reingest import Reingestion, describe_stale
 from rag_service.ingest.wiring import current_fingerprints
 from rag_service.language.words import count_tokens
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.judge.judges import build_judge
@@ -31,7 +33,7 @@ from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
 from rag_service.settings.models import EMBEDDING_PROVIDERS
-from rag_service.store.migrate import LOCAL_ADMIN, describe_dimension
+from rag_service.store.migrate import describe_dimension
 from rag_service.store.opening import make_database, open_database
 from rag_service.store.relevance_fits import ModelRelevance, read_model_fit
 from rag_service.store.replication.replica import Replica, replica_conninfo

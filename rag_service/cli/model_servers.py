@@ -16,8 +16,7 @@ from rag_service.settings import Settings
 async def check_server(settings: Settings, provider: str, model: str, setting: str) -> int | None:
     """Check that a model server has the model; returns the model's context window if the server reports it.
 
-    Raises:
-        ConfigurationError: the URL is wrong or points back here, or the model is missing.
+    Raises ConfigurationError if the URL is wrong or points back here, or the model is missing.
     """
     if provider not in ("ollama", "openai_like"):
         return None

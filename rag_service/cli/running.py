@@ -7,23 +7,24 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import click
 
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import InputError, RagError
 from rag_service.settings import Settings, load_settings
+from rag_service.store.database import Connection
 from rag_service.store.embedded import leave_embedded_servers, start_embedded_server
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.opening import open_database
-from rag_service.store.session import Connection
 
 if TYPE_CHECKING:
     from rag_service.evaluation.run import Steps
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _TERMINATED = 128 + signal.SIGTERM  # 143, which shells and container engines show for an end by that signal
@@ -163,6 +164,25 @@ async def as_administrator(settings: Settings) -> AsyncIterator[Connection]:
     """A transaction of the local administrator."""
     async with open_database(settings, pool_size=1) as database, database.transaction(LOCAL_ADMIN) as connection:
         yield connection
+
+
+def run_as_administrator(
+    work: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run `work(connection, …)` as the local administrator, in a transaction."""
+    settings = read_quiet_settings()
+
+    async def transact() -> T:
+        async with as_administrator(settings) as connection:
+            return await work(connection, *args, **kwargs)
+
+    return run_command(transact())
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from rag_service.client.results import table
+
+    click.echo(repr(table(head, rows)))
 
 
 @contextmanager

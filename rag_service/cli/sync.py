@@ -9,8 +9,15 @@ from uuid import UUID
 import click
 from rich.console import Console
 
-from rag_service.cli.progress import told_progress
-from rag_service.cli.running import as_administrator, read_quiet_settings, run_command
+from rag_service.cli.progress import show_progress
+from rag_service.cli.running import (
+    as_administrator,
+    print_table,
+    read_quiet_settings,
+    run_as_administrator,
+    run_command,
+)
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import RagError
 from rag_service.settings import Settings
 from rag_service.store.corpora import DEFAULT_CORPUS, find_or_create_corpus
@@ -21,7 +28,6 @@ from rag_service.store.documents.sources import (
     read_source,
     remove_source,
 )
-from rag_service.store.migrate import LOCAL_ADMIN
 from rag_service.store.rows import LIMIT_MAX, Slice
 
 _EVERY = {"hour": 3600, "day": 86_400, "week": 7 * 86_400}  # seconds
@@ -61,14 +67,14 @@ def sync_command(target: str, corpus: str | None, depth: int, watch: bool, delet
 async def _sync(
     settings: Settings, target: str, corpus: str | None, *, depth: int, watch: bool, delete: bool | None
 ) -> None:
-    from rag_service.app import open_components
+    from rag_service.components import open_components
 
     console, output = Console(stderr=True), Console()
     async with open_components(settings) as components:
-        with told_progress(console, "Syncing") as tell:
+        with show_progress(console, "Syncing") as show:
             sync = await components.open_sync(
                 target, LOCAL_ADMIN, corpus_name=corpus, depth=depth, delete=delete,
-                on_progress=tell,
+                on_progress=show,
             )  # fmt: skip
             if watch:
                 async for happened in sync.watch():
@@ -101,7 +107,7 @@ def add_command(target: str, corpus: str | None, depth: int, every: str) -> None
 
         settings = read_quiet_settings()
         source = open_source(target, settings, depth=depth)
-        async with as_administrator(read_quiet_settings()) as connection:
+        async with as_administrator(settings) as connection:
             name, index = corpus or DEFAULT_CORPUS, settings.indices.default
             found = await find_or_create_corpus(connection, LOCAL_ADMIN, name, index)
             added = await add_source(
@@ -117,17 +123,9 @@ def add_command(target: str, corpus: str | None, depth: int, every: str) -> None
 def list_command() -> None:
     """List the sources of global corpora, with the outcome of the last run."""
 
-    async def show() -> None:
-        from rag_service.client.results import table
-
-        async with as_administrator(read_quiet_settings()) as connection:
-            page = await list_sources(connection, Slice(limit=LIMIT_MAX))
-        rows = [
-            (source.id, source.corpus_name, source.target, source.status, _outcome(source)) for source in page.items
-        ]
-        click.echo(repr(table(("id", "corpus", "source", "status", "last run"), rows)))
-
-    run_command(show())
+    page = run_as_administrator(list_sources, Slice(limit=LIMIT_MAX))
+    rows = [(source.id, source.corpus_name, source.target, source.status, _outcome(source)) for source in page.items]
+    print_table(("id", "corpus", "source", "status", "last run"), rows)
 
 
 def _outcome(source: ScheduledSource) -> str:
@@ -144,13 +142,13 @@ def run_now_command(source_id: UUID) -> None:
     """Sync a source now, in this process, and print the report."""
 
     async def run() -> None:
-        from rag_service.app import open_components
+        from rag_service.components import open_components
 
         async with open_components(read_quiet_settings()) as components:
             async with components.database.transaction(LOCAL_ADMIN) as connection:
                 await read_source(connection, source_id)
-            with told_progress(Console(stderr=True), "Syncing") as tell:
-                report = await components.source_runner().run_now(source_id, on_progress=tell)
+            with show_progress(Console(stderr=True), "Syncing") as show:
+                report = await components.source_runner().run_now(source_id, on_progress=show)
         _print(Console(), str(report))
 
     run_command(run())
@@ -162,9 +160,5 @@ def run_now_command(source_id: UUID) -> None:
 def remove_command(source_id: UUID, with_documents: bool) -> None:
     """Remove a source and keep its documents."""
 
-    async def remove() -> None:
-        async with as_administrator(read_quiet_settings()) as connection:
-            await remove_source(connection, source_id, documents=with_documents)
-        click.echo("Removed.")
-
-    run_command(remove())
+    run_as_administrator(remove_source, source_id, documents=with_documents)
+    click.echo("Removed.")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from rag_service.api.corpora.schemas import CorpusBody
 from rag_service.api.http.presenters import present, present_answer, present_hit, present_search, read_query
 from rag_service.api.http.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
-from rag_service.components import LOCAL_ADMIN, Components, Plugins, open_components
-from rag_service.domain import Hit
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components, Plugins, open_components
+from rag_service.domain import LOCAL_ADMIN, Hit
 from rag_service.retrieval.query import Mode, RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import select_corpora
+from rag_service.store.documents.documents import DocumentInput
 
 
 @dataclass(kw_only=True)

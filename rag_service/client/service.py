@@ -16,6 +16,7 @@ from rag_service.api.http.schemas import SearchRequest
 from rag_service.client.html import table_html
 from rag_service.client.ingesting import ingest_files
 from rag_service.client.results import CitedAnswer, IngestReport, Items, Passages
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError
 from rag_service.sources.files import Paths, find_files
 
@@ -182,8 +183,6 @@ class Service(Searchable):
             ConflictError: another sync of it runs.
             EmbeddingError, StoreError: nothing more can be stored now; what was done stays done.
         """
-        from rag_service.components import LOCAL_ADMIN
-
         components = self._embedded("sync")
 
         async def sync() -> SyncReport:
@@ -253,8 +252,6 @@ class Service(Searchable):
     @property
     def vector_store(self) -> ChunkStore:
         """For `VectorStoreIndex.from_vector_store(…, embed_model=service.embedding)`. Embedded only."""
-        from rag_service.components import LOCAL_ADMIN
-
         components = self._embedded("vector_store")
         index = components.indices[components.settings.indices.default]
         return components.ingestor.vector_store(index, LOCAL_ADMIN)

@@ -134,11 +134,8 @@ def fit_answers(
 ) -> tuple[ConfidenceFit, list[HalfReport]]:
     """The fit of all answers, and how fits of one half predict the other.
 
-    Args:
-        near: answers to questions whose passages are missing, which only set the limits.
-
-    Raises:
-        InputError: a half has no right or no wrong answers.
+    Raises InputError if a half has no right or no wrong answers. `near`: answers to questions whose passages are
+    missing, which only set the limits.
     """
     halves = [[answer for answer in rated if answer.group % 2 == rest] for rest in (0, 1)]
     predicted: list[tuple[RatedAnswer, float]] = []

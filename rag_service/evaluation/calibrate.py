@@ -39,8 +39,7 @@ async def collect_samples(
 ) -> list[Sample]:
     """Ask the set's questions; those of a SQuAD-format set `every` times, each time without another part of it.
 
-    Raises:
-        InputError: all questions are answerable and nothing can be left out.
+    Raises InputError if all questions are answerable and nothing can be left out.
     """
     if loaded.kind is SetKind.SQUAD:
         parts = [leave_out(loaded, every=every, offset=offset) for offset in range(every)]

@@ -24,8 +24,6 @@ from rag_service.indices import Calibration, Language, RelevanceFit, load_index
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrateOptions:
-    """The options of a calibration."""
-
     index: str
     leave_out: int = 2
     prior: float = PRIOR
@@ -118,15 +116,14 @@ def write_calibration(
 ) -> Calibration:
     """Replace or add the `calibration:` block below `query:` of an index.yaml; returns its new content.
 
+    Raises DefinitionError if the file cannot be written or would not load afterwards; it is left as it was.
+
     Args:
         file: the index.yaml.
         fit: the numbers.
         model: the embedding model that they belong to. Numbers of another model are dropped.
         language: of the questions; None: all languages without numbers of their own; "between": passages in another
             language than the question.
-
-    Raises:
-        DefinitionError: the file cannot be written, or would not load afterwards; it is left as it was.
     """
     before = file.read_text(encoding="utf-8")
     wanted = _merge(_read(file), fit, model, language)
@@ -160,11 +157,7 @@ def _merge(old: Calibration | None, fit: RelevanceFit, model: str, language: str
 
 
 def put_calibration(text: str, calibration: Calibration) -> str:
-    """The text of an index.yaml with this calibration.
-
-    Raises:
-        DefinitionError: `query:` is written in one line.
-    """
+    """The text of an index.yaml with this calibration. Raises DefinitionError if `query:` is written in one line."""
     lines = text.splitlines()
     root = yaml.compose(text)
     query = _entry(root, "query")

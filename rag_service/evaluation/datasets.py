@@ -24,8 +24,7 @@ _TARGET_KEYS = ("documents", "procedures", "articles")  # keys by which an own q
 def load_set(path: Path, *, documents: Path | None = None) -> EvalSet:
     """Read an eval set: a `.jsonl` file over a folder of `documents`, a SQuAD `.json` file, or a BEIR folder.
 
-    Raises:
-        EvalSetError: the path is none of these, or a line is wrong.
+    Raises EvalSetError if the path is none of these, or a line is wrong.
     """
     if path.is_dir():
         return _load_beir(path)

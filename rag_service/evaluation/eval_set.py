@@ -71,12 +71,8 @@ class EvalSet:
 def leave_out(loaded: EvalSet, *, every: int, offset: int | None = None) -> EvalSet:
     """A SQuAD-format set with every n-th article missing from the corpus, its questions unanswerable.
 
-    Args:
-        every: n; 2 leaves out one half.
-        offset: 0 ≤ offset < n; None: the last of each n.
-
-    Raises:
-        EvalSetError: the set has no articles, or too few.
+    Raises EvalSetError if the set has no articles, or too few. `every`: n; 2 leaves out one half. `offset`: 0 ≤ offset
+    < n; None: the last of each n.
     """
     if loaded.kind is not SetKind.SQUAD:
         raise EvalSetError(f"{loaded.path}: --leave-out needs a set of articles; use one in SQuAD format.")
@@ -133,8 +129,7 @@ def _without_language(key: str) -> str:
 def leave_passages_out(loaded: EvalSet, *, half: int) -> EvalSet:
     """The questions of a SQuAD-format set whose passages are missing, over the other passages of the same articles.
 
-    Args:
-        half: 0 leaves out the passages at even positions, 1 those at odd ones.
+    `half`: 0 leaves out the passages at even positions, 1 those at odd ones.
     """
     missing = {passage.key for passage in loaded.passages[half::2]}
     return replace(

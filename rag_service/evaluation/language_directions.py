@@ -14,7 +14,8 @@ from rag_service.fitting.question_sets import load_shipped
 from rag_service.models.embedding.encoder import Encoder
 from rag_service.models.embedding.local import LocalEmbedding
 from rag_service.models.embedding.model_folder import read_model_folder
-from rag_service.models.embedding.packaged import MODEL_NAME, required_folder
+from rag_service.models.embedding.packaged import required_folder
+from rag_service.settings.models import PACKAGED_MODEL
 
 _DIGITS = 5
 
@@ -24,7 +25,7 @@ def measure_directions() -> npt.NDArray[np.float64]:
 
     Takes about a minute. Raises ConfigurationError if the packaged model has not been fetched.
     """
-    model = read_model_folder(required_folder(), name=MODEL_NAME)
+    model = read_model_folder(required_folder(), name=PACKAGED_MODEL)
     embedding = LocalEmbedding(model, partial(Encoder, model, precision="float32"))
     means = []
     for some in load_shipped():

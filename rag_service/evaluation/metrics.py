@@ -29,7 +29,6 @@ class Ranked:
 
     key: str  # passage key, or file name of the document
     chunk_id: str
-    relevance: float
     right_section: bool = False
 
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 from rich.progress import Progress, TaskID
 
-from rag_service.components import LOCAL_ADMIN
-from rag_service.domain import Chunk, Filters, Hit
+from rag_service.domain import LOCAL_ADMIN, Chunk, Filters, Hit
 from rag_service.errors import InputError
 from rag_service.evaluation.datasets import OWN_INDICES, load_set
 from rag_service.evaluation.eval_set import EvalSet, Question, SetKind, leave_out, translate_questions
@@ -62,8 +61,6 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SetResult:
-    """The measurements of one set."""
-
     loaded: EvalSet
     index: IndexDefinition
     definition: str  # fingerprint of the ingest part and hash of the query part
@@ -94,11 +91,7 @@ class Steps:
 
 
 def find_set(path: Path, options: RunOptions, settings: Settings) -> tuple[EvalSet, str]:
-    """A set by path, and the name of its index.
-
-    Raises:
-        EvalSetError: the set cannot be used.
-    """
+    """A set by path, and the name of its index. Raises EvalSetError if the set cannot be used."""
     home = OWN_INDICES.get(path.stem, settings.indices.default)  # an own set is about its documents
     documents = options.documents
     if documents is None and path.suffix == ".jsonl":
@@ -192,7 +185,6 @@ def _rank(hit: Hit, question: Question, corpus: EvalCorpus) -> Ranked:
     return Ranked(
         key=key,
         chunk_id=chunk.id,
-        relevance=hit.scores.relevance,
         right_section=key in question.targets and _is_in_section(chunk, question.sections),
     )
 

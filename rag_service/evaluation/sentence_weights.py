@@ -25,7 +25,7 @@ from rag_service.models.embedding.guarded import local_model
 from rag_service.models.extractive.extractive import Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
 from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
-from rag_service.store.relevance_fits import AS_IT_IS
+from rag_service.store.relevance_fits import UNSCALED
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
 _PENALTY = 0.03  # of large weights; ten times more or less moves no set by more than a question in a hundred
@@ -106,7 +106,7 @@ async def collect_examples(workspace: Workspace, paths: Sequence[Path], steps: S
                 windows = cut_windows(sentences, best_first)
                 kept, tokens = await rate_by_tokens(evidence, sentences, windows, model)
                 compared = [sentences[number] for number in kept]
-                similar = await rate_by_vectors(evidence, compared, components.embedding, AS_IT_IS)
+                similar = await rate_by_vectors(evidence, compared, components.embedding, UNSCALED)
                 examples.append(
                     Example(
                         set_name=loaded.name,
@@ -175,8 +175,7 @@ def _learn(names: Sequence[str], groups: Sequence[tuple[np.ndarray, np.ndarray]]
 def _fit(groups: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Weights that maximise the softmax share of the right candidates, by Adam over all groups at once.
 
-    Args:
-        groups: features (candidates, n) and which candidates are right, for each question.
+    `groups`: features (candidates, n) and which candidates are right, for each question.
     """
     every = np.vstack([features for features, _ in groups])
     right = np.concatenate([right for _, right in groups])

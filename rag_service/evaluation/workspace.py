@@ -15,19 +15,19 @@ from uuid import UUID, uuid4
 
 from llama_index.core.schema import TextNode
 
-from rag_service.components import LOCAL_ADMIN, Components, open_components
-from rag_service.domain import CorpusKind
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN, CorpusKind
 from rag_service.evaluation.eval_set import EvalSet, Passage
 from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.embedding_cache import CachedEmbedding
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.wiring import build_ingestor
 from rag_service.language.detection import detect_language
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, create_corpus, find_corpus
+from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CORPUS_ID, DOCUMENT_ID, LANGUAGE
-from rag_service.store.documents.documents import NewDocument, store_document
-from rag_service.store.session import Connection
+from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
 
 Advance = Callable[[int], None]  # receives how many more are done
 
@@ -58,11 +58,7 @@ class Workspace:
         return self.components.settings
 
     def index_named(self, name: str) -> IndexDefinition:
-        """An index definition by name.
-
-        Raises:
-            DefinitionError: it does not exist; the message lists those that do.
-        """
+        """An index definition by name. Raises DefinitionError, which lists those that exist, if it does not."""
         return self.components.indices.get(name) or load_index(name, indices_path=self.settings.indices.path)
 
     async def load(self, loaded: EvalSet, index: IndexDefinition, advance: Advance) -> EvalCorpus:

@@ -19,13 +19,14 @@ import numpy as np
 import psycopg
 import structlog
 
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, RagError, StoreError
 from rag_service.fitting.question_sets import QuestionSet, load_shipped
 from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.embedding_cache import embedding_key, read_embeddings, write_embeddings
 from rag_service.models.embedding.guarded import GuardedEmbedding
-from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.database import Database
 from rag_service.store.relevance_fits import (
     ModelFit,
     ModelRelevance,
@@ -35,7 +36,6 @@ from rag_service.store.relevance_fits import (
     renew_lease,
     store_model_fit,
 )
-from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 
@@ -120,8 +120,7 @@ class RelevanceFitter:
     async def complete(self) -> None:
         """Measure now, or wait until another process has.
 
-        Raises:
-            EmbeddingError, StoreError: the model or the database fails.
+        Raises EmbeddingError or StoreError if the model or the database fails.
         """
         while self.relevance.watched:
             if await self.measure():
@@ -131,8 +130,7 @@ class RelevanceFitter:
     async def measure(self) -> bool:
         """Measure the model unless that is done, or another process does it; returns whether it is done.
 
-        Raises:
-            EmbeddingError, StoreError: the model or the database fails; what was embedded is kept.
+        Raises EmbeddingError or StoreError if the model or the database fails; what was embedded is kept.
         """
         await self.load()
         if self._revision is None:

@@ -60,8 +60,7 @@ class Fit:
 def fit_samples(samples: Sequence[Sample]) -> Fit:
     """Fit the samples' most relevant passages, each set with the same weight.
 
-    Raises:
-        InputError: the samples are all answerable or all unanswerable.
+    Raises InputError if the samples are all answerable or all unanswerable.
     """
     answerable = np.array([sample.answerable for sample in samples], dtype=np.float64)
     if answerable.all() or not answerable.any():

@@ -71,7 +71,6 @@ class Matched:
     """What BM25 says of a question and each passage that was searched."""
 
     question: Asked
-    language: str  # of the question, as the planner finds it
     answerable: bool  # from these passages
     ids: npt.NDArray[np.int64]  # numbers of the passages
     bm25: _Floats
@@ -127,7 +126,6 @@ class SearchedPassages:
             covered += covering.weights[term] * held[term] * (k1 + 1) / (held[term] + k1)
         return Matched(
             question=question,
-            language=plan.language,
             answerable=answerable,
             ids=np.flatnonzero(kept),
             bm25=bm25,

@@ -13,7 +13,7 @@ from rag_service.fitting.question_sets import Matched, QuestionSet
 from rag_service.indices import IndexDefinition, RelevanceFit
 from rag_service.retrieval.hybrid import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.query import RERANKED
-from rag_service.store.relevance_fits import ANY_LANGUAGE, AS_IT_IS, CosineScale
+from rag_service.store.relevance_fits import ANY_LANGUAGE, UNSCALED, CosineScale
 
 Vectors = npt.NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def _mean(pairs: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
 
 def _scale(ours: tuple[float, float], packaged: tuple[float, float]) -> CosineScale:
     if ours[1] < 1e-6:  # a model that says the same of every text
-        return AS_IT_IS
+        return UNSCALED
     factor = packaged[1] / ours[1]
     return CosineScale(offset=packaged[0] - factor * ours[0], factor=factor)
 

@@ -23,8 +23,6 @@ from rag_service.store.search.scope import read_spans
 from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.reading.extract import extract_tables
 
-__all__ = ["Admitted", "DocumentInput", "Ingested", "Outcome", "describe_document", "document_name", "to_pipeline"]
-
 
 class Outcome(StrEnum):
     ADDED = "added"

@@ -29,8 +29,8 @@ from rag_service.models.prefixes import vectors_name
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
+from rag_service.store.database import Connection, Database
 from rag_service.store.rows import fetch_value
-from rag_service.store.session import Connection, Database
 
 log = structlog.get_logger(__name__)
 

@@ -20,30 +20,26 @@ from llama_index.core.schema import BaseNode, Document, TransformComponent
 from rag_service.domain import Identity
 from rag_service.errors import DocumentError
 from rag_service.indices import IndexDefinition
-from rag_service.ingest.documents import (
-    Admitted,
-    DocumentInput,
-    Ingested,
-    Outcome,
-    describe_document,
-    document_name,
-    to_pipeline,
-)
+from rag_service.ingest.documents import Admitted, Ingested, Outcome, describe_document, document_name, to_pipeline
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.transformations import EmbedWithProgress, Progress, build_transformations, reader_classes
 from rag_service.readers.file_reader import SPANS, FileReader
 from rag_service.store.corpora import Corpus
+from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
-from rag_service.store.documents.documents import READER_WARNINGS, NewDocument, find_document, store_document
-from rag_service.store.documents.foreign import mark_node, place_nodes
+from rag_service.store.documents.documents import (
+    READER_WARNINGS,
+    DocumentInput,
+    NewDocument,
+    find_document,
+    store_document,
+)
+from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
-from rag_service.store.session import Connection, Database
 
 AT_ONCE = 2  # documents in progress: one is parsed, in a process of its own, while another is embedded
-
-__all__ = ["AT_ONCE", "DocumentInput", "Ingested", "Ingestor", "Outcome"]
 
 Stored = Callable[[Connection, DocumentInput, UUID], Awaitable[None]]  # called with the id, before the commit
 Write = Callable[[Connection, NewDocument, Sequence[BaseNode]], Awaitable[None]]  # stores a document with its chunks
@@ -96,8 +92,7 @@ class Ingestor:
     ) -> Ingested:
         """Ingest one document; an earlier version of the same name is replaced in one transaction.
 
-        Args:
-            stored: writes more in that transaction; not called where the same content is stored already.
+        `stored`: writes more in that transaction; not called where the same content is stored already.
 
         Raises:
             DocumentError: it cannot be read, or has no text.

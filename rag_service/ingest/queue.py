@@ -23,17 +23,17 @@ from psycopg.conninfo import make_conninfo
 
 from rag_service.domain import Identity
 from rag_service.errors import ConflictError, StoreError
-from rag_service.ingest.documents import DocumentInput, document_name
+from rag_service.ingest.documents import document_name
 from rag_service.ingest.upload import RetryLaterError, UploadJob
 from rag_service.observability.logs import correlation, current_correlation_id
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.corpora import check_ttl, read_corpus
+from rag_service.store.database import AT_ONCE, Connection, Database
 from rag_service.store.documents.catalogue import read_document, read_metadata, remove_document
-from rag_service.store.documents.documents import find_document
+from rag_service.store.documents.documents import DocumentInput, find_document
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import NewUpload, Upload, accept_upload, retry_upload
 from rag_service.store.rows import database_now
-from rag_service.store.session import AT_ONCE, Connection, Database
 
 log = structlog.get_logger(__name__)
 

@@ -16,9 +16,9 @@ import structlog
 from rag_service.domain import Identity
 from rag_service.errors import RagError
 from rag_service.ingest.queue import enqueue
+from rag_service.store.database import Database
 from rag_service.store.documents.uploads import reopen_upload
 from rag_service.store.rows import fetch_all
-from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 

@@ -17,9 +17,9 @@ from procrastinate.exceptions import ProcrastinateException
 from rag_service.errors import RagError
 from rag_service.ingest.embedding_cache import purge_embeddings
 from rag_service.ingest.queue import QUEUE, enqueue
+from rag_service.store.database import AT_ONCE, Connection, Database
 from rag_service.store.documents.originals import Originals
 from rag_service.store.rows import fetch_value
-from rag_service.store.session import AT_ONCE, Connection, Database
 
 log = structlog.get_logger(__name__)
 

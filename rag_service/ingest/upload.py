@@ -20,10 +20,11 @@ from llama_index.core.schema import BaseNode
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, RagError, StoreError
 from rag_service.indices import IndexDefinition, find_index
-from rag_service.ingest.documents import Admitted, DocumentInput
+from rag_service.ingest.documents import Admitted
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import Corpus, lock_corpora, require_writable
-from rag_service.store.documents.documents import NewDocument, store_document
+from rag_service.store.database import Connection, Database
+from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import (
     ClaimLostError,
@@ -37,7 +38,6 @@ from rag_service.store.documents.uploads import (
     report_progress,
 )
 from rag_service.store.rows import database_now, fetch_value
-from rag_service.store.session import Connection, Database
 
 log = structlog.get_logger(__name__)
 

@@ -15,8 +15,8 @@ from rag_service.models.prefixes import vectors_name
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import ReaderClass
 from rag_service.settings import Settings
+from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
-from rag_service.store.session import Database
 
 
 def current_fingerprints(settings: Settings, indices: Mapping[str, IndexDefinition]) -> dict[str, str]:
@@ -35,16 +35,13 @@ def build_ingestor(
     readers: Mapping[str, ReaderClass] | None = None,
     transformations: Sequence[TransformComponent] = (),
 ) -> Ingestor:
-    """The Ingestor of a process.
+    """The Ingestor of a process. Raises ConfigurationError if a class that a definition names cannot be used.
 
     Args:
         indices: their readers and transformations are loaded now, so that errors show at start.
         originals: keeps the original bytes; None keeps only the text.
         readers: extension with its dot → reader, for every index.
         transformations: run for every index.
-
-    Raises:
-        ConfigurationError: a class that a definition names cannot be used.
     """
     ingestor = Ingestor(
         database,

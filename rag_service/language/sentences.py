@@ -1,9 +1,8 @@
 """Where sentences begin and end, for whole texts and for streams.
 
-One scanner serves both. It looks at each full stop and each line break once, decides from the text
-to the left and from a bounded look to the right, and waits when that look reaches the end of what has
-arrived so far. So a stream gives the same sentences as the whole text, however it was cut, and the
-work is linear in the length of the text.
+One scanner serves both. It looks at each full stop and each line break once, decides from the text to the left and from
+a bounded look to the right, and waits when that look reaches the end of what has arrived so far. So a stream gives the
+same sentences as the whole text, however it was cut, and the work is linear in the length of the text.
 
 What ends a sentence: `.`, `!`, `?`, `…` with the quotes and brackets that close after it, unless the
 stop belongs to an abbreviation, an initial or a number, or the text goes on in lower case. A blank

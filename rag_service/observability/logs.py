@@ -1,9 +1,8 @@
 """Logs: one line an event, with a stable `action` and named fields.
 
-Our own modules log through structlog: `structlog.get_logger(__name__).info("http_request", status=200)`
-gives the action `http_request`. Libraries log through the standard library; both end in one handler on
-standard error. The correlation id of the request is
-bound to the context and stands in every line written on its behalf.
+Our own modules log through structlog: `structlog.get_logger(__name__).info("http_request", status=200)` gives the
+action `http_request`. Libraries log through the standard library; both end in one handler on standard error. The
+correlation id of the request is bound to the context and stands in every line written on its behalf.
 
 Serve with `log_config=None, access_log=False`, so that uvicorn leaves this as it is: the API writes
 a line for each request itself.

@@ -64,8 +64,6 @@ DOCUMENTED: Mapping[str, str] = {
 
 
 class Metrics:
-    """All metrics of one application."""
-
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)

@@ -3,8 +3,7 @@
 One span a request, and below it `embed`, `search`, `rerank`, `prompt`, `model` and `verify`. Spans hold
 no text: neither questions nor documents nor messages of errors, which may repeat them.
 
-Off unless the extra `telemetry` is installed and OTEL_EXPORTER_OTLP_ENDPOINT is set; a span then costs
-one comparison.
+Off unless the extra `telemetry` is installed and OTEL_EXPORTER_OTLP_ENDPOINT is set; a span then costs one comparison.
 """
 
 from __future__ import annotations
@@ -120,7 +119,8 @@ def request_span(method: str, headers: Mapping[str, str], correlation_id: str) -
     token = context.attach(trace.set_span_in_context(begun, parent))
     failed: BaseException | None = None
     try:
-        yield lambda **attributes: begun.set_attributes(_dotted(attributes))
+        # OpenTelemetry's names have dots: http__route → http.route.
+        yield lambda **attributes: begun.set_attributes({n.replace("__", "."): v for n, v in attributes.items()})
     except BaseException as error:
         failed = error
         raise
@@ -134,11 +134,6 @@ def _ignore(**_: Any) -> None:
 
 
 _NOTHING: AbstractContextManager[_Describe] = nullcontext(_ignore)
-
-
-def _dotted(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Names as OpenTelemetry writes them: http__route → http.route."""
-    return {name.replace("__", "."): value for name, value in attributes.items()}
 
 
 def _end(begun: Span, error: BaseException | None) -> None:

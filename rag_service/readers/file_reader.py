@@ -75,13 +75,12 @@ class FileReader(BaseReader):
     ) -> list[Document]:
         """Read one file; the list has one document.
 
+        Raises DocumentError, whose message is for the uploader, if it is unreadable.
+
         Args:
             extra_info: added to the document's metadata.
             file_name: None: that of the path.
             readers: more readers by extension, which take precedence.
-
-        Raises:
-            DocumentError: unreadable; the message is for the uploader.
         """
         data = file if isinstance(file, bytes) else await asyncio.to_thread(file.read_bytes)
         name = file_name or ("document" if isinstance(file, bytes) else file.name)

@@ -14,8 +14,8 @@ from typing import Any
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, RagError
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.common.parts import Parts
 from rag_service.readers.detect import Format, detect
 from rag_service.readers.ocr.recognition import NeedsOcrError
 
@@ -38,7 +38,7 @@ _PARSERS = {
     Format.MSG: ("rag_service.readers.mail.msg", "parse_msg"),
     Format.MBOX: ("rag_service.readers.mail.mbox", "parse_mbox"),
     Format.IMAGE: ("rag_service.readers.images", "parse_image"),
-    Format.ZIP: ("rag_service.readers.zipped", "parse_zip"),
+    Format.ZIP: ("rag_service.readers.zip_archive", "parse_zip"),
 }
 _WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP})  # their parsers read files within the file
 
@@ -69,7 +69,7 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
         warnings.simplefilter("ignore")  # they do not help the uploader
         if reader is None:
             return _parse_own(data, name, Parts(_parse_own))
-        from rag_service.readers.foreign import parse_with
+        from rag_service.readers.third_party import parse_with
 
         with _told_as_broken(name, reader.path):
             return parse_with(reader, data.decode(), name=name)

@@ -59,8 +59,7 @@ OCR_LIMITS = ParseLimits(memory_bytes=2 * 1024**3, cpu_seconds=1_500, wall_secon
 def limits_for(size: int) -> ParseLimits:
     """The default limits, with a second more for each megabyte: a table of a million rows takes its time.
 
-    Args:
-        size: of the file in bytes.
+    `size`: of the file in bytes.
     """
     more = size // 1_000_000
     usual = ParseLimits()

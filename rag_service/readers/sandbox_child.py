@@ -68,7 +68,8 @@ def main() -> None:
         os.environ["OPENBLAS_NUM_THREADS"] = (
             "1"  # LlamaIndex and recognition load numpy, which may start no threads here
         )
-    _write_all(replies, _answer(request))
+    with os.fdopen(replies, "wb") as stream:
+        stream.write(_answer(request))
     os._exit(0)  # the answer is out: tearing down a large heap would only take time
 
 
@@ -153,9 +154,3 @@ def _restrict_on_linux(parent: int) -> None:
         os._exit(1)  # the parent died before the line above
     if libc.unshare(_CLONE_NEWNET) != 0:
         libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

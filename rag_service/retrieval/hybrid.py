@@ -39,11 +39,12 @@ from rag_service.retrieval.named_files import (
 )
 from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
+from rag_service.settings.models import PACKAGED_MODEL
+from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
 from rag_service.store.relevance_fits import (
-    AS_IT_IS,
     BY_WORDS,
     NO_VECTOR,
-    PACKAGED_MODEL,
+    UNSCALED,
     CosineScale,
     ModelRelevance,
     relevance,
@@ -59,7 +60,6 @@ from rag_service.store.search.scope import (
     resolve_scope,
     to_chunks,
 )
-from rag_service.store.session import Connection, Database, Turns, meanwhile
 from rag_service.tables.storage import has_long_tables
 
 log = structlog.get_logger(__name__)
@@ -84,7 +84,7 @@ class HybridRetriever(PassageRetriever):
         indices: Mapping[str, IndexDefinition],
         *,
         default_index: str,
-        turns: Turns | None = None,
+        slots: SearchSlots | None = None,
         mode: Mode = "hybrid",
         lexical_fallback: bool = False,
         relevance: ModelRelevance | None = None,
@@ -96,7 +96,7 @@ class HybridRetriever(PassageRetriever):
             embedding: the model that embedded them.
             indices: definitions by name.
             default_index: definition for searches over corpora of several or unknown definitions.
-            turns: limits how many search at a time; None: no limit.
+            slots: limits how many search at a time; None: no limit.
             mode: of queries that name none.
             lexical_fallback: whether hybrid searches go on by keywords alone while the embedding model is down.
             relevance: what is known of the model's cosines; None: they are as the packaged model's.
@@ -107,7 +107,7 @@ class HybridRetriever(PassageRetriever):
         self._embedding = embedding
         self._indices = indices
         self._default_index = default_index
-        self._turn = nullcontext if turns is None else turns.take
+        self._slot = nullcontext if slots is None else slots.take
         self._mode = mode
         self._lexical_fallback = lexical_fallback
         self._relevance = relevance or ModelRelevance(PACKAGED_MODEL)
@@ -132,7 +132,7 @@ class HybridRetriever(PassageRetriever):
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
         ranked: list[Hit] | None = None
         try:
-            async with self._turn(), self._database.transaction(query.identity) as connection:
+            async with self._slot(), self._database.transaction(query.identity) as connection:
                 # What failed is raised here; what is there by now need not be waited for.
                 vector = embedding.result() if embedding is not None and embedding.done() else None
                 begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
@@ -143,7 +143,7 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and ranked is None:
                 vector = await embedding
                 clock.lap("embedding")
-                async with self._turn(), self._database.transaction(query.identity) as connection:
+                async with self._slot(), self._database.transaction(query.identity) as connection:
                     ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
         finally:
             if embedding is not None and not embedding.done():
@@ -228,7 +228,7 @@ class HybridRetriever(PassageRetriever):
                     index=index,
                     file_language=files.found[0].language,
                 )
-                plan = replace(plan, question=question, names=())
+                plan = replace(plan, names=())
                 if asks_overview(files, plan.language):
                     files = await read_outlines(connection, files)
             elif not files.missing:
@@ -371,7 +371,7 @@ def fuse(
     alpha: float,
     ceiling: float,
     calibration: RelevanceFit | None,
-    scale: CosineScale = AS_IT_IS,
+    scale: CosineScale = UNSCALED,
     limit: int | None = None,
     absent: bool = False,
 ) -> list[tuple[int, Scores]]:

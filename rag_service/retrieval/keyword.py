@@ -67,13 +67,14 @@ class KeywordRetriever(PassageRetriever):
         b = self._index.query.bm25_b
         scores = {number: self._score(passage, ranking.weights, b=b) for number, passage in reachable.items()}
         found = [number for number, score in scores.items() if score > 0]
+        held = np.array([self._score(reachable[number], covering.weights, b=0.0) for number in found])
         calibration = self._index.query.calibration
         ranked = fuse(
             Candidates(
                 ids=np.array(found, dtype=np.int64),
                 cosines=None,
                 bm25=np.array([scores[number] for number in found]),
-                coverage=np.array([self._coverage(reachable[number], covering) for number in found]),
+                coverage=np.minimum(held / covering.ceiling, 1.0),
             ),
             alpha=0.0,
             ceiling=ranking.ceiling,
@@ -91,7 +92,7 @@ class KeywordRetriever(PassageRetriever):
         )
 
     def _check_ids(self, filters: Filters) -> None:
-        """As `store.scope.check_ids` does."""
+        """As `store.search.scope.check_ids` does."""
         if unknown := set(filters.corpus_ids) - {CORPUS_ID}:
             raise not_searchable("corpus", unknown)
         if unknown := set(filters.document_ids) - {passage.chunk.document.id for passage in self._passages}:
@@ -101,10 +102,6 @@ class KeywordRetriever(PassageRetriever):
         """What the question's terms weigh among so many passages."""
         found = {term.term: self._frequencies[term.term] for term in plan.terms if term.term in self._frequencies}
         return weigh(plan.terms, found, total, k1=self._index.query.bm25_k1)
-
-    def _coverage(self, passage: _Passage, weights: Weights) -> float:
-        """Share of the question that a passage holds, as `Rated.coverage` has it."""
-        return min(1.0, self._score(passage, weights.weights, b=0.0) / weights.ceiling)
 
     def _score(self, passage: _Passage, weights: Mapping[str, float], *, b: float) -> float:
         k1 = self._index.query.bm25_k1
@@ -146,7 +143,7 @@ def _matches(passage: _Passage, filters: Filters) -> bool:
         set(filters.tags) <= set(entry.tags),
         filters.territory is None or entry.territory in (None, filters.territory),
         not filters.chunk_types,
-        all(_field_matches(entry.fields.get(key, WILDCARD), value) for key, value in filters.fields.items()),
+        all(entry.fields.get(key, WILDCARD) in (value, WILDCARD) for key, value in filters.fields.items()),
         filters.where is None or matches(filters.where, partial(_values_of, passage)),
     )
     return all(wanted)
@@ -158,7 +155,3 @@ def _values_of(passage: _Passage, field: str) -> Sequence[Any]:
         return (passage.entry.fields[field],)
     value = getattr(passage.entry, BUILT_IN.get(field, ""), None)
     return value if isinstance(value, tuple) else (value,)
-
-
-def _field_matches(held: str, wanted: str) -> bool:
-    return held in (wanted, WILDCARD)

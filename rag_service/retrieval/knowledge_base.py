@@ -18,25 +18,19 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rag_service.domain import Chunk, DocumentRef, Location, Span
 from rag_service.errors import DefinitionError
-from rag_service.language.languages import language_codes
+from rag_service.indices import Language
 
 CORPUS_ID = uuid5(NAMESPACE_URL, "urn:rag-service:knowledge-base")
 MAX_BYTES = 50_000_000
 PASSAGE_CHARS = 2400  # some 600 tokens; longer paragraphs stay whole
 _PARAGRAPH = re.compile(r"\S(?:.*?\S)?(?=\s*\n\s*\n|\s*\Z)", re.DOTALL)
-
-
-def _known_language(language: str) -> str:
-    if language not in language_codes():
-        raise ValueError(f"must be one of {', '.join(language_codes())}")
-    return language
 
 
 class Entry(BaseModel):
@@ -52,7 +46,7 @@ class Entry(BaseModel):
     fields: dict[str, str] = Field(default_factory=dict)
     territory: str | None = None
     file_name: str | None = Field(None, alias="fileName")
-    language: Annotated[str, AfterValidator(_known_language)] | None = None
+    language: Language | None = None
     updated_at: date | None = Field(None, alias="updatedAt")
 
     @field_validator("text")
@@ -74,8 +68,7 @@ class KnowledgeBase(BaseModel):
 def load_knowledge_base(file: Path | None) -> KnowledgeBase:
     """Read and check the file.
 
-    Raises:
-        DefinitionError: there is none, or it is wrong; names file, entry and what to change.
+    Raises DefinitionError if there is none or it is wrong; it names file, entry and what to change.
     """
     if file is None:
         raise _error("RAG_ENABLED=false needs RAG_KNOWLEDGE_BASE_PATH: the JSON file to answer from.")
@@ -122,7 +115,7 @@ def _describe(problem: Any, raw: Any) -> str:
 def cut_passages(entry: Entry) -> Iterator[Chunk]:
     """The passages of an entry: whole paragraphs, packed up to `PASSAGE_CHARS`."""
     document = DocumentRef(
-        id=uuid5(CORPUS_ID, entry.id),
+        id=document_id(entry.id),
         corpus_id=CORPUS_ID,
         title=entry.title,
         file_name=entry.file_name,

@@ -8,17 +8,17 @@ from functools import partial
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.indices import IndexDefinition
 from rag_service.observability.metrics import Metrics
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import PassageRetriever
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
-from rag_service.store.migrate import LOCAL_ADMIN
+from rag_service.store.database import Database, SearchSlots
 from rag_service.store.opening import make_database
 from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
-from rag_service.store.session import Database, Turns
 
 
 @asynccontextmanager
@@ -34,33 +34,33 @@ async def open_search(
     own = LOCAL_ADMIN if settings.auth.mode == "none" else None  # whose permissions a query without an identity has
     patience = settings.database.timeout
 
-    def make_turns() -> Turns:
-        return Turns(limit=max(1, settings.database.pool_size // 2), patience=patience)
+    def make_slots() -> SearchSlots:
+        return SearchSlots(limit=max(1, settings.database.pool_size // 2), patience=patience)
 
-    def search_on(searched: Database, turns: Turns) -> PassageRetriever:
+    def search_on(searched: Database, slots: SearchSlots) -> PassageRetriever:
         return HybridRetriever(
             searched,
             embedding,
             indices,
             default_index=settings.indices.default,
-            turns=turns,
+            slots=slots,
             mode="hybrid" if settings.retrieval.hybrid else "dense",
             lexical_fallback=settings.retrieval.lexical_fallback,
             relevance=relevance,
             identity=own,
         )
 
-    turns = make_turns()
-    primary, url = search_on(database, turns), settings.database.replica_url
+    slots = make_slots()
+    primary, url = search_on(database, slots), settings.database.replica_url
     if url is None:
         yield primary, None
         return
     standby = make_database(settings, replica_conninfo(url.get_secret_value()), timeout=min(CONNECT_SECONDS, patience))
-    replica = Replica(database, standby, pause=settings.servers.breaker_seconds, timeout=patience, turns=turns)
+    replica = Replica(database, standby, pause=settings.servers.breaker_seconds, timeout=patience, slots=slots)
     await replica.open()
     try:
         metrics.watch_circuit("replica", lambda: not replica.up)
-        on_standby = partial(search_on, turns=make_turns())
+        on_standby = partial(search_on, slots=make_slots())
         yield (
             ReplicatedRetriever(primary, replica, on_standby, count=metrics.replica_search, identity=own),
             replica,

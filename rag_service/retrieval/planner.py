@@ -69,11 +69,9 @@ class Name:
 class QueryPlan:
     """A question made ready for search."""
 
-    question: str
     language: str  # ISO 639-1; "en" when it cannot be told
     terms: tuple[QueryTerm, ...]
     filters: Filters
-    territory: str | None = None  # detected, not asked for by filter
     file_names: tuple[str, ...] = ()  # names of files the question may mean, lower case
     names: tuple[Name, ...] = ()  # that it asks about; none where it names a territory or a known file, which filter
 
@@ -98,11 +96,9 @@ def make_plan(
             filters = replace(filters, territory=territory)
     file_names = tuple(find_file_names(question))
     return QueryPlan(
-        question=question,
         language=language,
         terms=tuple(expand(question, language=language, synonyms=index.synonyms)),
         filters=filters,
-        territory=territory,
         file_names=file_names,
         names=() if territory else find_names(question),
     )

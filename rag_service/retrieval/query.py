@@ -82,11 +82,7 @@ class RagQuery(QueryBundle):
 
     @property
     def found(self) -> Retrieval:
-        """What the retriever found.
-
-        Raises:
-            RuntimeError: the query has not passed a retriever of this service.
-        """
+        """What the retriever found. Raises RuntimeError if the query has not passed a retriever of this service."""
         if self.retrieval is None:
             raise RuntimeError("This query has not been retrieved yet.")
         return self.retrieval
@@ -130,11 +126,8 @@ class PassageRetriever(BaseRetriever):
     """Base of the hybrid, the keyword and the replicated retriever."""
 
     def __init__(self, *, identity: Identity | None = None, top_k: int = 5):
-        """
-        Args:
-            identity: whose permissions a plain string or `QueryBundle` is searched with; None refuses these.
-            top_k: number of passages returned for them.
-        """
+        """`identity`: whose permissions a plain string or `QueryBundle` is searched with; None refuses these. `top_k`:
+        number of passages returned for them."""
         super().__init__(CallbackManager([]))
         self._identity = identity
         self._top_k = top_k
@@ -152,8 +145,7 @@ class PassageRetriever(BaseRetriever):
     def as_query(self, query: QueryBundle) -> RagQuery:
         """The query itself, or a plain one with the defaults of this retriever.
 
-        Raises:
-            PermissionDeniedError: a plain query, and this retriever has no identity of its own.
+        Raises PermissionDeniedError for a plain query if this retriever has no identity of its own.
         """
         if isinstance(query, RagQuery):
             return query

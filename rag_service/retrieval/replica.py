@@ -14,8 +14,8 @@ import structlog
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, StoreError
 from rag_service.retrieval.query import PassageRetriever, RagQuery, Retrieval
+from rag_service.store.database import Database
 from rag_service.store.replication.replica import Replica, ReplicaBehindError
-from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +63,7 @@ class ReplicatedRetriever(PassageRetriever):
                 outcome = "failed"
                 log.warning("search_repeated", exc_info=error)
                 if not isinstance(error, psycopg.Error):
-                    self._replica.leave_alone(error)
+                    self._replica.stop_using(error)
             else:
                 self._count("replica")
                 return found

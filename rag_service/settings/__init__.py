@@ -101,9 +101,8 @@ def setting_name(key: str) -> str:
 def load_settings(**overrides: object) -> Settings:
     """Read the settings from the environment; keywords win over it, empty variables count as unset.
 
-    Raises:
-        ConfigurationError: names each wrong setting and says what it must be; an unknown `RAG_*` name is
-            reported with the nearest known one.
+    Raises ConfigurationError, which names each wrong setting and says what it must be; an unknown `RAG_*` name is
+    reported with the nearest known one.
     """
     known = {setting_name(key): key for key in setting_fields()}
     values: dict[str, object] = {}

@@ -13,6 +13,7 @@ CHAT_PROVIDERS = ("extractive", "ollama", "openai_like")
 EMBEDDING_PROVIDERS = ("local", "huggingface", "ollama", "openai_like")
 RERANK_STRATEGIES = ("none", "heuristic", "sbert", "llm", "cohere")
 JUDGES = ("none", "llm", "cross_encoder")
+PACKAGED_MODEL = "multilingual-e5-small"  # that of the provider `local`
 
 
 class ChatSettings(SettingGroup):
@@ -99,7 +100,7 @@ class EmbeddingSettings(SettingGroup, alias_generator="embedding_{}".format):
     )
     options: SecretStr | None = Field(None, description="Keyword arguments of that embedding class, as JSON.")
     model: str = Field(
-        "multilingual-e5-small",
+        PACKAGED_MODEL,
         description="Name of the embedding model at its provider; for `huggingface`, a repository or folder.",
     )
     dimension: int = Field(384, ge=1, le=4000, description="Dimension of the embedding model's vectors.")

@@ -45,8 +45,6 @@ class PageError(UnreadableFileError):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A fetched page."""
-
     url: str  # after redirects
     body: bytes | None  # None: unchanged since the ETag
     media_type: str  # lower case, without parameters; "" if the site names none
@@ -107,11 +105,7 @@ class Fetcher:
     """Fetches pages; use it in an `async with` block."""
 
     def __init__(self, networks: Sequence[Network] = (), *, max_bytes: int):
-        """
-        Args:
-            networks: private ones that are allowed.
-            max_bytes: of one body.
-        """
+        """`networks`: private ones that are allowed. `max_bytes`: of one body."""
         self._max_bytes = max_bytes
         self._client = httpx.AsyncClient(
             transport=_GuardedTransport(networks),
@@ -129,14 +123,9 @@ class Fetcher:
         await self._client.aclose()
 
     async def fetch(self, url: str, *, host: str | None = None, etag: str = "") -> Page:
-        """A page, its redirects followed.
+        """A page, its redirects followed. Raises PageError if it is refused, missing, too large or too slow.
 
-        Args:
-            host: the only host and port that redirects may lead to; None: any.
-            etag: of the version that is known.
-
-        Raises:
-            PageError: refused, missing, too large or too slow.
+        `host`: the only host and port that redirects may lead to; None: any. `etag`: of the version that is known.
         """
         try:
             async with asyncio.timeout(_PAGE_SECONDS):

@@ -28,13 +28,9 @@ def find_files(paths: Paths, more: Collection[str] = ()) -> FoundFiles:
     """The given files, and every document below the given folders.
 
     Files without an extension are taken: their content tells what they are. So are old Office files and images, whose
-    readers say what to do. Other files of folders are left aside, as are links that lead out of their folder.
-
-    Args:
-        more: further extensions of documents, such as `.log`.
-
-    Raises:
-        InputError: a path does not exist, or there is no document.
+    readers say what to do. Other files of folders are left aside, as are links that lead out of their folder. Raises
+    InputError if a path does not exist, or there is no document. `more`: further extensions of documents, such as
+    `.log`.
     """
     named = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     found = FoundFiles()

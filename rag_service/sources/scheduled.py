@@ -18,12 +18,14 @@ from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.upload import UnexpectedFailureError
 from rag_service.ingest.wiring import build_ingestor, build_worker
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
 from rag_service.sources.opening import open_source
 from rag_service.sources.report import SyncReport
 from rag_service.sources.sync import OnProgress, Sync
 from rag_service.store.corpora import require_writable
+from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.sources import (
     ClaimedSource,
@@ -33,7 +35,6 @@ from rag_service.store.documents.sources import (
     release_source,
 )
 from rag_service.store.opening import open_database
-from rag_service.store.session import Database
 
 log = structlog.get_logger(__name__)
 

@@ -29,13 +29,9 @@ class StoreSource:
     poll_seconds = 30.0
 
     def __init__(self, url: str, more: Collection[str] = (), *, max_bytes: int):
-        """
-        Args:
-            more: further extensions of documents.
-            max_bytes: of one file.
+        """Raises InputError if there is no such kind of URL, its package is missing, or it holds a password.
 
-        Raises:
-            InputError: there is no such kind of URL, its package is missing, or it holds a password.
+        `more`: further extensions of documents. `max_bytes`: of one file.
         """
         scheme = url.partition("://")[0]
         if (

@@ -19,11 +19,14 @@ from uuid import UUID
 from rag_service.domain import Identity
 from rag_service.errors import ConflictError, DocumentError, RagError
 from rag_service.indices import IndexDefinition
-from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor, Outcome
+from rag_service.ingest.documents import Ingested, Outcome
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.common.names import choose_title, clean_file_name
 from rag_service.sources.report import SyncProgress, SyncReport, seconds_left
 from rag_service.sources.source import Item, Listing, Source, UnreadableFileError
 from rag_service.store.corpora import Corpus, require_writable
+from rag_service.store.database import Connection, Database
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.synced import (
     DocumentName,
     SyncedFile,
@@ -36,7 +39,6 @@ from rag_service.store.documents.synced import (
     record_file,
     touch_files,
 )
-from rag_service.store.session import Connection, Database
 
 _SETTLE = 3  # looks after which a watch no longer waits for a folder to come to rest
 _RETRY_SECONDS = 10.0  # after a failure, in a watch

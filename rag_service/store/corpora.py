@@ -12,8 +12,8 @@ import psycopg
 
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import ConflictError, InputError, NotFoundError, PermissionDeniedError
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table
-from rag_service.store.session import Connection
 
 MAX_TTL_SECONDS = 2**31 - 1
 DEFAULT_CORPUS = "documents"

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from uuid import UUID
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from rag_service.domain import Identity, Role
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError
 
 LATEST = "0020"  # newest of the migrations; a test compares the two
-LOCAL_ADMIN_ID = "00000000-0000-4000-8000-000000000001"  # the one user of RAG_AUTH=none
-LOCAL_ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
 QUEUE_SCHEMA = "03.04.00_50_post_add_retry_failed_job_procedure.sql"  # newest migration of procrastinate that we apply
 _QUEUE_REVISION = "0002"  # begins with procrastinate's own schema; a release that changes it needs a migration of ours
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -46,10 +43,12 @@ def _migrate(owner_conninfo: str, service_conninfo: str, dimension: int) -> bool
         if current is None or current < LATEST:
             _create_role(connection, role, str(service.get("password") or "") or None)
             _upgrade(connection, role, dimension, current=current)
-        _check_dimension(connection, dimension)
+        stored = _stored_dimension(connection)
+        if stored not in (None, dimension):
+            raise ConfigurationError(describe_dimension(stored or 0, dimension), field="RAG_EMBEDDING_DIMENSION")
         connection.execute(
             "INSERT INTO rag.users (id, name, role) VALUES (%s, 'local', 'admin') ON CONFLICT DO NOTHING",
-            [LOCAL_ADMIN_ID],
+            [LOCAL_ADMIN.user_id],
         )
         return current != LATEST
 
@@ -101,12 +100,6 @@ def _upgrade(
             connection.execute(text.encode())
         connection.execute("DELETE FROM public.schema_version")
         connection.execute("INSERT INTO public.schema_version VALUES (%s)", [revision])
-
-
-def _check_dimension(connection: psycopg.Connection, dimension: int) -> None:
-    stored = _stored_dimension(connection)
-    if stored not in (None, dimension):
-        raise ConfigurationError(describe_dimension(stored or 0, dimension), field="RAG_EMBEDDING_DIMENSION")
 
 
 def _stored_dimension(connection: psycopg.Connection) -> int | None:

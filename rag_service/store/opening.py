@@ -10,9 +10,9 @@ import structlog
 
 from rag_service.errors import StoreError
 from rag_service.settings import Settings
+from rag_service.store.database import Database
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from rag_service.store.warming import warm_buffers
 
 log = structlog.get_logger(__name__)

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.indices import QueryDefinition, RelevanceFit
-from rag_service.store.session import Connection
+from rag_service.settings.models import PACKAGED_MODEL
+from rag_service.store.database import Connection
 
-PACKAGED_MODEL = "multilingual-e5-small"
 ANY_LANGUAGE = "*"  # of languages that nothing was measured for
 LEASE_SECONDS = 120  # a process that died is replaced after so long
 SAME_MODEL = 0.999  # cosine from which on two vectors of one text are one model's
@@ -57,8 +57,8 @@ class CosineScale:
         )
 
 
-AS_IT_IS = CosineScale()
-GUESS = CosineScale(offset=0.78, factor=0.2)  # until a model's is known: as if unrelated texts had about 0.1
+UNSCALED = CosineScale()
+DEFAULT_SCALE = CosineScale(offset=0.78, factor=0.2)  # until a model's is known: as if unrelated texts had about 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +99,8 @@ class ModelRelevance:
     def scale(self, language: str) -> CosineScale:
         """How the model's cosines compare with the packaged model's, for questions in a language (ISO 639-1)."""
         if self.model.casefold() == PACKAGED_MODEL:
-            return AS_IT_IS
-        return GUESS if self.known is None else _of(self.known.scales, language) or GUESS
+            return UNSCALED
+        return DEFAULT_SCALE if self.known is None else _of(self.known.scales, language) or DEFAULT_SCALE
 
     def fit_for(self, rules: QueryDefinition, language: str) -> RelevanceFit | None:
         """The relevance of the model's own cosines, for questions in a language; None: nobody measured it.

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from rag_service.errors import NotFoundError
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 T = TypeVar("T")
 Parameters = Mapping[str, Any] | Sequence[Any]

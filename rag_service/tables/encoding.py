@@ -38,8 +38,7 @@ class TableDescription(msgspec.Struct, frozen=True, kw_only=True):
 def encode_table(table: Table, rows: Iterable[TableRow] | None = None) -> EncodedTable:
     """A table as it is stored, with the numbers of values of its columns.
 
-    Args:
-        rows: consumed once; None: those of the table.
+    `rows`: consumed once; None: those of the table.
     """
     counts = _Counts(table.columns)
     batches = tuple(_encode(counts.counted(table.rows if rows is None else rows)))
@@ -58,7 +57,6 @@ def encode_table(table: Table, rows: Iterable[TableRow] | None = None) -> Encode
 
 
 def read_description(table: EncodedTable) -> TableDescription:
-    """What describes an encoded table."""
     return msgspec.json.decode(table.description, type=TableDescription)
 
 

@@ -39,8 +39,7 @@ class Computed:
 def write_number(value: Decimal, data: TableWords, *, cell: str = "") -> str:
     """A number as the language writes it; four digits stay together.
 
-    Args:
-        cell: the text that it was read from: it keeps all decimals, as 18,50, and the separator of 3.267,60.
+    `cell`: the text that it was read from: it keeps all decimals, as 18,50, and the separator of 3.267,60.
     """
     whole, _, rest = f"{value:f}".partition(".")
     rest = rest if cell else rest.rstrip("0")

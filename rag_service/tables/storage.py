@@ -10,7 +10,8 @@ from uuid import UUID, uuid4
 import msgspec
 
 from rag_service.domain import EncodedTable
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
+from rag_service.store.rows import fetch_value
 from rag_service.tables.encoding import read_batches, read_description
 from rag_service.tables.model import Column, StoredTable
 
@@ -80,11 +81,8 @@ async def find_tables(connection: Connection, document_ids: Iterable[UUID]) -> l
 
 async def has_long_tables(connection: Connection, corpus_ids: Iterable[UUID]) -> bool:
     """Whether these corpora have rows with names that may not be in any text."""
-    cursor = await connection.execute(
-        "SELECT EXISTS (SELECT FROM table_texts WHERE keys IS NULL AND corpus_id = ANY(%b::uuid[]))", [list(corpus_ids)]
-    )
-    (found,) = (await cursor.fetchone()) or (False,)
-    return bool(found)
+    query = "SELECT EXISTS (SELECT FROM table_texts WHERE keys IS NULL AND corpus_id = ANY(%s::uuid[]))"
+    return bool(await fetch_value(connection, query, [list(corpus_ids)]))
 
 
 async def find_examples(connection: Connection, table_ids: Sequence[UUID]) -> dict[UUID, dict[int, dict[str, str]]]:

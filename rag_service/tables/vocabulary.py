@@ -35,7 +35,7 @@ def _word(word: str, language: str) -> Word:
         text=word,
         key=fold_word(word),
         forms=frozenset({fold_word(word), *stems}),
-        concepts=concepts_of(word) | _months(language).get(word, frozenset()),
+        concepts=_concepts().get(word, frozenset()) | _months(language).get(word, frozenset()),
         is_content=not (is_stop_word(word, language) or word in _before_nouns(language)),
     )
 
@@ -53,8 +53,8 @@ def column_word(word: str) -> Word:
 @cache
 def _concepts() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
-    for code in language_codes():
-        for concept, names in load_language(code).tables.concepts.items():
+    for data in languages_of(None):
+        for concept, names in data.tables.concepts.items():
             for name in names:
                 found.setdefault(name, set()).add(concept)
     return {name: frozenset(concepts) for name, concepts in found.items()}
@@ -87,8 +87,3 @@ def is_verb(word: str, language: str) -> bool:
 @cache
 def _verb_stems(language: str) -> frozenset[str]:
     return frozenset(filter(None, (index_term(verb, language) for verb in load_language(language).tables.verbs)))
-
-
-def concepts_of(word: str) -> frozenset[str]:
-    """What a folded word may stand for, in any language: price, weight, warehouse."""
-    return _concepts().get(word, frozenset())

@@ -1,4 +1,4 @@
-"""The routes of the page: the HTML in the visitor's language, its assets, pieces of documents."""
+"""The routes of the page: the HTML in the visitor's language, its assets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from rag_service.readers.ocr.recognition import is_installed
 from rag_service.settings import Settings
 from rag_service.web.assets import PDF_WORKER, Asset, Assets, load_assets, make_asset
 from rag_service.web.languages import choose_language, load_strings
-from rag_service.web.texts import read_document_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 LANGUAGE_COOKIE = "rag_language"
@@ -47,7 +46,7 @@ def _embed(strings: object) -> Markup:
 def web_routes(settings: Settings) -> list[HTTPRouteHandler]:
     assets = load_assets()
     pages = dict(_render_all(assets, settings))
-    return [_page_route(pages), _asset_route(assets), read_document_text]
+    return [_page_route(pages), _asset_route(assets)]
 
 
 def _render_all(assets: Assets, settings: Settings) -> Iterator[tuple[tuple[str, str], Asset]]:

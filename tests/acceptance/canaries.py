@@ -15,7 +15,7 @@ import docx
 from fpdf import FPDF
 from openpyxl import Workbook
 
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.store.documents.documents import DocumentInput
 from tests.unit.readers.samples import saved
 
 EVIL = "evil-collector.example"

@@ -11,12 +11,12 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service import components
-from rag_service.app import LOCAL_ADMIN, Components, open_components
 from rag_service.cli.quickstart import SAMPLE_QUESTION, run_quickstart
-from rag_service.domain import Identity
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.documents import ROOT
 from tests.integration.answers.conftest import SAMPLES

@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.app import LOCAL_ADMIN, create_app
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.app import create_app
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.retrieval.query import RagQuery
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance.test_spreadsheets import table, workbook
 from tests.conftest import cloned_database, make_fake_embedding

@@ -11,15 +11,15 @@ import pytest
 import pytest_asyncio
 
 from rag_service.answering.conversation import lean_on_history
-from rag_service.app import LOCAL_ADMIN, Components, create_app
-from rag_service.components import open_components
-from rag_service.domain import CorpusKind, Filters, Turn
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.app import create_app
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Filters, Turn
 from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import language_codes, load_language
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import cloned_database, make_fake_embedding, parsing_here
 from tests.documents import ROOT

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from rag_service import components
-from rag_service.app import LOCAL_ADMIN, create_app, open_components
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.app import create_app
+from rag_service.components import open_components
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope, create_key
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 from tests.documents import ROOT, code_blocks, guides

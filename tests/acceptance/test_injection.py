@@ -16,9 +16,9 @@ import pytest
 from rag_service.answering.engine import build_engine
 from rag_service.answering.prompt import templates as prompt_module
 from rag_service.answering.prompt.templates import load_prompts
-from rag_service.domain import Answer, CitationStatus, CorpusKind, Filters, Identity, Role
+from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, CorpusKind, Filters
 from rag_service.indices import IndexDefinition, load_index
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.language.words import words
 from rag_service.models.llm.call import ChatLimits
 from rag_service.models.llm.model import ChatModel
@@ -30,13 +30,13 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
-from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.session import Database
+from rag_service.store.database import Database
+from rag_service.store.documents.documents import DocumentInput
 from tests.acceptance.canaries import CANARIES, EVIL, FACTS, QUESTIONS, Canary
 from tests.acceptance.obedient import ObedientLLM, Obeys
 from tests.conftest import DIMENSION, FakeEmbedding
 
-ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+ADMIN = LOCAL_ADMIN
 LEAK_WORDS = 6  # words of the prompt in a row that count as a leak
 RENDERED = re.compile(r"\]\(|\]:|<(?:img|a|script)\b|https?:|www\.", re.IGNORECASE)
 

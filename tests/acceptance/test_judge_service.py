@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.app import LOCAL_ADMIN
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.retrieval.query import RagQuery
+from rag_service.store.documents.documents import DocumentInput
 from tests.acceptance.test_ollama_service import client, read_events, service, steady
 from tests.doubles.ollama import Done, Hang, OllamaDouble, Say, chat, failure, ollama
 from tests.integration.answers.conftest import ingest, open_service

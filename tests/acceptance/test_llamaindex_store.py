@@ -23,12 +23,12 @@ from llama_index.core.vector_stores.types import (
 from rag_service.domain import Filters, Identity
 from rag_service.errors import ConflictError, InputError, NotFoundError, PermissionDeniedError
 from rag_service.indices import IndexDefinition, PluginUse, load_index
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import default_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.chunk_store import ChunkStore
-from rag_service.store.documents.documents import read_text
+from rag_service.store.documents.documents import DocumentInput, read_text
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.integration.store.test_search_filters import find
 from tests.integration.store.texts import add_user

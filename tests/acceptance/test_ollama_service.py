@@ -9,9 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components, create_app
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.app import create_app
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.retrieval.query import RagQuery
+from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service
 from tests.serving import serving_here

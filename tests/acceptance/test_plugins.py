@@ -32,13 +32,14 @@ from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNo
 
 from rag_service import components
 from rag_service.answering import engine
-from rag_service.app import LOCAL_ADMIN, Components, create_app
-from rag_service.domain import Identity, Role
+from rag_service.app import create_app
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Identity, Role
 from rag_service.indices import shipped_folder
-from rag_service.ingest.ingestor import DocumentInput
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
+from rag_service.store.documents.documents import DocumentInput
 from tests.integration.answers.conftest import OpenService, open_service
 from tests.serving import serving_here
 

@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, create_app
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.app import create_app
+from rag_service.domain import LOCAL_ADMIN
+from rag_service.store.documents.documents import DocumentInput
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import OpenService, open_service
 from tests.integration.interfaces.test_mcp import over_http

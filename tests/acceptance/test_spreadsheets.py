@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from openpyxl import Workbook
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import CitationStatus
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, CitationStatus
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 

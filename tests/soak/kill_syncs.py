@@ -17,9 +17,9 @@ import click
 import structlog
 
 from rag_service.domain import CorpusKind
+from rag_service.store.database import Database
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from tests.conftest import DIMENSION
 from tests.integration.sync.conftest import CountingEmbedding, Desk
 from tests.integration.sync.killing import sync_under_fire

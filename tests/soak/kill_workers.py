@@ -16,9 +16,9 @@ from pathlib import Path
 import click
 import structlog
 
+from rag_service.store.database import Database
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.killing import chunk_set, ingest_under_fire, make_documents, statistics

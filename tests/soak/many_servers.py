@@ -26,7 +26,7 @@ from evals.benchmarks.corpus import EVERYTHING, generate_corpus, generate_querie
 from evals.benchmarks.database import BenchDatabase, load_corpus
 from evals.benchmarks.wire import Client, Service, served
 from rag_service.errors import StoreError
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 from tests.conftest import DIMENSION
 from tests.replication import ReplicatedDatabase, replicated_pair, server_processes
 from tests.soak.rig import paced_embedder

@@ -22,10 +22,10 @@ import structlog
 
 from rag_service.domain import Identity
 from rag_service.store.corpora import Corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.uploads import UploadStatus
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.killing import chunk_set, make_documents, statistics

@@ -23,13 +23,16 @@ from typing import Any
 import click
 import structlog
 
-from rag_service.app import LOCAL_ADMIN, Components, open_components
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ClusterError, DocumentError
 from rag_service.ingest.bulk.bulk import BulkIngestor
 from rag_service.ingest.bulk.ray_cluster import RayCluster, connected
-from rag_service.ingest.ingestor import DocumentInput, Ingestor, Outcome
+from rag_service.ingest.documents import Outcome
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.documents import DocumentInput
 from tests.integration.answers.conftest import SAMPLES
 from tests.integration.answers.stored import Stored, make_corpus, read_stored
 

@@ -137,7 +137,7 @@ def test_imports_point_down_without_circles_and_packages_stay_small() -> None:
         ("upward", "domain", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import rag_service.settings"),
         ("circle", "store.seeded", "def f():\n    from rag_service.store.search import dense"),
         ("circle", "api.http.seeded", "if TYPE_CHECKING:\n    from rag_service.api.corpora import schemas"),
-        ("private", "api.seeded", "from rag_service.store.session import _anything"),
+        ("private", "api.seeded", "from rag_service.store.database import _anything"),
         ("unplaced", "utilities.seeded", ""),
     ],
 )

@@ -1,9 +1,8 @@
 """Prompts: templates with declared variables, and untrusted text made harmless before it enters one.
 
-A template is `prompts/<name>.<language>.md`: front matter that declares its variables, then a
-`# system` and a `# user` part in which `{{variable}}` is replaced. Text from documents and its
-metadata is put between lines that hold a boundary drawn for this request alone, and neutralised first,
-see `rag_service.answering.guards.injection`.
+A template is `prompts/<name>.<language>.md`: front matter that declares its variables, then a `# system` and a `# user`
+part in which `{{variable}}` is replaced. Text from documents and its metadata is put between lines that hold a boundary
+drawn for this request alone, and neutralised first, see `rag_service.answering.guards.injection`.
 """
 
 from __future__ import annotations
@@ -45,10 +44,8 @@ _PARTS = re.compile(r"^# (system|user)\s*$", re.MULTILINE)
 class PromptTemplate:
     """A validated template."""
 
-    name: str
     system: str
     user: str
-    variables: frozenset[str]
 
     def render(self, values: Mapping[str, str]) -> tuple[str, str]:
         """(system, user) with variables replaced once: text that is put in is never expanded again."""
@@ -138,7 +135,7 @@ def _load_template(file: Path, name: str) -> PromptTemplate:
         raise DefinitionError(f"{file}: variables: unknown: {', '.join(sorted(unknown))}.")
     if missing := required - declared:
         raise DefinitionError(f"{file}: variables: {', '.join(sorted(missing))} must be used.")
-    return PromptTemplate(name=name, system=parts["system"], user=parts["user"], variables=declared)
+    return PromptTemplate(system=parts["system"], user=parts["user"])
 
 
 def new_boundary() -> str:

@@ -39,7 +39,6 @@ class Pole(NamedTuple):
 class Lexicon:
     """The words as one language reads them, folded."""
 
-    language: str | None  # ISO 639-1; None: no word is read as in one language only
     number_words: Mapping[str, str]  # word → digits; of the language alone where it is known
     one: frozenset[str]  # "1" in words, if a unit follows
     units: Mapping[str, str]  # form → canonical unit
@@ -80,7 +79,6 @@ def load_lexicon(language: str | None) -> Lexicon:
     refusals = [pattern for data in every for pattern in data.proof.refusals]
     restrictions = [data.proof.restriction for data in every if data.proof.restriction]
     return Lexicon(
-        language=code,
         number_words=_number_words(own),
         one=union_of(data.proof.one for data in own),
         units=_SYMBOLS | {form: unit for data in own for unit, forms in data.proof.units.items() for form in forms},

@@ -64,7 +64,7 @@ class AdvisorController(Controller):
     """Advice on cases."""
 
     path = "/api/v1"
-    tags = ["Advisor"]  # noqa: RUF012 - Litestar's way
+    tags = ["Advisor"]
     opt = READING  # cases are posted, but change nothing
 
     @post(

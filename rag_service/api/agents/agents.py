@@ -30,14 +30,14 @@ from rag_service.store.accounts.agents import (
     unassign_corpus,
     update_agent,
 )
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 
 class AgentsController(Controller):
     """Agents answer questions, each from its own corpora."""
 
     path = "/api/v1/agents"
-    tags = ["Agents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Agents"]
 
     @get(summary="List agents", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> AgentList:

@@ -9,7 +9,7 @@ from uuid import UUID
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
-from rag_service.api.agents.keeping import KEPT_MESSAGES, keep_answers
+from rag_service.api.agents.history import KEPT_MESSAGES, keep_answers
 from rag_service.api.agents.schemas import ChatBody, ChatRequest
 from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
@@ -30,7 +30,7 @@ from rag_service.store.accounts.conversations import (
     read_conversation,
     require_project,
 )
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 if TYPE_CHECKING:  # these load LlamaIndex
     from rag_service.agents.chat import ChatQuery
@@ -40,7 +40,7 @@ class ChatController(Controller):
     """Conversations with an agent."""
 
     path = "/api/v1/agents/{agent_id:uuid}/chat"
-    tags = ["Agents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Agents"]
 
     @post(
         status_code=200,

@@ -38,7 +38,7 @@ class ConversationsController(Controller):
     """Stored questions and answers."""
 
     path = "/api/v1"
-    tags = ["Conversations"]  # noqa: RUF012 - Litestar's way
+    tags = ["Conversations"]
 
     @get("/projects", summary="List projects", responses=problems(400, 401, 403, 500))
     async def projects(self, request: AnyRequest, caller: CallerDependency) -> ProjectList:

@@ -67,7 +67,7 @@ class FeedbackController(Controller):
     """Thumbs and comments."""
 
     path = "/api/v1"
-    tags = ["Feedback"]  # noqa: RUF012 - Litestar's way
+    tags = ["Feedback"]
 
     @put(
         "/answers/{answer_id:uuid}/feedback",

@@ -24,7 +24,7 @@ class CorporaController(Controller):
     """Containers of documents: global ones, managed by administrators, and personal ones."""
 
     path = "/api/v1/corpora"
-    tags = ["Corpora"]  # noqa: RUF012 - Litestar's way
+    tags = ["Corpora"]
 
     @get(summary="List corpora", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> CorpusList:

@@ -19,7 +19,7 @@ from rag_service.readers.common.names import FORMATS, clean_file_name
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:
-    from rag_service.ingest.ingestor import DocumentInput
+    from rag_service.store.documents.documents import DocumentInput
 
 _METADATA_BYTES = 64_000
 _METADATA_DEPTH = 8
@@ -59,7 +59,7 @@ async def read_document_input(
         ContentTypeError: the body is neither a form nor JSON.
         TooLargeError: the file is larger than RAG_UPLOAD_MAX_MB.
     """
-    from rag_service.ingest.ingestor import DocumentInput  # loads LlamaIndex
+    from rag_service.store.documents.documents import DocumentInput  # loads LlamaIndex
 
     name = None
     if request.content_type[0] == FORM:

@@ -27,6 +27,7 @@ from rag_service.api.http.presenters import present
 from rag_service.errors import StoreError
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus, check_ttl, read_corpus
+from rag_service.store.database import Connection
 from rag_service.store.documents.catalogue import (
     DocumentChoice,
     DocumentOrder,
@@ -39,14 +40,11 @@ from rag_service.store.documents.catalogue import (
 )
 from rag_service.store.documents.originals import MAX_SIZE
 from rag_service.store.rows import database_now
-from rag_service.store.session import Connection
 
 
 class CorpusDocumentsController(Controller):
-    """Documents of one corpus."""
-
     path = "/api/v1/corpora/{corpus_id:uuid}/documents"
-    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Documents"]
 
     @get(summary="List documents", responses=problems(400, 401, 403, 404, 500))
     async def list_all(self, corpus_id: UUID, request: AnyRequest, caller: CallerDependency) -> DocumentList:
@@ -96,10 +94,8 @@ class CorpusDocumentsController(Controller):
 
 
 class DocumentsController(Controller):
-    """One document."""
-
     path = "/api/v1/documents/{document_id:uuid}"
-    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Documents"]
 
     @get(summary="Read a document's metadata", responses=problems(401, 403, 404, 500))
     async def read(self, document_id: UUID, caller: CallerDependency) -> DocumentBody:

@@ -126,7 +126,7 @@ class SourcesController(Controller):
     """Sources of the corpora that the caller can write to."""
 
     path = "/api/v1/sources"
-    tags = ["Sources"]  # noqa: RUF012 - Litestar's way
+    tags = ["Sources"]
 
     @get(summary="List sources", responses=problems(400, 401, 403, 500))
     async def list_all(self, request: AnyRequest, caller: CallerDependency) -> SourceList:

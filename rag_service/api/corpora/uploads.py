@@ -32,7 +32,7 @@ class UploadsController(Controller):
     """One upload. Visible to users with write access to its corpus."""
 
     path = "/api/v1/uploads/{upload_id:uuid}"
-    tags = ["Documents"]  # noqa: RUF012 - Litestar's way
+    tags = ["Documents"]
 
     @get(summary="Read the progress of an upload", responses=problems(401, 403, 404, 500))
     async def read(self, upload_id: UUID, caller: CallerDependency) -> UploadBody:

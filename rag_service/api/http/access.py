@@ -22,8 +22,8 @@ from rag_service.settings import Settings
 from rag_service.store.accounts.agents import Agent
 from rag_service.store.accounts.keys import Scope
 from rag_service.store.corpora import read_corpus
+from rag_service.store.database import Connection
 from rag_service.store.documents.originals import Originals
-from rag_service.store.session import Connection
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery

@@ -82,8 +82,7 @@ async def read_chunks(request: AnyRequest) -> AsyncIterator[bytes]:
 def decode(raw: bytes, kind: type[_Kind], *, name: str = "body") -> _Kind:
     """Decode JSON strictly: no text for numbers, no unknown fields.
 
-    Raises:
-        InvalidRequestError: names the wrong field, or `name` when the whole text is wrong.
+    Raises InvalidRequestError, which names the wrong field, or `name` when the whole text is wrong.
     """
     try:
         return msgspec.json.decode(raw, type=kind)

@@ -17,8 +17,9 @@ from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.fitting.background import RelevanceReport
-    from rag_service.ingest.ingestor import DocumentInput, Ingested
+    from rag_service.ingest.documents import Ingested
     from rag_service.retrieval.query import RagQuery
+    from rag_service.store.documents.documents import DocumentInput
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,10 +46,8 @@ def mcp_installed() -> bool:
 def mcp_routes(settings: Settings) -> list[ControllerRouterHandler]:
     """MCP over streamable HTTP at /mcp, without sessions, so that any replica can serve any request.
 
-    Where callers must sign in, also the metadata that say how.
-
-    Raises:
-        ConfigurationError: the extra `mcp` is not installed.
+    Where callers must sign in, also the metadata that say how. Raises ConfigurationError if the extra `mcp` is not
+    installed.
     """
     check_installed()
     route = asgi(PATH, is_mount=True, copy_scope=False)(_serve_http)
@@ -82,10 +80,8 @@ async def _serve_http(scope: Scope, receive: Receive, send: Send) -> None:
 async def serve_stdio(services: Services, headers: Mapping[str, str]) -> None:
     """Serve one client on standard input and output until it closes them; nothing else may write there.
 
-    The credential in `headers` is authenticated at every call, so that a revoked key stops working here as well.
-
-    Raises:
-        ConfigurationError: the extra `mcp` is not installed.
+    The credential in `headers` is authenticated at every call, so that a revoked key stops working here as well. Raises
+    ConfigurationError if the extra `mcp` is not installed.
     """
     check_installed()
     from mcp.server.stdio import stdio_server

@@ -46,7 +46,7 @@ INSTRUCTIONS = (
 _ARGUMENTS = {"topK": "top_k", "similarityThreshold": "similarity_threshold", "fileName": "file_name"}
 
 
-class SearchScope(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class SharedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Where to search, and how many passages to return."""
 
     top_k: TopK = None
@@ -59,13 +59,13 @@ class SearchScope(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True)
     fields: FieldFilter = {}
 
 
-class SearchArguments(SearchScope, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class SearchArguments(SharedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Arguments of search_knowledge."""
 
     query: Annotated[str, Meta(description="What to search for, in any language; a whole question works best.")]
 
 
-class AnswerArguments(SearchScope, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class AnswerArguments(SharedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Arguments of answer_question."""
 
     question: Annotated[str, Meta(description="The question, in any language; the answer is in the same language.")]
@@ -169,8 +169,12 @@ def describe_failure(problem: Problem) -> str:
     return f"{problem.code}: {problem.explanation}{reference}"
 
 
-def _make_query(services: Services, question: str, where: SearchScope, identity: Identity, *, named: str) -> RagQuery:
-    request = SearchRequest(query=question, **{name: getattr(where, name) for name in SearchScope.__struct_fields__})
+def _make_query(
+    services: Services, question: str, where: SharedArguments, identity: Identity, *, named: str
+) -> RagQuery:
+    request = SearchRequest(
+        query=question, **{name: getattr(where, name) for name in SharedArguments.__struct_fields__}
+    )
     try:
         return read_query(request, services.settings, identity)
     except InvalidRequestError as error:

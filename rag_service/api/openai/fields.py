@@ -47,7 +47,6 @@ class Conversation:
     query: RagQuery  # its question is the last message, as it was asked
     history: tuple[Turn, ...] = ()  # oldest first
     instructions: str = ""  # of `system` and `developer` messages, neutralised
-    ignored: tuple[str, ...] = ()  # fields without effect
 
     def as_one_question(self) -> RagQuery:
         """The query for the engine, which makes the question standalone."""
@@ -68,11 +67,8 @@ def read_conversation(
 ) -> Conversation:
     """The question of a request, its history and its instructions.
 
-    Args:
-        ignored: fields of the body without effect.
-
-    Raises:
-        InvalidRequestError: names every field that is wrong, or that asks for a reply of another shape.
+    Raises InvalidRequestError, which names every field that is wrong or asks for a reply of another shape. `ignored`:
+    fields of the body without effect.
     """
     errors = [*_find_unsupported(request), *_find_message_errors(request.messages)]
     if settings.http.openai_strict:
@@ -95,7 +91,6 @@ def read_conversation(
             if role in _SPOKEN and text
         ),
         instructions="\n\n".join(neutralise(text) for role, text in said if role in _INSTRUCTIONS and text),
-        ignored=tuple(ignored),
     )
 
 

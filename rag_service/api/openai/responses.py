@@ -38,8 +38,7 @@ class ResponseRequest(Sampling, kw_only=True, frozen=True):
     def as_chat(self) -> ChatCompletionRequest:
         """The same request as a chat completion.
 
-        Raises:
-            InvalidRequestError: it continues a response by its id, or wants to be polled.
+        Raises InvalidRequestError if it continues a response by its id, or wants to be polled.
         """
         if self.previous_response_id is not None:
             reason = "is not supported: conversations are not kept here; send the earlier messages in `input`"

@@ -24,7 +24,7 @@ from rag_service.api.http.documentation import accepts
 from rag_service.api.http.events import Encoder, WireEvent, collect, wire_events
 from rag_service.api.http.problems import ClientGoneError, Problem, handle_client_gone
 from rag_service.api.http.schemas import AnswerBody
-from rag_service.api.http.services import IdentityDependency, Services, ServicesDependency
+from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import EventStreamResponse, check_streaming, unless_gone
 from rag_service.api.openai.embeddings import EmbeddingList, EmbeddingRequest, present_embeddings, read_texts
 from rag_service.api.openai.errors import (
@@ -86,7 +86,7 @@ def openai_routes() -> list[ControllerRouterHandler]:
     description="The last message is the question. With `stream: true`, `chat.completion.chunk` events end with "
     "`[DONE]`. Citations are in `choices[0].message.citations`; in a stream, in the last chunk.",
     operation_class=accepts(ChatCompletionRequest),
-    opt={"scope": "read"},  # it stores nothing of the caller's, though it is a POST
+    opt=READING,
     responses=errors(400, 401, 404, 413, 415, 500, 503),
 )
 async def chat_completions(
@@ -108,7 +108,7 @@ async def chat_completions(
     description="The Responses API: `input` is a question or a conversation. With `stream: true`, sends events from "
     "`response.created` to `response.completed`. Citations are `file_citation` annotations, and `citations`.",
     operation_class=accepts(ResponseRequest),
-    opt={"scope": "read"},
+    opt=READING,
     responses=errors(400, 401, 404, 413, 415, 500, 503),
 )
 async def responses(
@@ -128,7 +128,7 @@ async def responses(
     status_code=200,
     summary="Embed texts (OpenAI-compatible)",
     operation_class=accepts(EmbeddingRequest),
-    opt={"scope": "read"},
+    opt=READING,
     responses=errors(400, 401, 404, 413, 415, 500, 503),
 )
 async def embeddings(request: AnyRequest, services: ServicesDependency, identity: IdentityDependency) -> EmbeddingList:

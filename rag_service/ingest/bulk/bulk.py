@@ -32,22 +32,16 @@ from rag_service.errors import (
     UnsupportedMediaError,
 )
 from rag_service.indices import IndexDefinition
-from rag_service.ingest.documents import (
-    Admitted,
-    DocumentInput,
-    Ingested,
-    describe_document,
-    document_name,
-    to_pipeline,
-)
+from rag_service.ingest.documents import Admitted, Ingested, describe_document, document_name, to_pipeline
 from rag_service.ingest.ingestor import Ingestor, finish_nodes
 from rag_service.ingest.transformations import build_transformations, reader_classes
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding
 from rag_service.readers.file_reader import FileReader
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
 from rag_service.store.documents.chunks import CHUNK_INDEX, DOCUMENT_ID
-from rag_service.store.documents.documents import NewDocument
+from rag_service.store.documents.documents import DocumentInput, NewDocument
 
 # A wave is held in this process and again in the cluster's object store. It is large because each one restarts the
 # transformations (some ten seconds with the local model) and leaves machines idle at its end.

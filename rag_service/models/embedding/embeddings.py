@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.errors import ConfigurationError
-from rag_service.models.embedding.guarded import GuardedEmbedding, close_embedding, local_model, warm_up
+from rag_service.models.embedding.guarded import GuardedEmbedding, local_model
 from rag_service.models.embedding.model_folder import ModelFolder, read_model_folder
 from rag_service.models.plugins import build, parse_options, require_extra
 from rag_service.models.prefixes import Prefixes, choose_prefixes
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
+from rag_service.settings.models import PACKAGED_MODEL
 
 if TYPE_CHECKING:
     from rag_service.models.embedding.encoder import Encoder, Precision
     from rag_service.models.embedding.local import FloatVector, LocalEmbedding
-
-__all__ = ["build_embedding", "build_sentence_reader", "close_embedding", "warm_up"]
 
 _OTHERS = ("huggingface", "ollama", "openai_like")  # providers of models beside which the packaged one reads sentences
 
@@ -73,11 +72,11 @@ def build_sentence_reader(settings: Settings, embedding: BaseEmbedding) -> Local
     from rag_service.models.embedding.local import LocalEmbedding
 
     own = local_model(embedding)
-    if own is not None and own.model_name == packaged.MODEL_NAME:
+    if own is not None and own.model_name == PACKAGED_MODEL:
         return own
     if settings.embedding.provider not in _OTHERS or not packaged.is_here():
         return None
-    model = read_model_folder(packaged.required_folder(), name=packaged.MODEL_NAME)
+    model = read_model_folder(packaged.required_folder(), name=PACKAGED_MODEL)
     return LocalEmbedding(
         model, partial(_load_encoder, model, "float32"), embed_batch_size=settings.embedding.batch_size
     )
@@ -93,13 +92,13 @@ def _build_local(settings: Settings) -> BaseEmbedding:
     """The packaged model."""
     from rag_service.models.embedding import packaged
 
-    if settings.embedding.model.casefold() != packaged.MODEL_NAME:
+    if settings.embedding.model.casefold() != PACKAGED_MODEL:
         raise ConfigurationError(
-            f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {packaged.MODEL_NAME}, "
+            f"RAG_EMBEDDING_PROVIDER=local has one model: set RAG_EMBEDDING_MODEL to {PACKAGED_MODEL}, "
             "or choose the provider `huggingface` or `ollama`.",
             field="RAG_EMBEDDING_MODEL",
         )
-    model = read_model_folder(packaged.required_folder(), name=packaged.MODEL_NAME)
+    model = read_model_folder(packaged.required_folder(), name=PACKAGED_MODEL)
     return _in_process(model, settings, "float32", removed=packaged.language_directions())
 
 

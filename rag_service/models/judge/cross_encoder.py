@@ -16,8 +16,7 @@ import structlog
 
 from rag_service.errors import ConfigurationError
 from rag_service.models.judge.calibration import UNCALIBRATED, Threshold
-from rag_service.models.judge.evidence import extract
-from rag_service.models.judge.judge import JudgedClaim, Verdict
+from rag_service.models.judge.judge import JudgedClaim, Verdict, extract
 from rag_service.models.local_runtime import ModelThreads, import_torch
 
 log = structlog.get_logger(__name__)

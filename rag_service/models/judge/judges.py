@@ -110,15 +110,14 @@ def build_judge(
 ) -> WatchedJudge | None:
     """The judge that RAG_JUDGE names; None: nobody judges. No model is loaded yet.
 
+    Raises ConfigurationError if a package is missing, the class path or options are wrong, or the chat model is
+    unsuitable.
+
     Args:
-        settings: of the service.
         chat: the chat model, which is the judge `llm`.
         write_prompt: the prompt of that judge.
         judge: replaces what the settings name.
         count: receives the outcome of each call.
-
-    Raises:
-        ConfigurationError: a package is missing, the class path or options are wrong, or the chat model is unsuitable.
     """
     chosen = judge or _choose(settings, chat, write_prompt)
     if chosen is None:

@@ -15,8 +15,7 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage
 
 from rag_service.errors import ModelOutputError
-from rag_service.models.judge.evidence import extract
-from rag_service.models.judge.judge import JudgedClaim, Verdict
+from rag_service.models.judge.judge import JudgedClaim, Verdict, extract
 from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
 

@@ -43,11 +43,9 @@ class ChatDelta:
     """A piece of the answer. The last one carries no text but what is known at the end."""
 
     text: str
-    last: bool = False
     prompt_tokens: int | None = None  # as the model counted, if it did
     completion_tokens: int | None = None  # likewise
     finish_reason: str | None = None  # "stop", or "length" when max_tokens cut the answer
-    prompt_truncated: bool = False  # the model saw only part of the prompt
 
 
 @dataclass(eq=False)
@@ -123,17 +121,14 @@ class ChatModel:
                     self._report(call, outcome, describe)
                     await shielded(call.close)
         counted, expected = call.prompt_tokens, expected_prompt_tokens
-        truncated = bool(expected and counted is not None and counted < MIN_COUNTED_SHARE * expected)
-        if truncated:
+        if expected and counted is not None and counted < MIN_COUNTED_SHARE * expected:
             window, name = self.context_window, self.model_name
             log.error("prompt_truncated", model=name, counted=counted, expected=expected, context_window=window)
         yield ChatDelta(
             text="",
-            last=True,
             prompt_tokens=counted,
             completion_tokens=call.completion_tokens,
             finish_reason=call.finish_reason if room > 0 else "length",
-            prompt_truncated=truncated,
         )
 
     def _report(self, call: ChatCall, outcome: str, describe: Callable[..., None]) -> None:

@@ -226,10 +226,7 @@ async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     The caller sees its cancellation at once; the work goes on in a task of its own.
     """
-    task = asyncio.create_task(work())
-    _background.add(task)
-    task.add_done_callback(_background.discard)
-    return await asyncio.shield(task)
+    return await asyncio.shield(_start(work()))
 
 
 async def isolated(work: Coroutine[Any, Any, T]) -> T:
@@ -238,14 +235,19 @@ async def isolated(work: Coroutine[Any, Any, T]) -> T:
     For HTTP calls: a second cancellation, which a web framework sends at every await, would stop
     httpx in the middle of closing the connection and leave it open.
     """
-    task = asyncio.create_task(work)
-    _background.add(task)
-    task.add_done_callback(_background.discard)
+    task = _start(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.cancel()
         raise
+
+
+def _start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    task = asyncio.create_task(work)
+    _background.add(task)  # the event loop keeps weak references only
+    task.add_done_callback(_background.discard)
+    return task
 
 
 async def in_own_thread(work: Callable[[], T]) -> T:

@@ -59,8 +59,7 @@ def suffix_of(name: str) -> str:
 def is_litter(path: str) -> bool:
     """Whether a file is one that programs leave behind: hidden, a lock file, a thumbnail cache, a resource fork.
 
-    Args:
-        path: relative, with `/`; a hidden folder hides what is in it.
+    `path`: relative, with `/`; a hidden folder hides what is in it.
     """
     parts = [part for part in path.split("/") if part]
     if not parts or any(part.startswith(".") or part == "__MACOSX" for part in parts):

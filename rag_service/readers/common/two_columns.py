@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -59,7 +59,7 @@ def read_two_columns(rows: Sequence[Row]) -> Reading:
     if are_names(rows[0]):
         return Reading.NAMED
     if all(cell.is_text for cell in head) and (
-        _mostly(not cell.is_text for cell in firsts)  # numbers, dates and codes are not labels
+        sum(not cell.is_text for cell in firsts) >= len(firsts) * _MOSTLY  # numbers, dates and codes are not labels
         or _are_repeated(head[0], firsts)  # nor are repeated values
         or (_are_of_one_kind(seconds) and not _is_proper_name(head[1]))
     ):
@@ -126,8 +126,3 @@ def _kind(text: str) -> str:
         return ""
     unit = fold(text[figure.end() :]).split()
     return f"# {unit[0]}" if unit else "#"
-
-
-def _mostly(of_each: Iterable[bool]) -> bool:
-    found = list(of_each)
-    return sum(found) >= len(found) * _MOSTLY

@@ -8,9 +8,9 @@ from typing import cast
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import codec_of, decode_text
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.common.parts import Parts
 from rag_service.readers.mail.message import Attachment, Message, build_message
 
 MEDIA_TYPE = "message/rfc822"

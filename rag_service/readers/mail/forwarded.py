@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from rag_service.domain import MAIL_HEADER
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of
 from rag_service.language.words import fold
 from rag_service.readers.common.blocks import BlockWriter
 
@@ -76,8 +76,7 @@ def _read_header(line: str) -> _Header | None:
 def _kinds() -> Mapping[str, str]:
     """Label → field of `MailWords`, in all languages: programs mix them."""
     kinds: dict[str, str] = {}
-    for code in language_codes():
-        mail = load_language(code).mail
+    for mail in (language.mail for language in languages_of(None)):
         kinds |= dict.fromkeys(mail.recipients, "recipients") | dict.fromkeys(mail.sender, _SENDER)
         kinds |= dict.fromkeys(mail.sent, _SENT) | dict.fromkeys(mail.subject, _SUBJECT)
     return kinds

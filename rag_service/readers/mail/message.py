@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rag_service.domain import MAIL_HEADER, Location, ParsedDocument
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.common.parts import Parts
 from rag_service.readers.mail.forwarded import RULE, MailWriter
 from rag_service.readers.web.html import read_page, write_page
 

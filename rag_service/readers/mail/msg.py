@@ -11,9 +11,9 @@ import olefile
 
 from rag_service.domain import ParsedDocument
 from rag_service.readers.common.archive import damaged
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import decode_text
 from rag_service.readers.common.names import clean_file_name
-from rag_service.readers.common.parts import Parts
 from rag_service.readers.mail.message import Attachment, Message, build_message
 
 MEDIA_TYPE = "application/vnd.ms-outlook"

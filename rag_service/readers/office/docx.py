@@ -37,10 +37,8 @@ def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
 
     `Location.paragraph` counts paragraphs with text, from 1; table rows have the number of the previous paragraph and
     their own `row`. `headings` is the path by Word's heading styles. A note or comment follows the paragraph or table
-    that it belongs to, with its own `part`.
-
-    Raises:
-        DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
+    that it belongs to, with its own `part`. Raises DocumentError: damaged or hostile. TooLargeError: unpacks to too
+    much, or too much text.
     """
     archive = open_archive(data, name)
     check_members(archive, name)

@@ -78,7 +78,8 @@ class _Writer:
                 self._writer.write_paragraph(
                     f"- {text}" if is_list and text else text, part=part, ending="\n" if is_list else "\n\n"
                 )
-                self._write_boxes(block, part)
+                for box in block.iter(_DRAW + "text-box"):
+                    self.write_blocks(box, part=part)
                 self._write_notes(block)
             elif tag == "table":
                 self._writer.write_table(_rows(block), part=part)
@@ -87,10 +88,6 @@ class _Writer:
                 self.write_blocks(block, is_list=True, part=part)
             elif tag not in _SKIPPED and tag != "notes":
                 self.write_blocks(block, is_list=is_list, part=part)
-
-    def _write_boxes(self, paragraph: Element, part: str | None) -> None:
-        for box in paragraph.iter(_DRAW + "text-box"):
-            self.write_blocks(box, part=part)
 
     def _write_notes(self, block: Element) -> None:
         for note in block.iter(_TEXT + "note", _OFFICE + "annotation"):

@@ -66,10 +66,8 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     and FALSE. Formulas give their stored value, or the formula itself in workbooks no spreadsheet program saved.
     Each value is a span with `sheet`, `cell` and `row`; the first label of a line has the row's range.
 
-    If the rows are too many for the text, it has the first ones of each sheet, and tables have all.
-
-    Raises:
-        DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.
+    If the rows are too many for the text, it has the first ones of each sheet, and tables have all. Raises
+    DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too many cells.
     """
     archive = open_archive(data, name)
     check_members(archive, name)

@@ -19,8 +19,7 @@ _MAX_ANNOTATIONS = 5_000  # a page
 def read_annotations(page: Any, form: Any) -> Iterator[tuple[str, str]]:
     """("form" or "comment", text) of a page, in the order of the file: "Surname: Gómez".
 
-    Args:
-        page, form: PDFium's raw handles; without a form, None.
+    `page`, `form`: PDFium's raw handles; without a form, None.
     """
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)

@@ -64,7 +64,6 @@ class _Body(NamedTuple):
 
 
 def find_headings(pages: Sequence[Sequence[PageLine]]) -> list[list[Heading]]:
-    """The headings of each page, in order."""
     body = _body_of(pages)
     if body is None:
         return [[] for _ in pages]

@@ -152,7 +152,9 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tu
 
 
 def _page_line(line: Line, *, is_bold: bool) -> PageLine:
-    return PageLine(_line_text(line.text), line.height, is_bold, line.middle)
+    # The soft hyphen at the end of a line is one that is seen, and joined with the others.
+    text = f"{line.text[:-1]}-" if line.text.endswith("\u00ad") else line.text
+    return PageLine(clean(text).replace("\n", " "), line.height, is_bold, line.middle)
 
 
 def lines_of(scan: Scan) -> list[PageLine]:
@@ -178,11 +180,6 @@ def _recognise(document: Any, number: int, lines: Sequence[PageLine], builder: T
 
 def _length(lines: Sequence[PageLine]) -> int:
     return sum(len(line.text) for line in lines)
-
-
-def _line_text(text: str) -> str:
-    """A line; the soft hyphen at its end is one that is seen, and joined with the others."""
-    return clean(f"{text[:-1]}-" if text.endswith("\u00ad") else text).replace("\n", " ")
 
 
 def _is_bold(text_page: Any, line: Line) -> bool:

@@ -64,12 +64,9 @@ def parse_json(text: str, *, name: str) -> ParsedDocument:
     builder = TextBuilder(name)
     for number, value in values:
         _write(builder, value, path="", label="", row=number, depth=0, name=name)
-    title = next((text for key, text in values[0][1] if key == "title"), None) if _is_one_object(values) else None
+    members = values[0][1] if len(values) == 1 and isinstance(values[0][1], _Object) else ()
+    title = next((text for key, text in members if key == "title"), None)
     return builder.build(title=choose_title(name, title), media_type=MEDIA_TYPE)
-
-
-def _is_one_object(values: list[tuple[int | None, Any]]) -> bool:
-    return len(values) == 1 and isinstance(values[0][1], _Object)
 
 
 def _decode(text: str) -> Any:

@@ -153,8 +153,6 @@ class _Reader:
             self._group = replace(group, destination=word)
         elif word == "footnote":
             self._group = replace(group, destination="footnote")
-        elif word in ("shptxt", "fldrslt") and group.destination == "":
-            pass
         elif word == "shptxt":
             self._group = replace(group, destination="")
         elif word == "uc":

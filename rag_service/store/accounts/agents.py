@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
@@ -12,8 +11,8 @@ import psycopg
 from rag_service.domain import CorpusKind
 from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
 from rag_service.store.corpora import Corpus, read_corpus, select_corpora
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table, fetch_value
-from rag_service.store.session import Connection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,6 @@ class AgentScope:
 
     global_ids: tuple[UUID, ...] = ()  # active and assigned
     personal_ids: tuple[UUID, ...] = ()  # the caller's own; empty where the agent allows none
-    names: Mapping[UUID, str] = field(default_factory=dict)
 
 
 async def create_agent(connection: Connection, spec: AgentSpec) -> Agent:
@@ -174,5 +172,4 @@ async def resolve_agent_scope(connection: Connection, agent: Agent, *, owner_id:
     return AgentScope(
         global_ids=tuple(corpus.id for corpus in chosen),
         personal_ids=tuple(corpus.id for corpus in personal),
-        names={corpus.id: corpus.name for corpus in (*chosen, *personal)},
     )

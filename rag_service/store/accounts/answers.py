@@ -12,8 +12,8 @@ from uuid import UUID
 
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, change_one, fetch_one, fetch_page, fetch_value
-from rag_service.store.session import Connection
 
 
 async def store_answer(

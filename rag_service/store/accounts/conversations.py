@@ -13,8 +13,8 @@ import psycopg
 
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table, contains
-from rag_service.store.session import Connection
 
 Speaker = Literal["user", "assistant"]
 

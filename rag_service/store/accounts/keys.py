@@ -15,8 +15,8 @@ import psycopg
 
 from rag_service.domain import Role
 from rag_service.errors import NotFoundError, PermissionDeniedError
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table, find_one
-from rag_service.store.session import Connection
 
 KEY_PREFIX = "rag_"
 _KEY = re.compile(r"rag_[A-Za-z0-9_-]{43}")
@@ -115,4 +115,4 @@ async def identify_key(connection: Connection, secret: str) -> KeyHolder | None:
 def hash_secret(secret: str) -> bytes:
     """SHA-256 of 256 random bits."""
     # Plain SHA-256 will do: 256 random bits cannot be guessed, however fast the hash.
-    return hashlib.sha256(secret.encode()).digest()
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()

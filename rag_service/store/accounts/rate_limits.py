@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 Policy = Literal["requests", "answers"]
 

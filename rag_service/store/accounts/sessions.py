@@ -10,14 +10,12 @@ from uuid import UUID
 
 from rag_service.domain import Role
 from rag_service.store.accounts.keys import hash_secret
+from rag_service.store.database import Connection
 from rag_service.store.rows import fetch_value, find_one
-from rag_service.store.session import Connection
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionHolder:
-    """Whose a session is."""
-
     user_id: UUID
     role: Role
     ends_at: datetime

@@ -10,8 +10,8 @@ import psycopg
 
 from rag_service.domain import Identity, Role
 from rag_service.errors import ConflictError, NotFoundError, PermissionDeniedError
+from rag_service.store.database import Connection
 from rag_service.store.rows import Page, Slice, Table
-from rag_service.store.session import Connection
 
 
 class UnknownUserError(NotFoundError):

@@ -27,13 +27,13 @@ from rag_service.domain import Identity
 from rag_service.errors import ConflictError, InputError
 from rag_service.indices import IndexDefinition
 from rag_service.store.corpora import find_default_corpus
+from rag_service.store.database import Connection, Database, HalfVector
 from rag_service.store.documents.chunks import delete_chunks, read_nodes, write_chunks
 from rag_service.store.documents.documents import delete_document
-from rag_service.store.documents.foreign import store_nodes
+from rag_service.store.documents.external_nodes import store_nodes
 from rag_service.store.search.conditions import tree_sql
 from rag_service.store.search.dense import search_dense
 from rag_service.store.search.metadata_filters import read_metadata_filters
-from rag_service.store.session import Connection, Database, HalfVector
 
 TABLE = "chunks"  # PGVectorStore stores it as data_chunks
 SCHEMA = "rag"

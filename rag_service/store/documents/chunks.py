@@ -16,9 +16,9 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_
 from rag_service.errors import InputError
 from rag_service.language.words import frequencies
 from rag_service.store.corpora import lock_corpora
+from rag_service.store.database import Connection
 from rag_service.store.rows import fetch_value
 from rag_service.store.search.postings import insert_postings, pack
-from rag_service.store.session import Connection
 
 # Keys of a node's metadata that have a column of their own.
 CORPUS_ID = "corpus_id"

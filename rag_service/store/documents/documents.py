@@ -15,9 +15,9 @@ from llama_index.core.schema import BaseNode
 from rag_service.domain import EncodedTable
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.corpora import lock_corpora
+from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import delete_chunks, write_chunks
 from rag_service.store.rows import fetch_value, find_one
-from rag_service.store.session import Connection
 from rag_service.tables.storage import write_tables
 
 READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
@@ -75,7 +75,6 @@ class DocumentState:
     """What ingestion needs to know of a stored document."""
 
     id: UUID
-    name: str
     content_hash: str
     fingerprint: str
     chunk_count: int
@@ -86,7 +85,7 @@ async def find_document(connection: Connection, corpus_id: UUID, *, name: str) -
     return await find_one(
         connection,
         DocumentState,
-        "SELECT id, name, content_hash, fingerprint, chunk_count FROM documents"
+        "SELECT id, content_hash, fingerprint, chunk_count FROM documents"
         " WHERE corpus_id = %s AND name = %s AND (expires_at IS NULL OR expires_at > now())",
         [corpus_id, name],
     )

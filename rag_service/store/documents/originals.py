@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_service.errors import ConfigurationError, NotFoundError, StoreError
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 MAX_SIZE = 2**30  # bytes; as many as PostgreSQL holds in a value
 

@@ -16,9 +16,9 @@ import psycopg
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import ConflictError, InputError
 from rag_service.store.corpora import lock_corpora, require_writable
+from rag_service.store.database import Connection
 from rag_service.store.documents.synced import lock_target
 from rag_service.store.rows import Page, Slice, Table, fetch_value, find_one
-from rag_service.store.session import Connection
 
 EVERY_SECONDS = (900, 30 * 86_400)  # least and most between two runs
 MAX_DEPTH = 20  # links to follow
@@ -48,8 +48,6 @@ class SourceStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduledSource:
-    """A source of a corpus."""
-
     id: UUID
     corpus_id: UUID
     corpus_name: str

@@ -10,9 +10,9 @@ import psycopg
 
 from rag_service.errors import ConflictError
 from rag_service.store.corpora import lock_corpora
+from rag_service.store.database import Connection
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.rows import fetch_all
-from rag_service.store.session import Connection
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,10 @@ from uuid import UUID, uuid4
 from rag_service.domain import Identity
 from rag_service.errors import ConflictError, RagError
 from rag_service.store.corpora import require_writable
+from rag_service.store.database import Connection
 from rag_service.store.documents.documents import DocumentInput, NewDocument, delete_document, write_row
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.rows import Table, fetch_one, fetch_value, find_one
-from rag_service.store.session import Connection
 
 _SUPERSEDED = "A newer version of this file was uploaded."
 _MISSING = "This upload does not exist."
@@ -54,8 +54,6 @@ class NewUpload:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """An accepted upload."""
-
     id: UUID
     document_id: UUID
     corpus_id: UUID

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 State = Mapping[UUID, tuple[str, int]]  # readable corpus → version of its row, count of its changes
 

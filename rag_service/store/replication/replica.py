@@ -21,9 +21,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag_service.domain import Identity
 from rag_service.errors import ConfigurationError, RagError, StoreError, UnsafeRoleError
-from rag_service.store.replication.hanging import await_server, put_down
+from rag_service.store.database import Connection, Database, SearchSlots
 from rag_service.store.replication.position import Position, read_position
-from rag_service.store.session import Connection, Database, Turns
+from rag_service.store.replication.timeouts import await_server, cancel_until_done
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +83,7 @@ class Replica:
     _: KW_ONLY
     pause: float  # seconds between two checks, and after a failure
     timeout: float  # seconds of a transaction
-    turns: Turns | None = None  # limits requests to the primary
+    slots: SearchSlots | None = None  # limits requests to the primary
     up: bool = field(default=False, init=False)  # whether searches may try it now
     _error: RagError = field(default_factory=lambda: StoreError("The replica has not been checked yet."), init=False)
     _failed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -98,7 +98,7 @@ class Replica:
     async def close(self) -> None:
         self.up = False
         if self._watcher is not None:
-            await put_down(self._watcher)
+            await cancel_until_done(self._watcher)
         await self.standby.close()
 
     async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:
@@ -106,8 +106,8 @@ class Replica:
 
         Raises StoreError if the primary cannot be reached.
         """
-        turn = nullcontext() if self.turns is None else self.turns.take()
-        async with turn, self.primary.transaction(identity) as connection:
+        slot = nullcontext() if self.slots is None else self.slots.take()
+        async with slot, self.primary.transaction(identity) as connection:
             return await read_position(connection, corpus_ids)
 
     def at(self, position: Position) -> ReplicaAt:
@@ -130,9 +130,9 @@ class Replica:
         """Await a search on the replica; StoreError if a transaction takes longer than `timeout`."""
         return await await_server(search, limit=self.timeout, waited=lambda: view.busy_seconds)
 
-    def leave_alone(self, error: RagError) -> None:
-        """Stop using the replica for a while after an error of a search, unless it only was in the way of replay."""
-        if _was_in_the_way(error):
+    def stop_using(self, error: RagError) -> None:
+        """Stop using the replica for a while after an error of a search, unless it was a recovery conflict."""
+        if _is_recovery_conflict(error):
             return
         self._give_up(error)
         self._failed.set()
@@ -206,7 +206,7 @@ class Replica:
         try:
             await await_server(self.check(), limit=2 * self.timeout)
         except RagError as error:
-            if not _was_in_the_way(error):
+            if not _is_recovery_conflict(error):
                 self._give_up(error)
         else:
             if not self.up:
@@ -245,8 +245,8 @@ class ReplicaAt(Database):
             self._busy_since = None
 
 
-def _was_in_the_way(error: RagError) -> bool:
-    """Whether a standby ended a transaction because it was in the way of replay, which is no fault."""
+def _is_recovery_conflict(error: RagError) -> bool:
+    """Whether a standby ended a transaction because it delayed replay, which is no fault of the replica."""
     return isinstance(error.__cause__, psycopg.errors.SerializationFailure | psycopg.errors.DeadlockDetected)
 
 

@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_service.domain import Filters
+from rag_service.store.database import SETTINGS, BigIntegers, Connection, HalfVector
 from rag_service.store.search.scope import SearchScope, chunk_conditions, resolve_scope
-from rag_service.store.session import SETTINGS, BigIntegers, Connection, HalfVector
 
-EXACT_SCAN_LIMIT = (
-    20_000  # chunks; up to here an exact scan beats HNSW in time and recall (`evals.benchmarks retrieval`)
-)
+# Chunks up to which an exact scan beats HNSW in time and recall (`evals.benchmarks retrieval`).
+EXACT_SCAN_LIMIT = 20_000
 
 # The graph misses more as it grows: recall at 10 with 200 neighbours in view is 1.00 at 100,000 chunks and 0.90 at
 # a million; there 800 give 0.97, for 3 ms more (`evals.benchmarks growth`).

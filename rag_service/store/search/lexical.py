@@ -1,12 +1,10 @@
 """Lexical search: BM25 over postings and statistics that are exact at every moment.
 
-BM25 follows Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
-(2009). N, df and the average length are those of the corpora in scope, so that no other tenant's text
-moves a score.
+BM25 follows Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). N, df and the
+average length are those of the corpora in scope, so that no other tenant's text moves a score.
 
-PostgreSQL finds the postings, under row-level security and the question's filters, and joins each
-term's to one value; the sum over tens of thousands of them is numpy's, in a tenth of the time that SQL
-arithmetic takes.
+PostgreSQL finds the postings, under row-level security and the question's filters, and joins each term's to one value;
+the sum over tens of thousands of them is numpy's, in a tenth of the time that SQL arithmetic takes.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rag_service.store.database import BigIntegers, Connection
 from rag_service.store.search.postings import (
     ENTRY_BYTES,
     TermPostings,
@@ -27,7 +26,6 @@ from rag_service.store.search.postings import (
     unpack,
 )
 from rag_service.store.search.scope import SearchScope, chunk_conditions
-from rag_service.store.session import BigIntegers, Connection
 
 RESCORED = 300  # candidates scored again with every term
 _TYPED_AT_ONCE = 500  # candidates whose type is looked up together
@@ -115,9 +113,8 @@ class LexicalSearch:
     async def search(self, connection: Connection) -> Rated:
         """Best chunks by BM25, best first, of those in what was added; each holds some word.
 
-        Candidates come from the rarest terms (`split_by_rarity`); the best `RESCORED` of them are
-        scored with every term. Where no term is left for that, as in any corpus of some ten thousand
-        chunks, the ranking is exact.
+        Candidates come from the rarest terms (`split_by_rarity`); the best `RESCORED` of them are scored with every
+        term. Where no term is left for that, as in any corpus of some ten thousand chunks, the ranking is exact.
         """
         best = await self._of_type(connection) if self._scope.filters.chunk_types else self._ranked
         if not self._pending:  # the sums are whole

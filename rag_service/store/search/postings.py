@@ -18,8 +18,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from rag_service.store.database import Connection
 from rag_service.store.search.scope import SearchScope, chunk_conditions, corpora_condition
-from rag_service.store.session import Connection
 
 ENTRIES_A_ROW = 200  # what the index holds beside its key must stay below 2,700 bytes
 _MAX_FREQUENCY, _MAX_LENGTH = 0xFF, 0xFFFF

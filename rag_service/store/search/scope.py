@@ -16,8 +16,8 @@ import msgspec
 
 from rag_service.domain import Chunk, DocumentRef, Filters, Location, Span
 from rag_service.errors import InputError, NotFoundError
+from rag_service.store.database import BigIntegers, Connection
 from rag_service.store.search.conditions import BUILT_IN, conditions_of, tree_sql
-from rag_service.store.session import BigIntegers, Connection
 
 WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
 _LISTED_DOCUMENTS = 2_000  # up to here a filter's documents are passed by id: the planner then knows their number

@@ -16,13 +16,13 @@ import structlog
 from rag_service.domain import Hit, Identity
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
-from rag_service.store.session import Connection, Database
+from rag_service.store.database import Connection, Database
 from rag_service.tables.asking.comparison import compare_columns, compare_files, read_comparison, write_comparison
 from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, limit_statements, read_quotes
 from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.asking.planning.question import Comparison, Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
-from rag_service.tables.asking.proposing import MAX_TABLES, Ask, propose_plan
+from rag_service.tables.asking.proposals import MAX_TABLES, Ask, propose_plan
 from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question

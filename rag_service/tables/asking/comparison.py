@@ -13,12 +13,12 @@ from typing import Any
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.asking.phrases import cite_cells
 from rag_service.tables.asking.planning.plans import key_column
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.asking.planning.several_columns import is_named
-from rag_service.tables.kinds import FIGURES, header_words
+from rag_service.tables.headers import FIGURES, header_words
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
 from rag_service.tables.vocabulary import Word, read_words

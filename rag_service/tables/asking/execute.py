@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.asking.planning.plans import Operation, Plan, key_column
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers, StoredTable

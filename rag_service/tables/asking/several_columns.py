@@ -8,7 +8,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from rag_service.language.languages import TableWords, load_language
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.asking.execute import UsedRow, execute
 from rag_service.tables.asking.phrases import Phrases
 from rag_service.tables.asking.planning.plans import Operation, Plan, Values, key_column

@@ -67,8 +67,7 @@ class FigureQuestion:
 def read_figure_question(text: str, language: str, synonyms: Synonyms) -> FigureQuestion | None:
     """What a question asks of statements; None if its words name no figure.
 
-    Args:
-        synonyms: groups of expressions for the same.
+    `synonyms`: groups of expressions for the same.
     """
     if language not in language_codes():
         return None

@@ -17,9 +17,9 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.language.languages import language_codes, languages_of, load_language, union_of
+from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold, words
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 from rag_service.tables.figures.periods import YEARLY, Period, read_period
 from rag_service.tables.figures.question import FigureQuestion, label_words
 from rag_service.tables.model import Column
@@ -38,8 +38,6 @@ _PREFIX = re.compile(r"^\W+")
 
 @dataclass(frozen=True, kw_only=True)
 class FigureRow:
-    """A row of a statement."""
-
     document_id: UUID
     document: str  # file name, or title
     caption: str
@@ -206,8 +204,8 @@ def _rank(question: FigureQuestion, row: FigureRow, names: _Names) -> tuple[tupl
 
 def _adds_change(question: FigureQuestion, section: str) -> bool:
     """Whether a row is a change of what it names, "Changes in assets and liabilities", and none is asked for."""
-    every = [load_language(code).tables.figures for code in language_codes()]
-    return not question.moves and any(word in figures.change for word in words(section) for figures in every)
+    changes = union_of(data.tables.figures.change for data in languages_of(None))
+    return not question.moves and not changes.isdisjoint(words(section))
 
 
 def _distance_from_primary(row: FigureRow) -> float:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 
 from rag_service.domain import column_letters
-from rag_service.language.languages import language_codes, load_language
+from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_words
 from rag_service.tables.periods import period_year
@@ -116,7 +116,7 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
 
 @cache
 def _code_words() -> frozenset[str]:
-    return frozenset().union(*(load_language(code).tables.codes for code in language_codes()))
+    return union_of(data.tables.codes for data in languages_of(None))
 
 
 def _other_currency(written: str | None, named: str | None) -> tuple[str, ...]:

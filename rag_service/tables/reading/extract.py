@@ -12,11 +12,11 @@ from itertools import chain, islice
 from rag_service.domain import EncodedTable, Span
 from rag_service.tables.encoding import encode_table
 from rag_service.tables.model import Table, TableRow
-from rag_service.tables.periods import find_unit
 from rag_service.tables.reading.columns import ReadColumn, are_periods, read_columns, read_rows
 from rag_service.tables.reading.lines import Block, Line, read_blocks, read_lines, rows_of_pages, side_by_side
 from rag_service.tables.reading.page_lines import read_page_lines
 from rag_service.tables.reading.statements import find_statements
+from rag_service.tables.reading.values import find_unit
 
 MAX_TABLES = 200  # of a document; a workbook with more is a template filled many times
 MAX_COLUMNS = 200
@@ -29,9 +29,7 @@ PlainRow = tuple[int, Mapping[int, str], bool]  # (number, column → text, whet
 def extract_tables(text: str, spans: Sequence[Span]) -> tuple[Table, ...]:
     """The tables of a document with a header and at least two rows and columns.
 
-    Args:
-        text: as stored.
-        spans: places, sorted by start.
+    `text`: as stored. `spans`: places, sorted by start.
     """
     lines = list(read_page_lines(text, spans))
     tables: list[Table] = list(islice(find_statements(lines), MAX_TABLES))

@@ -1,8 +1,7 @@
 """Finds tables of reports on pages: rows of figures below years or periods.
 
-A row is a label and its figures, with two spaces between. It
-counts only if it has as many figures as the header has columns: where one is missing nobody knows which, and its values
-stay text. Columns of years or periods are how reports are set:
+A row is a label and its figures, with two spaces between. It counts only if it has as many figures as the header has
+columns: where one is missing nobody knows which, and its values stay text. Reports are set with columns of years:
 
     (Dollars in millions)
     Years ended December 31,  2022  2021
@@ -22,11 +21,10 @@ from rag_service.domain import column_letters
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 from rag_service.tables.model import Cell, Column, Kind, Table, TableRow, fold_words
-from rag_service.tables.periods import FOOTNOTES, find_unit, is_period_text, period_year
+from rag_service.tables.periods import FOOTNOTES, YEAR, is_period_text, period_year
 from rag_service.tables.reading.page_lines import PageLine, Part, is_value
-from rag_service.tables.reading.values import decimal_of, is_nothing, read_figure
+from rag_service.tables.reading.values import decimal_of, find_unit, is_nothing, read_figure
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _NOTE = re.compile(r"\(?\d{1,2}(?:\.\d{1,2})?\)?(?:[,;/ -]{1,3}\d{1,2}(?:\.\d{1,2})?)*,?")  # "7", "6, 7"
 _MIN_ROWS = 2
 _GROUP = re.compile(r"\d([.,])\d{3}(?!\d)")
@@ -37,7 +35,7 @@ _PROSE_WORDS = 14
 _SENTENCE_WORDS = 6  # of a line that ends with a full stop
 _HEADING_WORDS = 14
 _OVERLEAF_LINES = 5  # page headers above the rest of a table
-_MAX_YEARS_APART = 12
+_MAXYEARS_APART = 12
 
 
 @dataclass(kw_only=True)
@@ -189,19 +187,19 @@ def _is_prose(line: PageLine) -> bool:
 def _period_names(lines: Sequence[PageLine], at: int, headers: Sequence[Part]) -> tuple[str, ...] | None:
     """The names of the columns that a header of years or dates gives, with the lines above it; None if it is none."""
     line = lines[at]
-    if len(_YEAR.findall(line.text)) < 2:
+    if len(YEAR.findall(line.text)) < 2:
         return None
     parts = [
         piece
         for part in headers
-        for piece in (part.text.split() if all(map(_YEAR.fullmatch, part.text.split())) else [part.text])
+        for piece in (part.text.split() if all(map(YEAR.fullmatch, part.text.split())) else [part.text])
     ]
     before = 0 if parts and period_year(parts[0]) else 1
     years = [period_year(part) for part in parts[before:]]
     found = [year for year in years if year]
     if len(found) < 2 or not years[0] or not years[1] or (before and is_value(parts[0])):
         return None
-    if any(abs(one - other) > _MAX_YEARS_APART for one in found for other in found):
+    if any(abs(one - other) > _MAXYEARS_APART for one in found for other in found):
         return None
     others = [part for part, year in zip(parts[before:], years, strict=True) if not year]
     if any(len(part.split()) > 4 or is_value(part) for part in others):

@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 
 from rag_service.language.languages import languages_of, union_of
-from rag_service.language.words import fold
+from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
 
 MIN_SHARE = 0.8  # of the filled cells that must be of a kind; the others are left out of computations, and told
@@ -40,15 +40,9 @@ _ERROR = re.compile(r"#[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formul
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
 _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
-
 _MIN_WHOLE = 2  # digits before the separator of some amount
 
-
 NumberOf = Callable[[str], Decimal | None]  # the number of a cell; None: it is not of the kind of its column
-
-
-def _no_number(_: str) -> Decimal | None:
-    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +50,7 @@ class ColumnValues:
     """What the cells of a column are, and how their numbers are read."""
 
     kind: Kind
-    number_of: NumberOf = _no_number
+    number_of: NumberOf = lambda _: None
     unit: str | None = None
     mixed: tuple[str, ...] = ()  # currencies, where there are several
 
@@ -100,6 +94,23 @@ def split_unit(name: str) -> tuple[str, str | None]:
     return name[: match.start()].strip(), CURRENCIES.get(fold(match[1]), match[1])
 
 
+def find_unit(text: str) -> str:
+    """What a line says about the unit of all figures: "Dollars in millions, except per share data"; empty: nothing."""
+    bare = text.strip().strip("()[]").strip()
+    if len(bare) > 100:
+        inside = re.findall(r"\(([^()]{4,80})\)", text)
+        bare = next((one for one in inside if _scale_words() & set(words(one))), "")
+    elif "(" in bare:
+        inside = re.findall(r"\(([^()]{4,80})\)?", bare)
+        bare = next((one for one in inside if _scale_words() & set(words(one))), bare)
+    return bare if _scale_words() & set(words(bare)) and not re.search(r"\d{3}", bare) else ""
+
+
+@cache
+def _scale_words() -> frozenset[str]:
+    return union_of(names for data in languages_of(None) for names in data.tables.scales.values())
+
+
 def normal_figure(text: str) -> str | None:
     """A figure of a report as columns write it: "(5.3) %" is "(5.3%)", "$ (16)" is "($16)"; None if it is none."""
     found = _SIGN_OUTSIDE.sub(r"(\1", _PERCENT_OUTSIDE.sub("%)", text.strip()))
@@ -109,8 +120,7 @@ def normal_figure(text: str) -> str | None:
 def read_figure(text: str, decimal: str | None) -> Decimal | None:
     """The number of a figure; None if it is none, or its separator could be read in two ways.
 
-    Args:
-        decimal: the decimal separator of the table or the file.
+    `decimal`: the decimal separator of the table or the file.
     """
     found = normal_figure(text)
     if found is None:

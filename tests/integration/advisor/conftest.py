@@ -17,9 +17,9 @@ from rag_service.advisor.article import ArticleFinder
 from rag_service.answering.engine import CitedQueryEngine, build_engine
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.api.advisor.routes import AdvisorServices, advisor_router
-from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity, ParsedDocument
 from rag_service.indices import load_index
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.llm.model import build_chat
 from rag_service.models.reranking.rerankers import HeuristicReranker
@@ -29,8 +29,8 @@ from rag_service.readers.parse import parse
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.settings import Settings
 from rag_service.store.corpora import create_corpus
-from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.session import Database
+from rag_service.store.database import Database
+from rag_service.store.documents.documents import DocumentInput
 from tests.conftest import DIMENSION, FakeEmbedding
 from tests.doubles.ollama import ollama
 from tests.serving import serving_here
@@ -38,7 +38,7 @@ from tests.unit.api.samples import Script, application_over
 
 __all__ = ["ollama"]
 
-ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+ADMIN = LOCAL_ADMIN
 ARTICLES = ("rk-loan-001", "rk-hard-001", "rk-loan-002")
 
 

@@ -9,7 +9,7 @@ from rag_service.domain import Answer, CorpusKind, Filters
 from rag_service.indices import INTERNAL_TYPES
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.corpora import create_corpus
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 from tests.doubles.ollama import OllamaDouble
 from tests.integration.advisor.conftest import ADMIN, OpenAdvisor
 

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from rag_service import components
-from rag_service.app import LOCAL_ADMIN, Components, open_components
-from rag_service.ingest.ingestor import DocumentInput, Ingested
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN
+from rag_service.ingest.documents import Ingested
 from rag_service.settings import Settings
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding, parsing_here
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import CorpusKind
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, CorpusKind
 from rag_service.store.corpora import Corpus, create_corpus
 
 

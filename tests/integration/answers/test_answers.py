@@ -14,13 +14,22 @@ from rag_service.agents.chat import ChatQuery
 from rag_service.answering.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.record import read_query
 from rag_service.answering.synthesizer import CitedResponse
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, CitationStatus, Condition, ConditionGroup, Decision, Filters, Operator, Turn
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components
+from rag_service.domain import (
+    LOCAL_ADMIN,
+    Answer,
+    CitationStatus,
+    Condition,
+    ConditionGroup,
+    Decision,
+    Filters,
+    Operator,
+    Turn,
+)
 from rag_service.retrieval.postprocessors import RELATED_RELEVANCE
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
-from rag_service.store.documents.documents import read_text
+from rag_service.store.documents.documents import DocumentInput, read_text
 from tests.integration.answers.conftest import SAMPLES, Ingest, OpenService
 
 LEAVE = """# Leave policy

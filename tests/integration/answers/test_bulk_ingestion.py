@@ -16,13 +16,15 @@ import msgspec
 import pytest
 from llama_index.core.schema import BaseNode, Document, TextNode
 
-from rag_service.app import LOCAL_ADMIN, Components
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ClusterError, DocumentError, EmbeddingError
 from rag_service.ingest.bulk import bulk
 from rag_service.ingest.bulk.bulk import BulkIngestor, EmbedChunks, ReadDocuments, travelling_settings
-from rag_service.ingest.ingestor import DocumentInput, Ingested, Outcome
+from rag_service.ingest.documents import Ingested, Outcome
 from rag_service.settings import Settings
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.documents import DocumentInput
 from tests.conftest import FakeEmbedding
 from tests.integration.answers.conftest import SAMPLES
 from tests.integration.answers.stored import Stored, make_corpus, read_stored

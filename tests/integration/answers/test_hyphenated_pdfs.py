@@ -9,8 +9,8 @@ from pathlib import Path
 from fpdf import FPDF
 
 from rag_service.answering.proof.verify import verify_answer
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import CitationStatus, Filters
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, CitationStatus, Filters
 from rag_service.language.sentences import split_sentences
 from rag_service.readers.parse import parse
 from rag_service.retrieval.query import RagQuery

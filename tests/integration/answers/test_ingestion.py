@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rag_service.app import LOCAL_ADMIN, Components
 from rag_service.cli import progress
 from rag_service.cli.quickstart import ingest_files
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import DocumentError, EmbeddingError
-from rag_service.ingest.ingestor import Outcome
+from rag_service.ingest.documents import Outcome
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.catalogue import read_document
 from tests.integration.answers.conftest import Ingest

@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Callable
 import psycopg
 import pytest
 
-from rag_service.domain import Identity, Role
+from rag_service.domain import LOCAL_ADMIN, Identity, Role
 from rag_service.errors import EmbeddingError
 from rag_service.fitting import background
 from rag_service.fitting.background import RelevanceFitter
 from rag_service.indices import load_index
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
-from rag_service.store.migrate import LOCAL_ADMIN
-from rag_service.store.relevance_fits import GUESS, ModelRelevance, lease_model, read_model_fit, renew_lease
-from rag_service.store.session import Database
+from rag_service.store.database import Database
+from rag_service.store.relevance_fits import DEFAULT_SCALE, ModelRelevance, lease_model, read_model_fit, renew_lease
 from tests.doubles.ollama import EMBED, OllamaDouble, failure, ollama
 from tests.fitting import load_part, plain, shifted
 
@@ -98,7 +98,7 @@ async def test_the_scale_is_used_before_the_fit_is_there(
             await fitter.complete()
     assert fitter.relevance.state == "scaled"
     assert fitter.report().detail == background.DETAILS["scaled"]
-    assert fitter.relevance.scale("es") != GUESS
+    assert fitter.relevance.scale("es") != DEFAULT_SCALE
     await fitter.complete()
     assert fitter.relevance.state == "fitted"
 

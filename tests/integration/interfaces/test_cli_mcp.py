@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
-from rag_service.components import LOCAL_ADMIN, Components, open_components
-from rag_service.domain import CorpusKind, Identity, Role
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components, open_components
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity, Role
 from rag_service.settings import load_settings
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import create_corpus
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance import cli_process
 from tests.doubles.ollama import OllamaDouble, ollama

@@ -10,7 +10,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from structlog.testing import capture_logs
 
 from rag_service.errors import ConfigurationError, EmbeddingError
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.local_runtime import somebody_waits
 from tests.doubles.ollama import EMBED, OllamaDouble, embed, failure, refused, vector
 from tests.integration.models.conftest import QUICK, MakeSettings

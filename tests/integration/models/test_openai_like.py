@@ -10,7 +10,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 
 from rag_service.errors import ConfigurationError, EmbeddingError, ModelBusyError, ModelError
-from rag_service.models.embedding.embeddings import build_embedding, close_embedding, warm_up
+from rag_service.models.embedding.embeddings import build_embedding
+from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.llm.model import ChatModel, build_chat
 from rag_service.settings import Settings
 from tests.doubles.ollama import vector
@@ -64,7 +65,7 @@ async def test_an_answer_streams_with_its_counts(chat: ChatModel, openai_server:
     assert "".join(delta.text for delta in deltas).strip() == openai_server.answer
     assert len(deltas) > 3
     last = deltas[-1]
-    assert (last.last, last.prompt_tokens, last.completion_tokens, last.finish_reason) == (True, 42, 7, "stop")
+    assert (last.text, last.prompt_tokens, last.completion_tokens, last.finish_reason) == ("", 42, 7, "stop")
     [body] = openai_server.bodies(CHAT)
     assert (body["model"], body["max_tokens"], body["temperature"], body["stream"]) == ("llama3.2", 99, 0.1, True)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]

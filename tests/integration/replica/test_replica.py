@@ -23,12 +23,12 @@ from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
+from rag_service.store.database import Database, SearchSlots
 from rag_service.store.documents.catalogue import remove_document, set_expiry
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.migrate import LATEST
 from rag_service.store.replication import replica as replica_module
 from rag_service.store.replication.replica import Replica, ReplicaBehindError, replica_conninfo
-from rag_service.store.session import Database, Turns
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
 
@@ -43,19 +43,22 @@ class World:
     def __init__(self, primary: Database, standby: Database, embedding: BaseEmbedding):
         self.primary = primary
         self.embedding = embedding
-        self.turns, at_replica = (Turns(limit=2, patience=_PATIENCE) for _ in range(2))  # the first at the primary
-        self.replica = Replica(primary, standby, pause=0.1, timeout=_PATIENCE, turns=self.turns)
+        # The first slots are those of the primary.
+        self.slots, at_replica = (
+            SearchSlots(limit=2, patience=_PATIENCE) for _ in range(2)
+        )  # the first at the primary
+        self.replica = Replica(primary, standby, pause=0.1, timeout=_PATIENCE, slots=self.slots)
         self.outcomes: list[str] = []  # who served each search
         self._retriever = ReplicatedRetriever(
-            self._search_on(primary, self.turns),
+            self._search_on(primary, self.slots),
             self.replica,
             lambda database: self._search_on(database, at_replica),
             count=self.outcomes.append,
         )
 
-    def _search_on(self, database: Database, turns: Turns) -> HybridRetriever:
+    def _search_on(self, database: Database, slots: SearchSlots) -> HybridRetriever:
         return HybridRetriever(
-            database, self.embedding, {"general": load_index("general")}, default_index="general", turns=turns
+            database, self.embedding, {"general": load_index("general")}, default_index="general", slots=slots
         )
 
     async def store(self, corpus: UUID, *, identity: Identity = ADMIN) -> UUID:
@@ -164,7 +167,7 @@ async def test_what_others_write_keeps_nobody_off_the_replica(world: World, repl
 
 
 async def test_a_position_is_asked_for_in_turn_so_that_a_rush_makes_searches_late_and_not_wrong(world: World) -> None:
-    async with world.turns.take(), world.turns.take():
+    async with world.slots.take(), world.slots.take():
         asking = asyncio.create_task(world.replica.position(ADMIN, ()))
         await asyncio.sleep(0.2)
         assert not asking.done()
@@ -269,7 +272,7 @@ async def test_a_search_that_replay_had_to_end_is_no_reason_to_leave_the_replica
                     owner.execute("VACUUM rag.documents")
                 await reading
         assert isinstance(caught.value.__cause__, psycopg.errors.SerializationFailure)
-        world.replica.leave_alone(caught.value)
+        world.replica.stop_using(caught.value)
         assert world.replica.up
     finally:
         replicated.standby.execute("ALTER SYSTEM RESET max_standby_streaming_delay")

@@ -6,28 +6,26 @@ import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import UUID
 
 import httpx
 import psycopg
 import pytest
 
 from rag_service.app import create_app
-from rag_service.domain import Identity, Role
+from rag_service.domain import LOCAL_ADMIN, Identity, Role
 from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.rate_limits import spend
 from rag_service.store.accounts.users import create_user
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.session import Database
 from tests.doubles.ollama import CHAT, OllamaDouble
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document
 from tests.serving import wait_until
 
 ANSWER, STREAM, SEARCH = "/api/v1/query/answer", "/api/v1/query/answer/stream", "/api/v1/query"
-ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+ADMIN = LOCAL_ADMIN
 CORPORA = "/api/v1/corpora"  # cheap, and limited like every other route
 
 

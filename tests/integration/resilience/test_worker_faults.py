@@ -120,10 +120,10 @@ async def test_a_wrong_clock_changes_no_lifetime_and_delays_no_job(
 
 def _modules_with_a_clock() -> list[Any]:
     from rag_service.ingest import upkeep
-    from rag_service.store import session
+    from rag_service.store import database
     from rag_service.store.documents import documents, uploads
 
-    return [upkeep, session, documents, uploads]
+    return [upkeep, database, documents, uploads]
 
 
 async def test_a_document_whose_reader_was_killed_is_read_again(house: House) -> None:

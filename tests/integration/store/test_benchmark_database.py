@@ -7,8 +7,8 @@ import pytest
 from evals.benchmarks import database as bench_database
 from evals.benchmarks.corpus import generate_corpus
 from evals.benchmarks.database import BenchDatabase, load_corpus
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 
 
 class KilledError(Exception):

@@ -12,8 +12,8 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.store import embedded, warming
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
-from rag_service.store.session import Database
 from rag_service.store.warming import warm_buffers
 from tests.integration.store.texts import make_corpus, store_texts
 

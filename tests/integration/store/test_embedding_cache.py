@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 
-from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity, ParsedDocument, Role
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.embedding_cache import (
@@ -20,17 +20,17 @@ from rag_service.ingest.embedding_cache import (
     read_embeddings,
     write_embeddings,
 )
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.database import Database
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 
-ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+ADMIN = LOCAL_ADMIN
 KEY = bytes(32)
 
 

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_service.domain import Condition, ConditionGroup, Filters, FilterTree, Operator
+from rag_service.domain import LOCAL_ADMIN, Condition, ConditionGroup, Filters, FilterTree, Operator
 from rag_service.errors import InputError
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.migrate import LOCAL_ADMIN_ID
 from rag_service.store.search.conditions import check_tree, matches, tree_sql
 from rag_service.store.search.scope import check_fields
 from tests.conftest import cloned_database
@@ -77,7 +76,7 @@ def connection(postgres: EmbeddedServer) -> Any:
         opened.execute("SET search_path = rag, public")
         opened.execute(
             "INSERT INTO corpora (id, name, kind, owner_id, index_name) VALUES (%s, 'c', 'personal', %s, 'general')",
-            [UUID(int=1), UUID(LOCAL_ADMIN_ID)],
+            [UUID(int=1), LOCAL_ADMIN.user_id],
         )
         opened.commit()
         yield opened

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import psycopg
 
+from rag_service.store.database import Database
 from rag_service.store.documents.catalogue import list_documents
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.rows import Slice
-from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, make_corpus
 from tests.statements import Statement, WatchedDatabase
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_service.store.session import Connection, Database, meanwhile
+from rag_service.store.database import Connection, Database, meanwhile
 from tests.integration.store.texts import ADMIN
 
 

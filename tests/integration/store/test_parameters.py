@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from psycopg.types.json import Json
 
-from rag_service.store.session import BigIntegers, Database, HalfVector
+from rag_service.store.database import BigIntegers, Database, HalfVector
 from tests.conftest import vector_literal
 
 

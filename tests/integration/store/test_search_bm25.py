@@ -14,6 +14,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from evals.benchmarks.exact import ExactBM25
 from rag_service.domain import Filters
 from rag_service.language.words import terms
+from rag_service.store.database import Connection, Database
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.search import postings
 from rag_service.store.search.lexical import LexicalSearch, Rated
@@ -24,7 +25,6 @@ from rag_service.store.search.postings import (
     weigh_terms,
 )
 from rag_service.store.search.scope import SearchScope, resolve_scope
-from rag_service.store.session import Connection, Database
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
 K1, B = 1.2, 0.75

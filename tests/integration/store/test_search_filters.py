@@ -16,8 +16,8 @@ from rag_service.indices import load_index
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.corpora import update_corpus
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 
 QUESTION = "when does the delivery contract end"

@@ -15,9 +15,9 @@ from rag_service.domain import Filters
 from rag_service.indices import load_index
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import Mode, RagQuery
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.postings import pack
-from rag_service.store.session import Database
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 from tests.statements import WatchedDatabase, find_seq_scans
 

@@ -11,8 +11,9 @@ import psycopg
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
 
-from rag_service.domain import CorpusKind, Identity, Role
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Identity
 from rag_service.store.corpora import create_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.chunks import (
     CHAR_END,
     CHAR_START,
@@ -23,10 +24,8 @@ from rag_service.store.documents.chunks import (
     LANGUAGE,
 )
 from rag_service.store.documents.documents import NewDocument, store_document
-from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.session import Database
 
-ADMIN = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+ADMIN = LOCAL_ADMIN
 
 
 async def make_corpus(database: Database, name: str = "documents", *, identity: Identity = ADMIN) -> UUID:

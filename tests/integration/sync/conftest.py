@@ -16,8 +16,8 @@ from rag_service.sources.report import SyncReport
 from rag_service.sources.source import Source
 from rag_service.sources.sync import Sync
 from rag_service.store.corpora import Corpus
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, load_indices
 

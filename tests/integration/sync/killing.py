@@ -15,7 +15,7 @@ from rag_service.readers.file_reader import FileReader
 from rag_service.sources.folder import FolderSource
 from rag_service.sources.sync import Sync
 from rag_service.store.corpora import read_corpus
-from rag_service.store.session import Database
+from rag_service.store.database import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.sync.conftest import Desk
 from tests.integration.tenancy.conftest import ADMIN, INDEX, load_indices, parse_here

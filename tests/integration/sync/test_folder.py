@@ -12,10 +12,10 @@ import pytest
 
 from rag_service.domain import CorpusKind
 from rag_service.errors import ConflictError, InputError, NotFoundError, RagError, SourceError
-from rag_service.ingest.ingestor import DocumentInput
 from rag_service.sources import folder as folder_source
 from rag_service.sources.folder import FolderSource
 from rag_service.sources.report import SyncReport
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.synced import lock_target, read_synced
 from tests.integration.sync.conftest import Desk
 from tests.integration.tenancy.conftest import ADMIN, INDEX, load_indices

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.language.languages import language_codes, load_language
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service

@@ -8,11 +8,11 @@ import pytest
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from rag_service import components
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, Decision, Identity, ProofMethod, Role
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Identity, ProofMethod, Role
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.tables.asking import answers
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service, service
 from tests.integration.tables.sheets import workbook

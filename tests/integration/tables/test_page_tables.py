@@ -7,8 +7,8 @@ import io
 import docx
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Decision, Location, ProofMethod
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Decision, Location, ProofMethod
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.reports import STAFF, report

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Decision
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Decision
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.tables.asking.answers import TableAnswers
-from rag_service.tables.asking.proposing import ProposalError, read_proposal
+from rag_service.tables.asking.proposals import ProposalError, read_proposal
 from rag_service.tables.storage import find_tables
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service

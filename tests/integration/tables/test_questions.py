@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, Decision, ProofMethod, Turn
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Answer, Decision, ProofMethod, Turn
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.integration.tables.free_questions import FREE, free_files

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, Decision, Identity, Location, ProofMethod, Role
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Identity, Location, ProofMethod, Role
 from rag_service.indices import load_index
-from rag_service.ingest.ingestor import DocumentInput
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.tables.asking.answers import TableAnswers
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.reports import BALANCE, CUENTAS, INCOME, QUARTERS, SITUACION, report

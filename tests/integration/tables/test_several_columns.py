@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Decision, ProofMethod
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Decision, ProofMethod
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.integration.tables.sheets import Rows, workbook

@@ -9,12 +9,11 @@ import psycopg
 import pytest
 
 from rag_service.answering.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, CitationStatus, Decision, Identity, ProofMethod, Role
-from rag_service.ingest.ingestor import DocumentInput
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Answer, CitationStatus, Decision, Identity, ProofMethod, Role
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.users import create_user
-from rag_service.store.documents.documents import delete_document, read_text
+from rag_service.store.documents.documents import DocumentInput, delete_document, read_text
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.tables.asking.answers import TableAnswers
 from rag_service.tables.asking.execute import STATEMENT_MS

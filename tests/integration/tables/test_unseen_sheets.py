@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from rag_service.app import LOCAL_ADMIN, Components
-from rag_service.domain import Answer, Decision, ProofMethod
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Answer, Decision, ProofMethod
 from rag_service.retrieval.query import RagQuery
 from tests.integration.answers.conftest import Ingest, ingest, open_service, service
 from tests.integration.tables import kept_questions

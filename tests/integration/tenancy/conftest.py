@@ -19,7 +19,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument, Role
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition, load_index
-from rag_service.ingest.ingestor import DocumentInput, Ingestor
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.queue import Uploads
 from rag_service.ingest.upload import UploadJob, WorkerOptions
 from rag_service.ingest.worker import Worker
@@ -27,12 +27,13 @@ from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.accounts.users import create_user
 from rag_service.store.corpora import Corpus, create_corpus
+from rag_service.store.database import Connection, Database
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.dense import search_dense
 from rag_service.store.search.scope import read_rows, to_chunks
-from rag_service.store.session import Connection, Database
 from tests.conftest import FakeEmbedding, cloned_database
 
 if TYPE_CHECKING:  # processes that tests start and kill load this module, too

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 
 from rag_service.domain import Identity
-from rag_service.ingest.ingestor import DocumentInput
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.uploads import UploadStatus
 from tests.integration.tenancy import worker_process
 from tests.integration.tenancy.conftest import House

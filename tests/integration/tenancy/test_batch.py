@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import httpx
 
 from rag_service.domain import CorpusKind
-from rag_service.ingest.documents import DocumentInput
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.documents import DocumentInput
 from tests.integration.tenancy.conftest import ADMIN, House, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 

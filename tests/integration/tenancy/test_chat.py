@@ -62,7 +62,7 @@ class ScriptedChat:
             raise answer
         for word in answer.split(" "):
             yield ChatDelta(text=word + " ")
-        yield ChatDelta(text="", last=True)
+        yield ChatDelta(text="")
 
     @property
     def last_prompt(self) -> str:

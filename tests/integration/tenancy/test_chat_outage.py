@@ -9,8 +9,8 @@ import jwt
 import pytest
 
 from rag_service.app import create_app
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.settings import Settings
-from rag_service.store.migrate import LOCAL_ADMIN
 from tests.conftest import FakeEmbedding
 from tests.integration.resilience.conftest import StoppableServer, stoppable
 from tests.integration.tenancy.web import SECRET

@@ -15,8 +15,8 @@ from rag_service.cli.admin import keys, users
 from rag_service.errors import AuthenticationError
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import Scope
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.domain import Identity
 from rag_service.errors import StoreError
+from rag_service.store.database import Database
 from rag_service.store.documents.uploads import UploadStatus
 from rag_service.store.embedded import start_embedded_server
 from rag_service.store.migrate import migrate
-from rag_service.store.session import Database
 from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.killing import chunk_set, ingest_under_fire, make_documents, statistics
 from tests.integration.tenancy.worker_process import parse_slowly

@@ -29,11 +29,11 @@ from rag_service.store.accounts.conversations import add_message, create_convers
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key, list_keys, revoke_key
 from rag_service.store.accounts.users import update_user
 from rag_service.store.corpora import create_corpus, list_corpora, read_corpus, require_writable, update_corpus
+from rag_service.store.database import Database
 from rag_service.store.migrate import QUEUE_SCHEMA
 from rag_service.store.opening import make_database
 from rag_service.store.rows import Slice
 from rag_service.store.search.scope import resolve_scope
-from rag_service.store.session import Database
 from tests.conftest import vector_literal
 from tests.integration.tenancy.conftest import ADMIN, House, text_file
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from rag_service.domain import Identity
 from rag_service.store.corpora import Corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.catalogue import list_documents, remove_document, set_expiry
 from rag_service.store.documents.uploads import ClaimLostError, Upload, claim_upload
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.rows import Slice
-from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import House, text_file
 

@@ -19,8 +19,8 @@ from rag_service.readers.file_reader import FileReader
 from rag_service.settings import Settings
 from rag_service.store.accounts.users import update_user
 from rag_service.store.corpora import Corpus, update_corpus
+from rag_service.store.database import Database
 from rag_service.store.documents.uploads import Upload, UploadStatus, claim_upload
-from rag_service.store.session import Database
 from tests.integration.tenancy.conftest import ADMIN, INDEX, House, load_indices, parse_here, text_file
 from tests.integration.tenancy.web import build_application, client_of, new_key, web_settings
 

@@ -20,8 +20,8 @@ from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.worker import Worker
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
+from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
-from rag_service.store.session import Database
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import INDEX, QUICK
 

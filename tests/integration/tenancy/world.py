@@ -12,12 +12,12 @@ from uuid import UUID, uuid4
 import jwt
 
 from rag_service.domain import Identity
-from rag_service.ingest.ingestor import DocumentInput
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent
 from rag_service.store.accounts.answers import Thumbs, give_feedback
 from rag_service.store.accounts.conversations import add_message, create_conversation, create_project
 from rag_service.store.accounts.keys import Scope, create_key, revoke_key
 from rag_service.store.corpora import Corpus
+from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.sources import add_source
 from rag_service.store.documents.uploads import Upload, claim_upload
 from tests.integration.tenancy.conftest import ADMIN, ADVICE_INDEX, House

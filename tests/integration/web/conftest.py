@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rag_service.api.corpora.document_text import read_document_text
 from rag_service.domain import Identity
 from rag_service.errors import StoreError
 from rag_service.settings import Settings
@@ -30,7 +31,7 @@ def _down(identity: Identity) -> AbstractAsyncContextManager[Any]:
 def running_page(scene: Scene, settings: Settings) -> Iterator[httpx.Client]:
     application = application_over(
         scene.services(settings),
-        more_routes=web_routes(settings),
+        more_routes=[*web_routes(settings), read_document_text],
         texts=scene.read_text,
         tenancy=SimpleNamespace(transaction=_down),
     )

@@ -19,11 +19,12 @@ from litestar import Litestar
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.app import LOCAL_ADMIN, create_app
+from rag_service.app import create_app
+from rag_service.domain import LOCAL_ADMIN
 from rag_service.settings import Settings
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
+from rag_service.store.database import Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
-from rag_service.store.session import Database
 from tests.integration.web.browser import WIDE, Visit, watch_page
 from tests.serving import wait_until
 

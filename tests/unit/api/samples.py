@@ -179,7 +179,7 @@ class Script:
         return self.hits
 
     async def ingest(self, source: Any, identity: Identity) -> Any:
-        from rag_service.ingest.ingestor import Ingested, Outcome
+        from rag_service.ingest.documents import Ingested, Outcome
 
         self._fail("ingest")
         self.documents.append(source)

@@ -17,8 +17,8 @@ from rag_service.indices import load_index
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.settings import Settings
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
-from rag_service.store.session import Database
 
 TEXTS = {
     "bees.txt": "Bees dance to tell each other where flowers are, how far and how good.",

@@ -33,9 +33,7 @@ def asked(*targets: str, answerable: bool = True, sections: tuple[str, ...] = ()
 
 
 def ranking(*keys: str, sections: tuple[int, ...] = ()) -> list[Ranked]:
-    return [
-        Ranked(key=key, chunk_id=f"{key}#{n}", relevance=1.0, right_section=n in sections) for n, key in enumerate(keys)
-    ]
+    return [Ranked(key=key, chunk_id=f"{key}#{n}", right_section=n in sections) for n, key in enumerate(keys)]
 
 
 def test_passages_are_judged_in_the_order_given() -> None:

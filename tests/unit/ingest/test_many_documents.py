@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from rag_service.domain import CorpusKind, Identity, ParsedDocument, Role
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.indices import load_index
-from rag_service.ingest.ingestor import DocumentInput, Ingested, Ingestor, Outcome
+from rag_service.ingest.documents import Ingested, Outcome
+from rag_service.ingest.ingestor import Ingestor
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
 from rag_service.store.corpora import Corpus, create_corpus
-from rag_service.store.migrate import LOCAL_ADMIN_ID
-from rag_service.store.session import Database
+from rag_service.store.database import Database
+from rag_service.store.documents.documents import DocumentInput
 
-USER = Identity(user_id=UUID(LOCAL_ADMIN_ID), role=Role.ADMIN)
+USER = LOCAL_ADMIN
 
 
 async def corpus_of(database: Database) -> Corpus:

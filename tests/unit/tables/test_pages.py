@@ -11,8 +11,9 @@ from rag_service.readers.office.docx import parse_docx
 from rag_service.readers.pdf.reader import parse_pdf
 from rag_service.readers.web.html import parse_html
 from rag_service.tables.model import Kind, Table
-from rag_service.tables.periods import find_unit, period_year
+from rag_service.tables.periods import period_year
 from rag_service.tables.reading.extract import extract_tables
+from rag_service.tables.reading.values import find_unit
 from tests.reports import BALANCE, INCOME, QUARTERS, STAFF, Line, report
 from tests.unit.readers.samples import add_word_table
 

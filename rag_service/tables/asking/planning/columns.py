@@ -7,7 +7,7 @@ from dataclasses import replace
 from rag_service.tables.asking.planning.match import LITERAL, SAME_MEANING, Match
 from rag_service.tables.asking.planning.plans import Mention, narrowed
 from rag_service.tables.asking.planning.question import year_of
-from rag_service.tables.kinds import EARNED, FIGURES, MONEY
+from rag_service.tables.headers import EARNED, FIGURES, MONEY
 from rag_service.tables.model import Kind
 from rag_service.tables.vocabulary import Word, is_verb
 

@@ -10,9 +10,9 @@ from itertools import product
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, bind, narrowed
 from rag_service.tables.asking.planning.question import Bound, Comparison, year_of
-from rag_service.tables.kinds import FIGURES
+from rag_service.tables.headers import FIGURES
 from rag_service.tables.model import Kind
-from rag_service.tables.spoken_values import read_ordinal, read_value
+from rag_service.tables.question_values import read_ordinal, read_value
 from rag_service.tables.vocabulary import MONTH
 
 _NEAR = 3  # words between a column and its number, or a negation and its column

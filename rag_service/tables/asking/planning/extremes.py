@@ -9,7 +9,7 @@ from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed
 from rag_service.tables.asking.planning.question import Comparison, Superlative
-from rag_service.tables.kinds import MONEY
+from rag_service.tables.headers import MONEY
 from rag_service.tables.model import Kind
 
 # Figures of these add up; prices, weights, ages and rates of different things do not.

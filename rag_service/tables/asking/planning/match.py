@@ -9,9 +9,9 @@ from rag_service.language.languages import load_language
 from rag_service.language.words import words
 from rag_service.tables.asking.planning.plans import Filter, Mention, Values, total_columns
 from rag_service.tables.asking.planning.question import Question
-from rag_service.tables.kinds import MONEY, Headers, find_by_kind
+from rag_service.tables.headers import MONEY, Headers, find_by_kind
 from rag_service.tables.model import StoredTable
-from rag_service.tables.spoken_values import has_unit, unit_of
+from rag_service.tables.question_values import has_unit, unit_of
 from rag_service.tables.vocabulary import Word, column_word
 
 # What a word adds to the score of a table: as the table writes it, and by another word for the same.
@@ -19,7 +19,7 @@ LITERAL, SAME_MEANING = 2, 1
 
 
 class Match(Headers):
-    """What the steps of `matching` find, each of which takes words."""
+    """What the steps of `match_steps` find, each of which takes words."""
 
     def __init__(self, question: Question, table: StoredTable, values: Values):
         super().__init__(table)

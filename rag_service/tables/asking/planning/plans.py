@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from rag_service.language.words import words
 from rag_service.tables.asking.planning.question import Bound, Comparison
-from rag_service.tables.kinds import FIGURES
+from rag_service.tables.headers import FIGURES
 from rag_service.tables.model import Column, Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import Word
@@ -106,7 +106,6 @@ def unmixed(plan: Plan) -> Plan:
 
 
 def total_columns(table: StoredTable) -> list[int]:
-    """The columns that are called "Total"."""
     return [place for place in table.of_kind(*FIGURES) if total_words().issuperset(words(table.columns[place].name))]
 
 

@@ -14,13 +14,13 @@ from itertools import pairwise
 
 from rag_service.language.languages import TableWords, language_codes, load_language
 from rag_service.language.words import fold, words
-from rag_service.tables.spoken_values import Value, read_date, read_value
-from rag_service.tables.stretches import Stretch, read_stretches
+from rag_service.tables.calendar_ranges import CalendarRange, read_calendar_ranges
+from rag_service.tables.periods import YEAR
+from rag_service.tables.question_values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, Word, read_words
 
 _MAX_VALUE_WORDS = 6
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _SIGN = re.compile(r"US\$|R\$|[€$£¥₹%]")
 _INNER = re.compile(r"(?<=[^\W\d_] )[^\W\d_]{2,}")  # words that begin no sentence
 _OPERATIONS = ("count", "amount", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share")
@@ -90,13 +90,13 @@ class Question:
     count: int | None = None  # how many are asked for: "the three cheapest"
     signs: frozenset[str] = frozenset()  # € $ % as the question writes them
     negations: list[int] = field(default_factory=list)  # places of words that negate
-    stretches: tuple[Stretch, ...] = ()  # "from June to August"
+    calendar_ranges: tuple[CalendarRange, ...] = ()  # "from June to August"
 
     @property
     def content(self) -> list[str]:
         """The keys of its words with a meaning of their own, and of the months and weekdays between those named."""
         named = [word.key for word in self.words if word.is_content]
-        return [*named, *(key for one in self.stretches for key in one.keys)]
+        return [*named, *(key for one in self.calendar_ranges for key in one.keys)]
 
     @property
     def runs(self) -> list[str]:
@@ -104,7 +104,7 @@ class Question:
         keys = [word.key for word in self.words]
         lengths = range(1, _MAX_VALUE_WORDS + 1)
         runs = [" ".join(keys[at : at + size]) for size in lengths for at in range(len(keys) - size + 1)]
-        return [*runs, *(key for one in self.stretches for key in one.keys)]
+        return [*runs, *(key for one in self.calendar_ranges for key in one.keys)]
 
     @property
     def asks_amount(self) -> bool:
@@ -132,8 +132,8 @@ def read_question(text: str, language: str) -> Question | None:
         signs=frozenset(_SIGN.findall(text)),
     )
     if not list(_phrases(question, ("difference", "ratio"), data.tables)):  # those are of two months
-        question.stretches = tuple(read_stretches(question.words, language))
-    for one in question.stretches:
+        question.calendar_ranges = tuple(read_calendar_ranges(question.words, language))
+    for one in question.calendar_ranges:
         _take(question, one.start, one.end)
     for start, end, _ in list(_phrases(question, ("pending",), data.tables)):
         question.negations.append(start)
@@ -351,5 +351,4 @@ def _read_periods(question: Question) -> None:
 
 
 def year_of(word: Word) -> int | None:
-    """The year that a word names."""
-    return int(word.text) if _YEAR.fullmatch(word.text) else None
+    return int(word.text) if YEAR.fullmatch(word.text) else None

@@ -22,9 +22,8 @@ from rag_service.tables.asking.planning.extremes import (
     columns_of,
     resolve_extreme,
 )
-from rag_service.tables.asking.planning.left_over import overlook_words
 from rag_service.tables.asking.planning.match import Match
-from rag_service.tables.asking.planning.matching import match_table
+from rag_service.tables.asking.planning.match_steps import match_table
 from rag_service.tables.asking.planning.plans import (
     PERIODS,
     Filter,
@@ -39,7 +38,8 @@ from rag_service.tables.asking.planning.plans import (
     unmixed,
 )
 from rag_service.tables.asking.planning.question import Comparison, Question
-from rag_service.tables.kinds import BY_KIND, FIGURES
+from rag_service.tables.asking.planning.unmatched_words import overlook_words
+from rag_service.tables.headers import BY_KIND, FIGURES
 from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.vocabulary import column_word
 

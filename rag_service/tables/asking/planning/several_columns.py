@@ -8,14 +8,14 @@ from decimal import Decimal
 from operator import ge, gt, le, lt
 
 from rag_service.language.languages import TableWords, load_language
-from rag_service.tables.asking.planning.left_over import overlook_words
-from rag_service.tables.asking.planning.matching import match_table
+from rag_service.tables.asking.planning.match_steps import match_table
 from rag_service.tables.asking.planning.plans import Filter, Values
 from rag_service.tables.asking.planning.question import Question, year_of
-from rag_service.tables.kinds import FIGURES, header_words
+from rag_service.tables.asking.planning.unmatched_words import overlook_words
+from rag_service.tables.calendar_ranges import number_of
+from rag_service.tables.headers import FIGURES, header_words
 from rag_service.tables.model import Column, StoredTable
 from rag_service.tables.periods import period_year
-from rag_service.tables.stretches import number_of
 from rag_service.tables.vocabulary import MONTH, Word
 
 _NEAR = 2  # words between "below" and the column
@@ -59,7 +59,7 @@ def read_several_columns(question: Question, table: StoredTable, values: Values)
         used = [taken or place in reading.places for place, taken in enumerate(question.used)]
         operations = {**question.operations, "maximum": 0} if reading.kind in SIGNS else question.operations
         asked = replace(
-            question, used=used, operations=operations, groups=[], stretches=(), bounds=[], superlative=None
+            question, used=used, operations=operations, groups=[], calendar_ranges=(), bounds=[], superlative=None
         )
         match = match_table(asked, table, values)
         figures = set(table.of_kind(*FIGURES)) - set(reading.columns)
@@ -94,14 +94,14 @@ def _by_number(table: StoredTable, kind: str) -> dict[int, int]:
 def _added(question: Question, table: StoredTable) -> Iterator[_Reading]:
     """ "The total from January to June", of columns of months."""
     asked = question.operations.keys()
-    if len(question.stretches) != 1 or not asked or not asked <= {"sum", "amount", "count", "mean"}:
+    if len(question.calendar_ranges) != 1 or not asked or not asked <= {"sum", "amount", "count", "mean"}:
         return
-    (stretch,), columns = question.stretches, _by_number(table, question.stretches[0].kind)
-    if not (question.bounds or question.superlative) and columns.keys() >= set(stretch.numbers):
+    (calendar_range,), columns = question.calendar_ranges, _by_number(table, question.calendar_ranges[0].kind)
+    if not (question.bounds or question.superlative) and columns.keys() >= set(calendar_range.numbers):
         yield _Reading(
             kind="mean" if "mean" in asked else "sum",
-            columns=tuple(columns[number] for number in stretch.numbers),
-            places=frozenset(range(stretch.start, stretch.end)),
+            columns=tuple(columns[number] for number in calendar_range.numbers),
+            places=frozenset(range(calendar_range.start, calendar_range.end)),
         )
 
 
@@ -119,7 +119,7 @@ def _best(question: Question, table: StoredTable, data: TableWords) -> Iterator[
     for place, word in enumerate(question.words):
         is_asked = place and (texts[place - 1] in data.which or (begins and texts[place - 1] in data.before_nouns))
         for period in ("month", "year"):
-            asks_more = question.bounds or question.stretches or "mean" in question.operations
+            asks_more = question.bounds or question.calendar_ranges or "mean" in question.operations
             if not (is_asked and kind and period in word.concepts) or asks_more:
                 continue
             columns = _by_number(table, period)
@@ -131,7 +131,7 @@ def _best(question: Question, table: StoredTable, data: TableWords) -> Iterator[
 def _compared(question: Question, table: StoredTable, data: TableWords) -> Iterator[_Reading]:
     """Two columns: their difference, or whether one is below the other."""
     columns = _two_columns(question, table)
-    if columns is None or question.stretches:
+    if columns is None or question.calendar_ranges:
         return
     headers = [word for column in columns for word in header_words(table.columns[column].name)]
     places = {at for at, asked in enumerate(question.words) if any(_is_same(asked, one) for one in headers)}

@@ -52,9 +52,9 @@ def _add_value_filters(match: Match, taken: Mapping[int, list[tuple[int, str]]])
         match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=tuple(keys), shown=shown))
 
 
-def match_stretches(match: Match) -> None:
+def match_calendar_ranges(match: Match) -> None:
     """ "From June to August" of a column of months: those between too. Without such a column nothing is sure."""
-    for one in match.question.stretches:
+    for one in match.question.calendar_ranges:
         columns = [column for column, values in match.values.items() if one.keys_in(values)]
         if len(columns) != 1:
             match.refuse()

@@ -14,6 +14,7 @@ from rag_service.models.embedding.embeddings import build_embedding, build_sente
 from rag_service.models.embedding.guarded import local_model
 from rag_service.models.embedding.local import LocalEmbedding, cut_windows
 from rag_service.settings import Settings
+from rag_service.settings.models import PACKAGED_MODEL
 
 
 def test_the_default_is_the_packaged_model() -> None:
@@ -79,7 +80,7 @@ def test_windows_cover_the_text_in_nearly_equal_parts_that_overlap(count: int) -
 @pytest.mark.parametrize(
     ("provider", "is_here", "name"),
     [
-        ("ollama", True, packaged.MODEL_NAME),
+        ("ollama", True, PACKAGED_MODEL),
         ("ollama", False, None),  # nobody downloads it for that
         ("local", True, None),  # an embedding of the caller's own, as a plug-in
     ],

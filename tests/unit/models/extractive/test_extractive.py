@@ -17,7 +17,6 @@ from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
 from rag_service.models.embedding.local import Engine, LocalEmbedding
 from rag_service.models.embedding.model_folder import ModelFolder
-from rag_service.models.embedding.packaged import MODEL_NAME
 from rag_service.models.extractive.extractive import (
     MAX_QUOTES,
     Evidence,
@@ -32,7 +31,8 @@ from rag_service.models.extractive.late_interaction import TOKEN_FEATURES
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import user_waits
-from rag_service.store.relevance_fits import AS_IT_IS
+from rag_service.settings.models import PACKAGED_MODEL
+from rag_service.store.relevance_fits import UNSCALED
 from tests.unit.answering.proof.answers import make_hit
 
 REFUSAL = "The documents do not answer this question."
@@ -191,7 +191,7 @@ async def test_a_clear_answer_is_quoted_alone() -> None:
 
 @pytest.mark.parametrize("language", [*language_codes(), "de"])
 def test_every_language_has_weights_for_every_feature(language: str) -> None:
-    weights = load_weights(language, MODEL_NAME)
+    weights = load_weights(language, PACKAGED_MODEL)
     assert weights.tokens is not None
     assert weights.words.shape == (len(WORD_FEATURES),)
     assert weights.vectors.shape == (len(WORD_FEATURES) + 1,)
@@ -308,8 +308,8 @@ async def test_the_similarity_that_is_owed_to_the_title_is_taken_off() -> None:
     for name, shown in (("titled", titled), ("untitled", untitled)):
         asked = evidence("gym?", shown)
         sentences, _ = rate_by_words(asked)
-        found[name] = await rate_by_vectors(asked, sentences, Known(embed_dim=2), AS_IT_IS)
-    same, near = AS_IT_IS.similarity(np.array([1.0, 0.6]))
+        found[name] = await rate_by_vectors(asked, sentences, Known(embed_dim=2), UNSCALED)
+    same, near = UNSCALED.similarity(np.array([1.0, 0.6]))
     assert np.allclose(found["untitled"], [same, near])
     assert np.allclose(found["titled"], [same - same * same, near - same * near])
 
@@ -330,7 +330,7 @@ async def test_words_choose_the_sentence_if_the_model_in_the_process_fails(tmp_p
         raise RuntimeError("out of memory")
 
     folder = ModelFolder(
-        name=MODEL_NAME,
+        name=PACKAGED_MODEL,
         path=tmp_path,
         is_bert=True,
         dimension=4,

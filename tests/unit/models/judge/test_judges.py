@@ -21,8 +21,7 @@ from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.errors import ConfigurationError, ModelBusyError, ModelError, ModelOutputError
 from rag_service.models.judge.calibration import Threshold, read_thresholds, write_thresholds
-from rag_service.models.judge.evidence import extract
-from rag_service.models.judge.judge import JudgedClaim, Verdict
+from rag_service.models.judge.judge import JudgedClaim, Verdict, extract
 from rag_service.models.judge.judges import WatchedJudge, build_judge
 from rag_service.models.judge.llm import MAX_CLAIMS, LLMJudge, parse_verdicts
 from rag_service.models.llm.model import build_chat

@@ -62,7 +62,7 @@ async def test_any_llm_streams_through_it_and_is_called_once() -> None:
     llm = FakeLLM("May", " 30.")
     chat = build_chat(Settings(), extractive=llm)
     deltas = [delta async for delta in chat.stream(MESSAGES)]
-    assert [(delta.text, delta.last) for delta in deltas] == [("May", False), (" 30.", False), ("", True)]
+    assert [delta.text for delta in deltas] == ["May", " 30.", ""]
     assert deltas[-1].prompt_tokens is None
     assert llm._seen == [{}]
     assert chat.provider == "extractive"

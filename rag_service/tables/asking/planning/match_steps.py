@@ -14,8 +14,8 @@ from rag_service.tables.asking.planning.conditions import (
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Mention, Values, narrowed
 from rag_service.tables.asking.planning.question import Question
-from rag_service.tables.asking.planning.values import match_stretches, match_value_parts, match_values
-from rag_service.tables.kinds import FIGURES
+from rag_service.tables.asking.planning.values import match_calendar_ranges, match_value_parts, match_values
+from rag_service.tables.headers import FIGURES
 from rag_service.tables.model import StoredTable
 
 
@@ -24,7 +24,7 @@ def match_table(question: Question, table: StoredTable, values: Values) -> Match
     match = Match(question, table, values)
     free_headers(match)
     match_columns(match, at_least=2)
-    match_stretches(match)
+    match_calendar_ranges(match)
     match_values(match)
     match_columns(match, at_least=1)
     match_parts(match)

@@ -1,4 +1,4 @@
-"""Stretches of months or weekdays: "from June to August" means July too."""
+"""Ranges of months or weekdays: "from June to August" means July too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = {"month": 12, "weekday": 7}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class CalendarRange:
     """Months or weekdays in a row, as a question names their first and last."""
 
     kind: str  # month or weekday
@@ -41,8 +41,8 @@ class Stretch:
         return [key for number in self.numbers for key in found if found[key] == number]
 
 
-def read_stretches(asked: Sequence[Word], language: str) -> Iterator[Stretch]:
-    """The stretches that a question names: "from June to August", "entre lunes y jueves"."""
+def read_calendar_ranges(asked: Sequence[Word], language: str) -> Iterator[CalendarRange]:
+    """The ranges that a question names: "from June to August", "entre lunes y jueves"."""
     texts, data = [word.text for word in asked], load_language(language).tables
     for kind, size in _KINDS.items():
         names = _names(kind, language)
@@ -58,7 +58,7 @@ def read_stretches(asked: Sequence[Word], language: str) -> Iterator[Stretch]:
             length = (high - low) % size + 1
             numbers = tuple((low - 1 + step) % size + 1 for step in range(length))
             end = _after(texts, at + 1, data, "weekday_ends")
-            yield Stretch(kind=kind, numbers=numbers, start=_opening(texts, start, data), end=end)
+            yield CalendarRange(kind=kind, numbers=numbers, start=_opening(texts, start, data), end=end)
             start = end
 
 

@@ -23,7 +23,7 @@ from rag_service.store.accounts.conversations import (
     last_messages,
     read_conversation,
 )
-from rag_service.store.session import Connection
+from rag_service.store.database import Connection
 
 log = structlog.get_logger(__name__)
 

@@ -15,6 +15,7 @@ from rag_service.domain import Identity
 from rag_service.indices import IndexDefinition
 from rag_service.language.detection import detect_language
 from rag_service.store.corpora import default_corpus, lock_corpora, require_writable
+from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import (
     CHAR_END,
     CHAR_START,
@@ -28,7 +29,6 @@ from rag_service.store.documents.chunks import (
 )
 from rag_service.store.documents.documents import NewDocument, find_document, store_document
 from rag_service.store.rows import database_now
-from rag_service.store.session import Connection
 
 _OWN_KEYS = (CORPUS_ID, DOCUMENT_ID, LANGUAGE, CHUNK_INDEX, CHUNK_TYPE, CHAR_START, CHAR_END, SPANS)
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")

@@ -26,8 +26,7 @@ class Parts:
     def write(self, builder: TextBuilder, data: bytes, *, path: str) -> None:
         """Append the text of a file; one that cannot be read becomes a warning.
 
-        Args:
-            path: within the outer file; the `part` of its places.
+        `path`: within the outer file; the `part` of its places.
         """
         if self._depth >= MAX_PART_DEPTH:
             builder.warn(f"{path} was not read: files are nested too deeply.")

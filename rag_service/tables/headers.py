@@ -23,8 +23,7 @@ _TIME_UNITS = _TIME | {"year"}
 def find_by_kind(table: StoredTable, headers: Sequence[Sequence[Word]], concepts: frozenset[str]) -> tuple[int, ...]:
     """The columns that concepts of a word may mean by their kind; none if there are many.
 
-    Args:
-        headers: the words of each column's name.
+    `headers`: the words of each column's name.
     """
 
     def holding(wanted: frozenset[str], kinds: Sequence[Kind]) -> list[int]:

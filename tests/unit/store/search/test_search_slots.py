@@ -1,4 +1,4 @@
-"""Turns: late is not wrong, and a database that is gone keeps nobody for long."""
+"""Search slots: late is not wrong, and a database that is gone keeps nobody for long."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import time
 import pytest
 
 from rag_service.errors import StoreError
-from rag_service.store.session import Turns
+from rag_service.store.database import SearchSlots
 
 
 async def test_so_many_at_a_time_and_all_get_there() -> None:
-    turns = Turns(limit=3, patience=0.02)  # waiting for longer is no error while the database answers
+    slots = SearchSlots(limit=3, patience=0.02)  # waiting for longer is no error while the database answers
     inside = most = done = 0
 
     async def search() -> None:
         nonlocal inside, most, done
-        async with turns.take():
+        async with slots.take():
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0.005)
@@ -29,12 +29,12 @@ async def test_so_many_at_a_time_and_all_get_there() -> None:
 
 
 async def test_when_the_database_is_gone_nobody_waits_for_the_failures_of_all_others() -> None:
-    turns = Turns(limit=2, patience=0.1)
+    slots = SearchSlots(limit=2, patience=0.1)
 
     async def fail() -> float:
         began = time.monotonic()
         with pytest.raises(StoreError):
-            async with turns.take():
+            async with slots.take():
                 await asyncio.sleep(0.1)  # as the pool does
                 raise StoreError("gone")
         return time.monotonic() - began
@@ -44,29 +44,29 @@ async def test_when_the_database_is_gone_nobody_waits_for_the_failures_of_all_ot
 
 
 async def test_when_the_database_stands_still_nobody_waits_for_ever() -> None:
-    turns = Turns(limit=1, patience=0.1)
-    async with turns.take():
+    slots = SearchSlots(limit=1, patience=0.1)
+    async with slots.take():
         with pytest.raises(StoreError):
-            async with asyncio.timeout(2), turns.take():
+            async with asyncio.timeout(2), slots.take():
                 pass
 
 
 async def test_it_is_tried_again_and_works_again() -> None:
-    turns = Turns(limit=1, patience=10)
+    slots = SearchSlots(limit=1, patience=10)
     with pytest.raises(StoreError):
-        async with turns.take():
+        async with slots.take():
             raise StoreError("gone")
-    async with turns.take():
+    async with slots.take():
         pass
 
 
 async def test_who_gives_up_waiting_leaves_its_place() -> None:
-    turns = Turns(limit=1, patience=10)
-    async with turns.take():
-        waiting = asyncio.create_task(turns.take().__aenter__())
+    slots = SearchSlots(limit=1, patience=10)
+    async with slots.take():
+        waiting = asyncio.create_task(slots.take().__aenter__())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         assert waiting.cancelled()
-    async with asyncio.timeout(1), turns.take():
+    async with asyncio.timeout(1), slots.take():
         pass

@@ -10,7 +10,7 @@ from __future__ import annotations
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import PERIODS
-from rag_service.tables.kinds import FIGURES
+from rag_service.tables.headers import FIGURES
 from rag_service.tables.model import Kind
 from rag_service.tables.vocabulary import is_verb
 

@@ -10,8 +10,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rag_service.errors import StoreError, UnsafeRoleError
+from rag_service.store.database import SETTINGS, Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
-from rag_service.store.session import SETTINGS, Database
 from tests.integration.store.texts import ADMIN
 
 

@@ -30,13 +30,12 @@ async def await_server(work: Coroutine[Any, Any, T], *, limit: float, waited: Ca
         return task.result()
     finally:
         if not task.done():
-            ending = asyncio.create_task(put_down(task))
+            ending = asyncio.create_task(cancel_until_done(task))
             _abandoned.add(ending)
             ending.add_done_callback(_abandoned.discard)
 
 
-async def put_down(task: asyncio.Future[Any]) -> None:
-    """Cancel a task until it is done."""
+async def cancel_until_done(task: asyncio.Future[Any]) -> None:
     # psycopg answers the first cancellation by asking the server to cancel, and waits for that for ever when the
     # server stands still; the second one gets through (https://github.com/psycopg/psycopg/issues/1371).
     while not task.done():

@@ -11,12 +11,12 @@ from decimal import Decimal, InvalidOperation
 from rag_service.language.languages import load_language
 from rag_service.language.words import words as words_of
 from rag_service.tables.model import Column, currency_of
+from rag_service.tables.periods import YEAR
 from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
 _SHORT = {"thousand": "k"}  # "40k"
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _ORDINAL_ENDINGS = frozenset(["st", "nd", "rd", "th", "o", "a", "e", "er", "ere", "eme"])  # folded: 3rd, 3º, 3ª, 3e
 
 
@@ -47,7 +47,7 @@ def read_value(words: Sequence[Word], place: int, language: str) -> Value | None
         spelt = next((number for number, names in written.items() if text in names), None)
         return None if spelt is None else Value(number=Decimal(spelt), end=place + 1)
     number = _decimal(text, language)
-    year = _YEAR.fullmatch(text) is not None
+    year = YEAR.fullmatch(text) is not None
     if number is None:
         return None
     if (scale := _scale_of(words, place + 1, language)) is not None:
@@ -77,7 +77,7 @@ def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal
 
     try:
         year, month, day = texts[place : place + 3]
-        if _YEAR.fullmatch(year) and month.isdigit() and day.isdigit() and len(month) == len(day) == 2:
+        if YEAR.fullmatch(year) and month.isdigit() and day.isdigit() and len(month) == len(day) == 2:
             ordinal = Decimal(date(int(year), int(month), int(day)).toordinal())
             return ordinal, ordinal, place + 3
         number, position = None, place
@@ -87,7 +87,7 @@ def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal
         if found is None or position + 1 >= len(words):
             return None
         position = _skip(words, position + 1)
-        if not _YEAR.fullmatch(texts[position]):
+        if not YEAR.fullmatch(texts[position]):
             return None
         first = date(int(texts[position]), found, number or 1)
         last = first if number else (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)

@@ -18,7 +18,6 @@ from rag_service.errors import InputError, NotFoundError
 DEFAULT_CHARS = 4_000
 MAX_CHARS = 20_000
 
-
 ReadText = Callable[[UUID, Identity], Awaitable[str | None]]  # stored text; None: not there, or not theirs
 
 

@@ -1,6 +1,6 @@
 """Connections and identity: every transaction carries its user, and PostgreSQL enforces what that user may see.
 
-Also the conversion of parameters, and the turns that searches take at the database.
+Also the conversion of parameters, and the slots of searches.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def our_adapters() -> AdaptersMap:
     return adapters
 
 
-class Turns:
+class SearchSlots:
     """At most `limit` at a time, first come, first served.
 
     The pool gives up a waiting request after RAG_DATABASE_TIMEOUT; under heavy load most questions would fail. So
@@ -94,11 +94,11 @@ class Turns:
         """Nobody waits longer than `patience` seconds for a database that has answered nobody in that time."""
         self._semaphore = asyncio.Semaphore(limit)
         self._patience = patience
-        self._answered = float("-inf")  # when a turn last ended well
+        self._answered = float("-inf")  # when a slot was last released without an error
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:
-        """Hold a turn for the length of the block; StoreError if the database answers nobody."""
+        """Hold a slot for the length of the block; StoreError if the database answers nobody."""
         if self._semaphore.locked():
             await self._wait()
         else:  # no task needs to be made

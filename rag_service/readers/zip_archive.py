@@ -6,8 +6,8 @@ from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.archive import open_archive
 from rag_service.readers.common.builder import TextBuilder, one_line
+from rag_service.readers.common.embedded_files import MAX_PARTS, Parts
 from rag_service.readers.common.names import choose_title, is_litter
-from rag_service.readers.common.parts import MAX_PARTS, Parts
 from rag_service.readers.common.xml import read_member
 
 MEDIA_TYPE = "application/zip"
