@@ -277,7 +277,7 @@ def languages(output: Path) -> None:
     The shipped file is rag_service/models/embedding/language_directions.json; documents are ingested again after a
     change.
     """
-    from rag_service.evaluation.language_directions import measure_directions, write_directions
+    from rag_service.fitting.language_directions import measure_directions, write_directions
 
     with failures():
         write_directions(output, measure_directions())

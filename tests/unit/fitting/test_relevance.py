@@ -70,7 +70,7 @@ def test_unrelated_texts_of_a_shifted_model_are_mapped_onto_those_of_the_package
     mean, deviation = measure_pairs(parts[0])
     assert mean > 0.7 and deviation < 0.05
     scale = fit_scales(parts)["en"]
-    assert scale(np.array([mean, mean + deviation])) == pytest.approx([0.7873, 0.7873 + 0.0235])
+    assert scale(np.array([mean, mean + deviation])) == pytest.approx([0.7855, 0.7855 + 0.0236])
 
 
 def test_a_model_that_says_the_same_of_every_text_counts_for_nothing(
