@@ -36,6 +36,7 @@ class StoreSource:
 
         Raises:
             InputError: there is no such kind of URL, its package is missing, or it holds a password.
+            SourceError: it cannot be reached.
         """
         scheme = url.partition("://")[0]
         if (
@@ -53,6 +54,8 @@ class StoreSource:
             raise InputError(f"{scheme}:// needs another package: pip install {extra}.", field="target") from error
         except ValueError as error:
             raise InputError(f"{scheme}:// is not a source that can be synced.", field="target") from error
+        except Exception as error:  # some connect at once, and each has errors of its own
+            raise SourceError(f"{url.partition('?')[0]} cannot be reached. Nothing was deleted.") from error
         self._root = root.rstrip("/")
         self._more = more
         self._max_bytes = max_bytes

@@ -69,6 +69,8 @@ def test_check_names_file_and_key_of_a_broken_definition(
     ("arguments", "variables", "told"),
     [
         (["ask", " "], {}, "The question is empty."),
+        (["ask", "x\udcff"], {}, "query must be valid Unicode text"),
+        (["ask", "x" * 4001], {}, "query must have at most 4000 characters, but has 4001"),
         (["ask", "x"], {"RAG_DATA_DIR": "{file}/below"}, "RAG_DATA_DIR: {file}/below cannot be used: Not a directory"),
         (["serve"], {"RAG_DATA_DIR": "{file}/below", "RAG_PORT": "0"}, "RAG_DATA_DIR: {file}/below cannot be used"),
         (["serve"], {"RAG_PORT": "{port}"}, "Cannot listen on 127.0.0.1:{port}: Address already in use. Set RAG_PORT."),
