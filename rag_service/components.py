@@ -234,7 +234,9 @@ async def open_components(
         reader = build_sentence_reader(settings, questions)
         if reader is not None and reader is not local_model(questions):
             stack.push_async_callback(reader.aclose)
-        extractive = ExtractiveLLM(questions, fitter.relevance, reader=reader)
+        extractive = ExtractiveLLM(
+            questions, fitter.relevance, reader=reader, seconds=settings.servers.first_token_timeout / 2
+        )
         chat = _open_chat(stack, settings, extractive, plugins, metrics)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
         search = open_search(settings, database, questions, indices, metrics, fitter.relevance)

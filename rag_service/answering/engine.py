@@ -228,6 +228,7 @@ async def _run(
                 found = await in_own_thread(partial(postprocessor.postprocess_nodes, nodes, query_bundle=query))
             else:
                 found = await postprocessor.apostprocess_nodes(nodes, query_bundle=query)
+        found = list(found)
         kept = [node for node in found if node.node.node_id in query.passages]
     except Exception as error:
         raise PluginError(f"The node postprocessor {name} failed.") from error

@@ -10,7 +10,7 @@ from litestar.enums import MediaType
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import wire_events
-from rag_service.api.http.presenters import find_nul, present_search, read_query
+from rag_service.api.http.presenters import find_unstorable, present_search, read_query
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
@@ -80,7 +80,7 @@ async def _reply(
 ) -> Response[Any]:
     query = read_query(body, services.settings, identity)
     if body.messages:
-        if wrong := list(find_nul({"messages": [message.content for message in body.messages]})):
+        if wrong := list(find_unstorable({"messages": [message.content for message in body.messages]})):
             raise InvalidRequestError(wrong)
         query.turns = tuple(Turn(role=message.role, content=message.content) for message in body.messages)
     if not body.keep and body.conversation_id is None:

@@ -159,7 +159,7 @@ def check(live: bool) -> None:
     settings = read_quiet_settings()
     failed = 0
     click.echo("settings: ok")
-    for name in list_indices(indices_path=settings.indices.path):
+    for name in dict.fromkeys([*list_indices(indices_path=settings.indices.path), settings.indices.default]):
         try:
             index = load_index(name, indices_path=settings.indices.path)
             click.echo(f"index {name}: ok{_calibration_remark(index, settings)}")

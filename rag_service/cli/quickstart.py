@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
-from rag_service.api.http.presenters import describe_place
+from rag_service.api.http.presenters import describe_place, read_query
+from rag_service.api.http.schemas import SearchRequest
 from rag_service.cli.models import pull_models
 from rag_service.cli.progress import show_progress
 from rag_service.client.proof_words import TERMINAL_COLOURS, describe_proof
@@ -22,7 +23,6 @@ from rag_service.errors import DocumentError, InputError, UnsupportedMediaError
 from rag_service.indices import find_index, shipped_names
 from rag_service.ingest.documents import Ingested, Outcome
 from rag_service.models.embedding.guarded import warm_up
-from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.sources.files import find_files
 from rag_service.sources.report import SyncProgress, seconds_left
@@ -116,10 +116,11 @@ async def ingest_paths(settings: Settings, paths: Sequence[Path], *, ray: str | 
 
 async def ask_once(settings: Settings, question: str) -> None:
     """Ask and print. Progress goes to stderr, so that the answer can be piped."""
+    query = read_query(SearchRequest(query=question), settings, LOCAL_ADMIN)
     with Console(stderr=True).status("Starting the database …") as status:
         async with open_components(settings) as components:
             status.update("Searching the documents; the first question also loads the model …")
-            answer = await _ask(components, question)
+            answer = await components.engine.answer(query)
             status.stop()
             print_answer(answer, Console())
 
@@ -185,7 +186,7 @@ async def ingest_files(
 
 
 async def _ask(components: Components, question: str) -> Answer:
-    query = RagQuery(question, identity=LOCAL_ADMIN, top_k=components.settings.retrieval.top_k)
+    query = read_query(SearchRequest(query=question), components.settings, LOCAL_ADMIN)
     return await components.engine.answer(query)
 
 

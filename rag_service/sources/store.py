@@ -31,7 +31,7 @@ class StoreSource:
     def __init__(self, url: str, more: Collection[str] = (), *, max_bytes: int):
         """Raises InputError if there is no such kind of URL, its package is missing, or it holds a password.
 
-        `more`: further extensions of documents. `max_bytes`: of one file.
+        `more`: further extensions of documents. `max_bytes`: of one file. Raises SourceError if it cannot be reached.
         """
         scheme = url.partition("://")[0]
         if (
@@ -49,6 +49,8 @@ class StoreSource:
             raise InputError(f"{scheme}:// needs another package: pip install {extra}.", field="target") from error
         except ValueError as error:
             raise InputError(f"{scheme}:// is not a source that can be synced.", field="target") from error
+        except Exception as error:  # some connect at once, and each has errors of its own
+            raise SourceError(f"{url.partition('?')[0]} cannot be reached. Nothing was deleted.") from error
         self._root = root.rstrip("/")
         self._more = more
         self._max_bytes = max_bytes

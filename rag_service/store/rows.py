@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import msgspec
+import psycopg
 
-from rag_service.errors import NotFoundError
+from rag_service.errors import InputError, NotFoundError
 from rag_service.store.database import Connection
 
 T = TypeVar("T")
@@ -136,10 +137,15 @@ class Table(Generic[T]):
         return await fetch_page(connection, self._kind, self._select(rest), part, parameters, counted=counted)
 
     async def insert(self, connection: Connection, values: Mapping[str, Any]) -> T:
-        """Insert a row by its columns; returns it as stored."""
+        """Insert a row by its columns; returns it as stored. Raises InputError if its name is empty or too long."""
         query = f"INSERT INTO {self._name} ({', '.join(values)})"
         query += f" VALUES ({', '.join(f'%({column})s' for column in values)}) RETURNING {self.columns}"
-        return await fetch_one(connection, self._kind, query, values, missing=self._missing)
+        try:
+            return await fetch_one(connection, self._kind, query, values, missing=self._missing)
+        except psycopg.errors.CheckViolation as error:
+            if error.diag.constraint_name != f"{self._name}_name_check":
+                raise
+            raise InputError("A name must have 1 to 200 characters.", field="name") from error
 
     async def change(self, connection: Connection, changes: str, parameters: Parameters) -> T | None:
         """Update one row by what follows SET; None if there is none that the identity may change."""

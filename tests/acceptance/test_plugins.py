@@ -57,6 +57,7 @@ class OwnLLM(CustomLLM):
 
     empty_deltas: bool = False
     fails_after: int | None = None
+    exits_after: int | None = None
     hangs_after: int | None = None
 
     @property
@@ -74,6 +75,8 @@ class OwnLLM(CustomLLM):
             for number, word in enumerate(REPLY.split(" ")):
                 if number == self.fails_after:
                     raise RuntimeError("secret detail")
+                if number == self.exits_after:
+                    raise SystemExit("secret detail")
                 if number == self.hangs_after:
                     RELEASE.wait(30)
                 delta = word if not text else f" {word}"
@@ -109,6 +112,10 @@ class Misbehaving(BaseNodePostprocessor):
                 return [NodeWithScore(node=TextNode(text=FOREIGN), score=1.0), *nodes]
             case "twice":
                 return [*nodes, *nodes]
+            case "generator":
+                return (node for node in nodes)  # type: ignore[return-value]
+            case "exit":
+                raise SystemExit("secret detail")
             case "no scores":
                 return [NodeWithScore(node=node.node) for node in nodes]
         return list(reversed(nodes))
@@ -175,8 +182,9 @@ async def test_an_own_llm_streams_cited_answers_that_are_recorded(
         assert sum(name == "delta" for name, _ in await read_events(client)) > 1
 
 
-async def test_an_own_llm_that_raises_midway_is_followed_by_quotes(open_service: OpenService) -> None:
-    options = json.dumps({"fails_after": 3})
+@pytest.mark.parametrize("way", ["fails_after", "exits_after"])
+async def test_an_own_llm_that_raises_midway_is_followed_by_quotes(open_service: OpenService, way: str) -> None:
+    options = json.dumps({way: 3})
     async with serving(open_service, chat_provider=f"{__name__}:OwnLLM", chat_options=options) as client:
         events = await read_events(client)
         assert dict(events)["final"]["modelError"] == "llm_unavailable"
@@ -205,7 +213,8 @@ async def test_a_stock_postprocessor_leaves_streaming_citations_decision_and_rec
 
 
 @pytest.mark.parametrize(
-    "how", ["raise", "hang", "none", "nothing", "foreign", "rewrite", "twice", "no scores", "reorder"]
+    "how",
+    ["raise", "hang", "none", "nothing", "foreign", "rewrite", "twice", "no scores", "reorder", "generator", "exit"],
 )
 async def test_a_postprocessor_that_misbehaves_gives_a_right_answer_or_a_clear_error(
     open_service: OpenService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -216,7 +225,7 @@ async def test_a_postprocessor_that_misbehaves_gives_a_right_answer_or_a_clear_e
         response = await client.post("/api/v1/query/answer", json=QUESTION)
         assert FOREIGN not in response.text
         assert "secret" not in response.text
-        if how in {"raise", "hang", "none"}:
+        if how in {"raise", "hang", "none", "exit"}:
             assert response.status_code == 500
             assert response.headers["content-type"].startswith("application/problem+json")
             assert response.json()["code"] == "plugin_failed"

@@ -110,6 +110,8 @@ _EXPRESSIONS = "|".join(expression for language in _LANGUAGES for expression in 
 _ADDRESS = re.compile(_fill(rf"\b(?:{_EXPRESSIONS}|{_FORGED_WORDS})|{_FORGED}"), re.MULTILINE | re.DOTALL)
 # Looking for these first takes a hundredth of the time.
 _TRIGGERS = ("‹", "¦", "(inst", *(trigger for language in _LANGUAGES for trigger in language.injection.triggers))
+# Cyrillic and Greek letters that look like Latin ones.
+_LOOKALIKES = str.maketrans("аеорсхуіѕјһԁԛԝօαορνικτυ", "aeopcxyisjhdqwoaopviktu")
 _HEX = re.compile(r"-[0-9a-f]{8,}-")
 
 
@@ -131,7 +133,8 @@ def find_injections(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _addresses(text: str) -> bool:
-    lines = fold(neutralise(text)).replace("’", "'").splitlines()
+    folded = fold(unicodedata.normalize("NFKC", neutralise(text))).translate(_LOOKALIKES)
+    lines = folded.replace("’", "'").splitlines()
     readable = "\n".join(" ".join(line.split()) for line in lines)
     known = any(trigger in readable for trigger in _TRIGGERS) or _HEX.search(readable)
     return bool(known) and _ADDRESS.search(readable) is not None

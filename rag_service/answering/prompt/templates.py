@@ -85,13 +85,16 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
     """Load and check all templates.
 
     Args:
-        folder: prompts/ by default. A prompt that it lacks in all languages is the packaged one.
+        folder: prompts/ by default. A prompt that it lacks in all languages, or messages.yaml, is the
+            packaged one.
         replacement: one file that replaces the grounded prompt in every language.
 
     Raises:
         DefinitionError: a file is invalid; says how to fix it.
     """
     root = folder or shipped_folder("prompts")
+    if not root.is_dir():
+        raise DefinitionError(f"{root} is not a folder; correct RAG_PROMPTS_PATH.")
     templates = {}
     own_names = {file.stem.partition(".")[0] for file in root.glob("*.md")}
     packaged = [file for file in shipped_folder("prompts").glob("*.md") if file.stem.partition(".")[0] not in own_names]
@@ -104,6 +107,8 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
         for language in language_codes():
             templates["grounded", language] = _load_template(replacement, "grounded")
     messages_file = root / "messages.yaml"
+    if not messages_file.exists():
+        messages_file = shipped_folder("prompts") / "messages.yaml"
     messages = load_yaml(messages_file.read_text(encoding="utf-8"))
     for key in REQUIRED_MESSAGES:
         if FALLBACK_LANGUAGE not in (messages or {}).get(key, {}):

@@ -28,8 +28,8 @@ from rag_service.api.advisor.schemas import (
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.presenters import (
-    find_nul,
     find_question_errors,
+    find_unstorable,
     present,
     present_citation,
     present_context,
@@ -133,7 +133,7 @@ def _find_errors(body: RequiredDataRequest, settings: Settings) -> Iterator[Fiel
             yield FieldError("maxTokens", f"must be from {MIN_TOKENS} to {maximum}")
     texts = {wire: [getattr(body, name) or ""] for name, wire in _WIRE_NAMES.items()}
     texts |= {"inquiry": [body.inquiry], "index": [body.index or ""], "fields": [*body.fields, *body.fields.values()]}
-    yield from find_nul(texts)
+    yield from find_unstorable(texts)
 
 
 async def _timed(work: Awaitable[_Result], body: RequiredDataRequest) -> tuple[_Result, float]:

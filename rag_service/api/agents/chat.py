@@ -15,7 +15,7 @@ from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
-from rag_service.api.http.presenters import find_nul, find_range_errors, is_blank, present
+from rag_service.api.http.presenters import find_range_errors, find_unstorable, is_blank, present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.api.http.schemas import AnswerBody, MessageRequest
 from rag_service.api.http.services import READING
@@ -73,7 +73,7 @@ def _check(body: ChatRequest, settings: Settings) -> None:
             )
         )
     errors += find_range_errors(body.top_k, body.similarity_threshold, settings)
-    errors += find_nul({"messages": [message.content for message in body.messages]})
+    errors += find_unstorable({"messages": [message.content for message in body.messages]})
     if errors:
         raise InvalidRequestError(errors)
 

@@ -12,7 +12,7 @@ import msgspec
 from rag_service.api.corpora.schemas import UploadRequest
 from rag_service.api.http.bodies import AnyRequest, decode, read_json
 from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
-from rag_service.api.http.presenters import find_nul, is_blank
+from rag_service.api.http.presenters import find_unstorable, is_blank
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
 from rag_service.api.http.schemas import MAX_CHARS, IngestRequest
 from rag_service.readers.common.names import FORMATS, clean_file_name
@@ -116,7 +116,7 @@ def _as_json(form: Form, kind: type[IngestRequest]) -> IngestRequest:
 
 def _check(body: IngestRequest) -> None:
     texts = {"title": [body.title or ""], "source": [body.source or ""], "tags": body.tags}
-    errors = [*find_nul({**texts, "fileName": [body.file_name or ""]})]
+    errors = [*find_unstorable({**texts, "fileName": [body.file_name or ""]})]
     errors += {error.message: error for error in _find_metadata_errors(body.metadata)}.values()
     if errors:
         raise InvalidRequestError(errors)

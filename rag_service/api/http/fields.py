@@ -7,7 +7,7 @@ from datetime import MAXYEAR, UTC, datetime
 from typing import TypeVar
 
 from rag_service.api.http.bodies import AnyRequest
-from rag_service.api.http.presenters import find_nul, is_blank
+from rag_service.api.http.presenters import find_unstorable, is_blank
 from rag_service.api.http.problems import FieldError, InvalidRequestError
 from rag_service.store.rows import LIMIT_DEFAULT, LIMIT_MAX, Slice
 
@@ -55,7 +55,7 @@ def check_texts(*, required: Mapping[str, str], optional: Mapping[str, str | Non
     """Refuse required texts that are blank, and any that the database cannot store."""
     errors = [FieldError(name, "must not be empty") for name, text in required.items() if is_blank(text)]
     texts = {name: [text or ""] for name, text in {**required, **(optional or {})}.items()}
-    errors += find_nul(texts)
+    errors += find_unstorable(texts)
     if errors:
         raise InvalidRequestError(errors)
 

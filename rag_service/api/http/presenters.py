@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from rag_service.retrieval.query import RagQuery
 
 SNIPPET_CHARS = 300
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what Python reads from an argument that is not UTF-8
 _CONDITION = {"field", "operator", "value"}
 _Body = TypeVar("_Body", bound=msgspec.Struct)
 
@@ -64,7 +66,7 @@ def read_query(request: SearchRequest, settings: Settings, identity: Identity) -
     errors = [
         *find_question_errors("query", request.query, settings),
         *find_range_errors(request.top_k, request.similarity_threshold, settings),
-        *find_nul(texts),
+        *find_unstorable(texts),
         *wrong,
     ]
     if errors:
@@ -153,11 +155,14 @@ def is_blank(text: str) -> bool:
     return not any(map(str.isprintable, text.replace(" ", "")))
 
 
-def find_nul(texts: Mapping[str, Iterable[str]]) -> Iterable[FieldError]:
-    """An error for each field with a NUL character, which PostgreSQL cannot hold."""
+def find_unstorable(texts: Mapping[str, Iterable[str]]) -> Iterable[FieldError]:
+    """An error for each field with a character that PostgreSQL cannot hold."""
     for name, values in texts.items():
-        if "\0" in "".join(values):
+        text = "".join(values)
+        if "\0" in text:
             yield FieldError(name, "must not contain the character NUL")
+        elif _SURROGATE.search(text):
+            yield FieldError(name, "must be valid Unicode text")
 
 
 def present(kind: type[_Body], item: Any, /, **given: Any) -> _Body:

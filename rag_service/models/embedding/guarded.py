@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -42,6 +41,7 @@ ObserveEmbedding = Callable[[Literal["query", "passage"], int, float], None]
 # Servers refuse a blank text or return nothing for it. Every text must have a vector of some length,
 # because a cosine with a zero vector is not a number.
 BLANK = "."
+LARGEST = 65504.0  # number that PostgreSQL's halfvec can store
 
 
 # Called after each batch: how many texts were found, how many were not.
@@ -242,18 +242,20 @@ class GuardedEmbedding(WrappedEmbedding):
     def _checked(self, vectors: Vectors, count: int) -> Vectors:
         """The vectors, if they are as many and as long as they must be.
 
-        Raises EmbeddingError if the count is wrong or a value is not finite, ConfigurationError if the dimension
-        differs.
+        Raises EmbeddingError if the count is wrong, a value cannot be stored or all are zero, ConfigurationError if the
+        dimension differs.
         """
         if not isinstance(vectors, list) or len(vectors) != count:
             raise EmbeddingError("The embedding model returned the wrong number of vectors.")
         for vector in vectors:
             try:
-                finite = all(map(math.isfinite, vector))
+                usable = all(-LARGEST <= value <= LARGEST for value in vector)  # not so for NaN
             except TypeError:
-                finite = False
-            if not finite:
-                raise EmbeddingError("The embedding model returned a vector that is not made of numbers.")
+                usable = False
+            if not usable:
+                raise EmbeddingError("The embedding model returned a vector that is not made of usable numbers.")
+            if not any(vector):
+                raise EmbeddingError("The embedding model returned a vector of zeros.")
             if len(vector) != self._dimension:
                 raise ConfigurationError(
                     f"The embedding model {self.model_name} returns {len(vector)} dimensions, but "

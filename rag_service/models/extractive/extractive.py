@@ -9,6 +9,7 @@ of each (weights.py names the features), one for each language of questions, its
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -91,6 +92,7 @@ class ExtractiveLLM(CustomLLM):
     _embedding: BaseEmbedding | None = PrivateAttr(default=None)
     _reader: LocalEmbedding | None = PrivateAttr(default=None)
     _relevance: ModelRelevance | None = PrivateAttr(default=None)
+    _seconds: float | None = PrivateAttr(default=None)
     _metadata: LLMMetadata = PrivateAttr()
 
     def __init__(
@@ -99,6 +101,7 @@ class ExtractiveLLM(CustomLLM):
         relevance: ModelRelevance | None = None,
         *,
         reader: LocalEmbedding | None = None,
+        seconds: float | None = None,
     ):
         """Prepare the model.
 
@@ -106,11 +109,13 @@ class ExtractiveLLM(CustomLLM):
             embedding: compares sentences with the question; None: they are scored by words alone.
             relevance: knows the scale of its cosines; None: that of the packaged model.
             reader: the model whose token vectors are compared as well.
+            seconds: allowed for comparing; after that, words alone choose. None: no limit.
         """
         super().__init__()
         self._embedding = embedding
         self._reader = reader
         self._relevance = relevance
+        self._seconds = seconds
         self._metadata = LLMMetadata(context_window=32_000, num_output=1000, model_name=MODEL_NAME, is_chat_model=True)
 
     @classmethod
@@ -150,9 +155,12 @@ class ExtractiveLLM(CustomLLM):
         if not isinstance(last, GroundedMessage) or last.evidence is None:
             raise ModelOutputError(_ONLY_PASSAGES)
         scale = UNSCALED if self._relevance is None else self._relevance.scale(last.evidence.language)
+        deadline = None if self._seconds is None else asyncio.get_running_loop().time() + self._seconds
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
-            sentences += await select_sentences(evidence, self._embedding, reader=self._reader, scale=scale)
+            sentences += await select_sentences(
+                evidence, self._embedding, reader=self._reader, scale=scale, deadline=deadline
+            )
         return compose(sentences, last.evidence.refusal)
 
 
@@ -193,6 +201,7 @@ async def select_sentences(
     *,
     reader: LocalEmbedding | None = None,
     scale: CosineScale = UNSCALED,
+    deadline: float | None = None,
 ) -> list[Sentence]:
     """The quotes of the shown passages that answer best, at most `MAX_QUOTES`, best first; empty without any.
 
@@ -202,6 +211,7 @@ async def select_sentences(
         embedding: compares sentences with the question; None: by words alone.
         reader: the model whose token vectors are compared as well.
         scale: maps cosines onto those of the packaged model, for which the weights were learnt.
+        deadline: time of the event loop from which words alone choose; None: none.
     """
     candidates, features = rate_by_words(evidence)
     if not candidates:
@@ -209,8 +219,9 @@ async def select_sentences(
     scores = features @ load_weights(evidence.language).words
     if embedding is not None:
         try:
-            candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale)
-        except EmbeddingError as error:  # words alone choose well enough
+            async with asyncio.timeout_at(deadline):
+                candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale)
+        except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()

@@ -32,7 +32,7 @@ from rag_service.models.servers.failures import (
     seconds_to_wait,
     status_of,
 )
-from rag_service.models.servers.resilience import RetryPolicy
+from rag_service.models.servers.resilience import RetryPolicy, raisable
 
 _OLLAMA, _OPENAI = "llama_index.llms.ollama", "llama_index.llms.openai"
 _SCHEMA_INSTRUCTION = "Reply with JSON only, without any other text. It must follow this JSON schema:\n"
@@ -138,8 +138,8 @@ async def iterate(produce: Callable[[], Iterable[ChatResponse]]) -> AsyncGenerat
             put(None)
         except StopIteration:  # cannot be raised in a coroutine
             put(None)
-        except Exception as error:  # noqa: BLE001 - raised to the reader
-            put(error)
+        except BaseException as error:  # noqa: BLE001 - raised to the reader
+            put(raisable(error))
 
     context = contextvars.copy_context()  # the spans of LlamaIndex's instrumentation
     threading.Thread(target=context.run, args=(work,), name="blocking-llm", daemon=True).start()

@@ -250,6 +250,18 @@ def _start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return task
 
 
+def raisable(error: BaseException) -> Exception:
+    """What foreign code raised, as an error for a coroutine.
+
+    StopIteration cannot be raised there, and a SystemExit, as of a command-line tool, would end the event loop.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    converted = RuntimeError(f"A blocking call raised {type(error).__name__}.")
+    converted.__cause__ = error
+    return converted
+
+
 async def in_own_thread(work: Callable[[], T]) -> T:
     """Run blocking code that is not ours in a thread of its own.
 
@@ -262,10 +274,8 @@ async def in_own_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             result = work()
-        except StopIteration:  # cannot be raised in a coroutine
-            future.set_exception(RuntimeError("A blocking call raised StopIteration."))
         except BaseException as error:  # noqa: BLE001 - raised to the caller
-            future.set_exception(error)
+            future.set_exception(raisable(error))
         else:
             future.set_result(result)
 

@@ -9,8 +9,8 @@ from email.parser import BytesHeaderParser
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder, one_line
-from rag_service.readers.common.names import choose_title, clean_file_name
 from rag_service.readers.common.embedded_files import MAX_PARTS, Parts
+from rag_service.readers.common.names import choose_title, clean_file_name
 
 MEDIA_TYPE = "application/mbox"
 _SEPARATOR = re.compile(rb"(?:\A|\r?\n\r?\n)From [^\r\n]*\r?\n(?=[!-9;-~]+:)")  # a header follows

@@ -132,6 +132,17 @@ def test_a_process_ends_quietly_after_its_database_was_killed(folder: Path, capf
     assert "Traceback" not in capfd.readouterr().err
 
 
+def test_a_server_that_crashes_is_started_again(folder: Path) -> None:
+    program = HOLD.replace("print(", "kept = embedded.kept_running()\nkept.__enter__()\nprint(")
+    with holder(folder, f"from rag_service.store import embedded\n{program}") as process:
+        file = folder / "postgres" / "postmaster.pid"
+        crashed = file.read_text().split()[0]
+        os.kill(int(crashed), signal.SIGKILL)
+        wait_until(lambda: file.read_text().split()[0] != crashed and "ready" in file.read_text(), 20)
+        leave(process)
+    assert not runs(folder)
+
+
 def test_an_id_that_another_process_got_after_a_restart_holds_nothing(folder: Path) -> None:
     with holder(folder) as process:
         leave(process)

@@ -243,6 +243,13 @@ def test_answers_go_on_without_embeddings(client: httpx.Client, ollama: OllamaDo
     assert_works_again(client)
 
 
+def test_quotes_go_on_while_embeddings_hang(start: Start, ollama: OllamaDouble) -> None:
+    client = start(chat_provider="extractive")
+    add_document(client)
+    ollama.script(EMBED, *[Reply(delay=30)] * 4)
+    assert_works_again(client)
+
+
 def test_the_fallback_can_be_turned_off(start: Start, ollama: OllamaDouble) -> None:
     client = start(lexical_fallback=False)
     add_document(client)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,6 +143,13 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fsspec, "url_to_fs", missing)
     with pytest.raises(InputError, match=r"rag-service\[s3\]"):
         opened("s3://bucket/papers")
+
+
+def test_a_server_that_cannot_be_reached_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(SourceError, match=f"ftp://127.0.0.1:{port}/papers cannot be reached"):
+        opened(f"ftp://127.0.0.1:{port}/papers")
 
 
 async def test_a_watch_looks_without_reading(bucket: str) -> None:

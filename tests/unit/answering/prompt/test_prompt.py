@@ -54,6 +54,10 @@ def test_a_wrong_template_is_refused_with_its_file(tmp_path: Path, text: str, sa
     assert "grounded.en.md" in str(caught.value)
 
 
+def test_a_folder_without_messages_has_the_packaged_ones(tmp_path: Path) -> None:
+    assert load_prompts(tmp_path).messages == load_prompts().messages
+
+
 def test_one_template_can_replace_the_grounded_prompt(tmp_path: Path) -> None:
     own = tmp_path / "own.txt"
     own.write_text(TEMPLATE, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from llama_index.core.embeddings import MockEmbedding
 from rag_service.errors import ConfigurationError, EmbeddingError
 from rag_service.models.embedding import encoder, packaged
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
-from rag_service.models.embedding.guarded import local_model
+from rag_service.models.embedding.guarded import guard_embedding, local_model
 from rag_service.models.embedding.local import LocalEmbedding, cut_windows
 from rag_service.settings import Settings
 from rag_service.settings.models import PACKAGED_MODEL
@@ -97,3 +98,23 @@ def test_the_packaged_model_reads_sentences_beside_that_of_a_server(
 def test_the_packaged_model_reads_sentences_itself() -> None:
     embedding = build_embedding(Settings())
     assert build_sentence_reader(Settings(), embedding) is local_model(embedding)
+
+
+class OneVector(MockEmbedding):
+    """Returns the same vector for every text."""
+
+    vector: list[float]
+
+    def _get_vector(self) -> list[float]:
+        return self.vector
+
+
+@pytest.mark.parametrize(
+    "vector", [[math.nan, 1.0], [math.inf, 1.0], [1e300, 1.0], [65505.0, 1.0], [0.0, 0.0]], ids=str
+)
+async def test_a_vector_that_cannot_be_stored_or_compared_is_refused(vector: list[float]) -> None:
+    embedding = guard_embedding(OneVector(embed_dim=2, vector=vector), Settings(embedding_dimension=2))
+    with pytest.raises(EmbeddingError):
+        await embedding.aget_query_embedding("a question")
+    with pytest.raises(EmbeddingError):
+        await embedding.aget_text_embedding_batch(["a passage"])
