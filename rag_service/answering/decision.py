@@ -28,9 +28,10 @@ from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Confidence, Decision, Hit, ProofMethod
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
-from rag_service.language.languages import language_codes, languages_of, load_language
+from rag_service.language.languages import language_codes, languages_of, load_language, union_of
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, words
+from rag_service.models.extractive.extractive import answer_type
 from rag_service.tables.asking.answers import asks_otherwise
 from rag_service.tables.asking.planning.question import read_question
 from rag_service.tables.vocabulary import column_word, is_verb, read_words
@@ -44,6 +45,7 @@ _TOP = 3
 _CRITICAL_BOOST = 1.1
 _CRITICAL_CHUNKS = 2
 _STRETCH = 6  # words from one month to the other in "from 1 June to 30 September"
+_NUMBERED = re.compile(r"\b([^\W\d_]{3,}) (\d+)\b")
 _ROW = "row"
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
 _CALCULATED = ("sum", "mean", "median", "maximum", "minimum")
@@ -202,6 +204,29 @@ def names_another_month(question: str, citations: Sequence[Citation], language: 
     places = [place for place, word in enumerate(quoted) if word in months]
     is_stretch = any(after - place <= _STRETCH for place, after in pairwise(places))
     return bool(places) and not is_stretch and asked.isdisjoint(months[quoted[place]] for place in places)
+
+
+def names_another_number(question: str, citations: Sequence[Citation]) -> bool:
+    """Whether a question names something by its number, "gate 9", and the quotes only others of the kind, "gate 11"."""
+    quoted = fold(" ".join(filter(None, map(attrgetter("quote"), citations))))
+    for kind, number in _NUMBERED.findall(fold(question)):
+        if kind in _stop_words():
+            continue
+        others = set(re.findall(rf"\b{kind} (\d+)\b", quoted))
+        if others and number not in others:
+            return True
+    return False
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return union_of(data.stop_words for data in languages_of(None))
+
+
+def lacks_figure(question: str, answer: str) -> bool:
+    """Whether a question asks for a price or a number and its answer holds none."""
+    wanted = answer_type(question)
+    return wanted is not None and wanted.search(fold(strip_marks(answer))) is None
 
 
 @cache

@@ -48,8 +48,10 @@ from rag_service.answering.decision import (
     decide,
     estimate_confidence,
     is_refusal,
+    lacks_figure,
     lacks_proof,
     names_another_month,
+    names_another_number,
     read_fit,
     read_signals,
 )
@@ -294,6 +296,7 @@ class CitedSynthesizer(BaseSynthesizer):
         has_proof = CitationStatus.VERIFIED in map(attrgetter("status"), checked.citations)
         unproved = checked.flagged or refuted or lacks_proof(asked, checked.citations, language)
         unproved = unproved or names_another_month(asked, checked.citations, language)
+        unproved = unproved or names_another_number(asked, checked.citations) or lacks_figure(asked, said)
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)

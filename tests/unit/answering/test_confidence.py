@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from rag_service.answering.decision import decide, lacks_proof, names_another_month, rate_confidence
+from rag_service.answering.decision import (
+    decide,
+    lacks_figure,
+    lacks_proof,
+    names_another_month,
+    names_another_number,
+    rate_confidence,
+)
 from rag_service.domain import (
     MAIL_HEADER,
     Citation,
@@ -170,3 +177,38 @@ def test_a_month_that_is_also_another_word_is_not_seen() -> None:
         support=1.0, quote="Visitors park in the yard since June.",
     )  # fmt: skip
     assert not names_another_month("May I park in the yard?", [citation], "en")
+
+
+def quote(text: str) -> Citation:
+    return Citation(
+        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+        support=1.0, quote=text,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted", "another"),
+    [
+        ("What is the color code of gate 9?", "Gate 11 has the color code blue.", True),
+        ("What is the color code of gate 9?", "Gates 9 to 11: see gate 9. Gate 11 is blue.", False),
+        ("What is the color code of gate 9?", "The color code is blue.", False),
+        ("¿Qué dice el artículo 14?", "El artículo 15 regula las multas.", True),
+        ("Combien coûte le quai 3 pour 2 nuits ?", "Le quai 3 coûte 40 € pour 1 nuit.", False),
+    ],
+)
+def test_a_quote_about_another_number_proves_nothing(question: str, quoted: str, another: bool) -> None:
+    assert names_another_number(question, [quote(quoted)]) is another
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "lacking"),
+    [
+        ("Combien de places de parking y a-t-il ?", "On fume sous l'abri du parking nord. [C1]", True),
+        ("Combien de places de parking y a-t-il ?", "Le parking a quarante places. [C1]", False),
+        ("How many days may I stay?", "At most 3 days. [C1]", False),
+        ("How much does the permit cost?", "The permit is renewed in 2027. [C1]", True),
+        ("Who renews the permit?", "The harbour office. [C1]", False),
+    ],
+)
+def test_an_answer_without_a_figure_does_not_say_how_many(question: str, answer: str, lacking: bool) -> None:
+    assert lacks_figure(question, answer) is lacking

@@ -16,6 +16,7 @@ from rag_service.evaluation.calibrate import cross_validate, curve, split_articl
 from rag_service.evaluation.calibration_run import put_calibration, write_calibration
 from rag_service.fitting.logistic import Sample, as_relevance_fit, best_relevance, fit_samples, to_prior
 from rag_service.indices import Calibration, QueryDefinition, RelevanceFit, load_index
+from rag_service.store.relevance_fits import ModelRelevance
 
 TRUE = (-8.0, 9.0, 15.0)
 
@@ -166,6 +167,20 @@ def test_a_language_has_numbers_of_its_own_and_the_others_keep_theirs(tmp_path: 
     held = load_index("sample", indices_path=tmp_path).query
     assert fit_for(held, "es") == held.calibration, "numbers of another model are worth nothing"
     assert fit_for(held, "fr").intercept == spanish.intercept
+
+
+def test_passages_in_another_language_have_numbers_of_their_own(tmp_path: Path) -> None:
+    file = write_index(tmp_path, DEFINITION.replace("{old}", OLD))
+    between = RelevanceFit(intercept=-1.5, cosine=2.5, coverage=0.5, run="between")
+    write_calibration(file, FIT, model=MODEL)
+    write_calibration(file, between, model=MODEL, language="between")
+    write_calibration(file, FIT.model_copy(update={"run": "newer"}), model=MODEL)
+    held = load_index("sample", indices_path=tmp_path).query
+    assert held.calibration is not None
+    assert (held.calibration.run, held.calibration.between_languages) == ("newer", between)
+    assert ModelRelevance(MODEL).fit_between(held, "es") == between
+    unknown = ModelRelevance("another-model").fit_between(held, "es")
+    assert unknown is not None and unknown.cosine < between.cosine, "until it is measured, its cosines are spread out"
 
 
 def test_a_definition_without_a_query_part_gets_one() -> None:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from rag_service.evaluation.datasets import load_set
-from rag_service.evaluation.eval_set import EvalSetError, SetKind, leave_out, leave_passages_out
+from rag_service.evaluation.eval_set import (
+    EvalSetError,
+    SetKind,
+    leave_out,
+    leave_passages_out,
+    translate_questions,
+    translate_sets,
+)
 from tests.unit.evaluation.sets import own_row, squad, write_beir, write_documents, write_jsonl
 
 
@@ -173,3 +180,36 @@ def test_another_content_is_another_digest(tmp_path: Path) -> None:
     again = load_set(tmp_path / "set.json")
     other = load_set(write_squad(tmp_path / "set.json", squad(articles=3)))
     assert first.digest == again.digest != other.digest
+
+
+def test_the_questions_of_a_translation_are_asked_over_the_passages_of_a_set(tmp_path: Path) -> None:
+    english, spanish = squad(articles=2), squad(articles=2)
+    for code, data in (("en", english), ("es", spanish)):
+        for question in squad_questions(data):
+            question["id"] = f"{code}-{question['id']}"
+            question["question"] = f"{code}: {question['question']}"
+    del spanish["data"][1]["paragraphs"][1]
+    read, asked = (load_set(write_squad(tmp_path / f"{name}.json", data)) for name, data in
+                   (("english", english), ("spanish", spanish)))  # fmt: skip
+    translated = translate_questions(read, asked)
+    assert translated.name == "spanish on english"
+    assert translated.passages == read.passages
+    assert len(translated.questions) == len(asked.questions) < len(read.questions)
+    for question in translated.questions:
+        assert question.text.startswith("es: ") and question.key.startswith("en-")
+        assert set(question.targets) <= {passage.key for passage in read.passages}
+
+
+def test_sets_that_are_no_translations_are_told(tmp_path: Path) -> None:
+    one, other = squad(articles=1), squad(articles=1)
+    for question in squad_questions(other):
+        question["id"] = f"x{question['id']}"
+    sets = [load_set(write_squad(tmp_path / f"{name}.json", data)) for name, data in (("one", one), ("other", other))]
+    with pytest.raises(EvalSetError, match="different ids"):
+        translate_questions(*sets)
+    with pytest.raises(EvalSetError, match="None of these sets is a translation"):
+        translate_sets(sets)
+
+
+def squad_questions(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [asked for article in data["data"] for part in article["paragraphs"] for asked in part["qas"]]
