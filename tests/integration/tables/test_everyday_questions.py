@@ -24,6 +24,14 @@ P-2,Hotel Lido,Strong,60,11.20,Ben
 P-3,Coffee House Bern,Rare,4,46.00,Ann
 P-4,Old Mill,Mild,15,14.90,Ben
 """
+FINDINGS = """N.º;Tipo;Área;Prazo (dias)
+1;Menor;Compras;30
+2;Maior;Armazém;60
+3;Observação;Compras;90
+4;Maior;Qualidade;15
+5;Menor;Qualidade;20
+6;Menor;Armazém;45
+"""
 
 
 @pytest.mark.parametrize(
@@ -36,12 +44,16 @@ P-4,Old Mill,Mild,15,14.90,Ben
         ("orders.csv", "How many kilos did Ben sell?", "75", True),
         ("orders.csv", "What is the dearest per kilo?", "46.00 €: P-3", True),
         ("orders.csv", "What is the cheapest coffee?", "", False),  # "Coffee" is no customer
+        ("findings.csv", "Quantas constatações são do tipo Maior?", " é 2 ", False),  # a value, no maximum
+        ("findings.csv", "Quantas constatações são do tipo menor?", " é 3 ", False),
+        ("findings.csv", "Quantas constatações são Maior?", " é 2 ", False),
+        ("findings.csv", "Qual é o maior prazo?", "90", True),
     ],
 )
 async def test_everyday_questions_are_computed(
     service: Components, ingest: Ingest, file: str, question: str, said: str, certain: bool
 ) -> None:
-    await ingest({"visits.csv": VISITS, "orders.csv": ORDERS}[file].encode(), file)
+    await ingest({"visits.csv": VISITS, "orders.csv": ORDERS, "findings.csv": FINDINGS}[file].encode(), file)
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
     assert not said or is_computed(answer)
     assert said in answer.text
