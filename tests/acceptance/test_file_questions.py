@@ -103,6 +103,7 @@ def quotes_of(body: dict[str, Any]) -> list[tuple[str, str]]:
         ("What is in beneficiary-change.en.md?", "beneficiary-change.en.md", "Headings", "Fees"),
         ("What is in beneficiary-change.en?", "beneficiary-change.en.md", "Headings", "Who may change it"),
         ("De que trata o ficheiro contrato médico?", "contrato médico.md", "título", "Contrato de alquiler"),
+        ("Summarise beneficiary change (beneficiary-change.en.md)", "beneficiary-change.en.md", "Headings", "Fees"),
         ("Give me a summary of orders.csv", "orders.csv", "rows: 4, columns: order, customer", "order: PO-1001"),
     ],
 )  # fmt: skip
@@ -113,6 +114,12 @@ async def test_what_a_file_holds(client: httpx.AsyncClient, question: str, file:
     assert any(found.startswith(quote) and place.startswith(file) for place, found in quotes_of(body))
     assert body["decision"] == "can_proceed"
     assert {citation["method"] for citation in body["citations"]} == {"quote"}
+
+
+async def test_words_of_a_title_that_ask_for_something_are_no_overview(client: httpx.AsyncClient) -> None:
+    body = await ask(client, "Who may change the beneficiary (beneficiary-change.en.md)?")
+    assert "Headings" not in body["answer"]
+    assert "Only the member may change the beneficiary" in body["answer"]
 
 
 async def test_two_files_are_compared(client: httpx.AsyncClient) -> None:
