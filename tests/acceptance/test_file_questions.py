@@ -140,7 +140,7 @@ async def test_a_comparison_of_whole_files_describes_both(client: httpx.AsyncCli
 
 async def test_a_file_that_says_nothing_about_it_is_named(client: httpx.AsyncClient) -> None:
     body = await ask(client, "How much is the security budget for cameras in informe.pdf and orders.csv?")
-    assert "Nothing about this was found in “orders.csv”." in body["answer"]
+    assert "Nothing similar enough to the question was found in “orders.csv”;" in body["answer"]
     assert "9000 euros" in body["answer"]
     assert body["decision"] == "uncertain"
 
