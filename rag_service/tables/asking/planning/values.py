@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs
 from rag_service.tables.asking.planning.question import Comparison
+from rag_service.tables.stretches import ends_weekday
 
 
 def match_values(match: Match) -> None:
@@ -24,6 +25,8 @@ def match_values(match: Match) -> None:
             match.take(places)
             match.value_places.update(places)
         taken.setdefault(start, []).append((column, key))
+    texts = [word.text for word in match.words]
+    match.take([place for place in match.left if ends_weekday(texts, place, match.question.language)], weight=0)
     _add_value_filters(match, taken)
 
 
