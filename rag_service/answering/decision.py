@@ -226,7 +226,8 @@ def _stop_words() -> frozenset[str]:
 def lacks_figure(question: str, answer: str) -> bool:
     """Whether a question asks for a price or a number and its answer holds none."""
     wanted = answer_type(question)
-    return wanted is not None and wanted.search(fold(strip_marks(answer))) is None
+    said = fold(strip_marks(answer))
+    return wanted is not None and re.search(r"\d", said) is None and wanted.search(said) is None
 
 
 @cache

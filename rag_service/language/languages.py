@@ -123,6 +123,7 @@ class MailWords:
     sent: tuple[str, ...]
     subject: tuple[str, ...]
     recipients: tuple[str, ...]  # also of copies and replies
+    forwarded: tuple[str, ...]  # in the rule above all these
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ _FIRST_CHUNKS = 3  # of each file, for an overview
 _OVERVIEW_CHUNKS = 30
 _PLACE_CHUNKS = 20
 _MAX_HEADINGS = 200  # read of one file
+_EMPTY_BRACKETS = re.compile(r"\(\s*\)")  # in which a file was named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,7 @@ class NamedFile:
     id: UUID
     name: str
     language: str | None = None  # ISO 639-1
+    title: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +134,7 @@ async def find_named_files(
 
 async def _find_files(connection: Connection, scope: SearchScope, names: Sequence[str]) -> dict[str, list[NamedFile]]:
     """Files by the name among these that they have, in lower case, with or without their extension."""
-    columns = "d.id, d.file_name, d.language, d.file_key, d.file_stem"
+    columns = "d.id, d.file_name, d.language, d.title, d.file_key, d.file_stem"
     where = "d.corpus_id = ANY(%(corpora)s) AND (d.expires_at IS NULL OR d.expires_at > now())"
     cursor = await connection.execute(
         f"SELECT {columns} FROM documents d WHERE {where} AND d.file_key = ANY(%(names)s)"  # noqa: S608 - fixed text
@@ -140,9 +142,9 @@ async def _find_files(connection: Connection, scope: SearchScope, names: Sequenc
         {"corpora": list(scope.corpus_ids), "names": list(names)},
     )
     found: dict[str, list[NamedFile]] = {}
-    for document_id, file_name, language, key, stem in await cursor.fetchall():
+    for document_id, file_name, language, title, key, stem in await cursor.fetchall():
         for name in {key, stem} & set(names):
-            found.setdefault(name, []).append(NamedFile(id=document_id, name=file_name, language=language))
+            found.setdefault(name, []).append(NamedFile(id=document_id, name=file_name, language=language, title=title))
     return found
 
 
@@ -157,14 +159,14 @@ async def _compare_names(
         called: possible names, longest first; the last has no blank.
     """
     cursor = await connection.execute(
-        "SELECT id, file_name, language FROM documents WHERE corpus_id = ANY(%s) AND file_name IS NOT NULL"
+        "SELECT id, file_name, language, title FROM documents WHERE corpus_id = ANY(%s) AND file_name IS NOT NULL"
         " AND (expires_at IS NULL OR expires_at > now()) ORDER BY updated_at DESC LIMIT %s",
         [list(scope.corpus_ids), _COMPARED_NAMES],
     )
     by_fold: dict[str, list[NamedFile]] = {}
-    for document_id, file_name, language in await cursor.fetchall():
+    for document_id, file_name, language, title in await cursor.fetchall():
         by_fold.setdefault(_fold_name(file_name), []).append(
-            NamedFile(id=document_id, name=file_name, language=language)
+            NamedFile(id=document_id, name=file_name, language=language, title=title)
         )
     for name in called:
         if same := by_fold.get(_fold_name(name)):
@@ -213,15 +215,28 @@ def _place_pattern() -> re.Pattern[str]:
 
 
 def asks_overview(files: NamedFiles, language: str) -> bool:
-    """Whether a question asks what is in the files, or at the place in them, and for nothing else."""
+    """Whether a question asks what is in the files, or at the place in them, and for nothing else.
+
+    Before a file in brackets, words of its name or title say which it is: "summary of the Viana audit (x.pdf)".
+    """
     rest = files.rest if files.place is None else _sheet_pattern().sub(" ", fold(files.rest))
-    return bool(files.found) and all(is_stop_word(word, language) or _asks_for_all(word) for word in words(rest))
+    asked = [word for word in words(rest) if not is_stop_word(word, language)]
+    if _EMPTY_BRACKETS.search(rest):
+        called = {word for file in files.found for word in words(_fold_name(f"{file.name} {file.title}"))}
+        others = [word for word in asked if word not in called]
+        asked = others if any(map(_is_overview, others)) else asked
+    return bool(files.found) and all(map(_asks_for_all, asked))
 
 
 @cache
 def _asks_for_all(word: str) -> bool:
     """Whether a word adds nothing to the question what is in a file."""
-    return any(word in load_language(code).files.overview or is_stop_word(word, code) for code in language_codes())
+    return _is_overview(word) or any(is_stop_word(word, code) for code in language_codes())
+
+
+@cache
+def _is_overview(word: str) -> bool:
+    return any(word in load_language(code).files.overview for code in language_codes())
 
 
 @cache

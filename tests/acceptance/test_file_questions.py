@@ -104,6 +104,7 @@ def quotes_of(body: dict[str, Any]) -> list[tuple[str, str]]:
         ("What is in beneficiary-change.en.md?", "beneficiary-change.en.md", "Headings", "Fees"),
         ("What is in beneficiary-change.en?", "beneficiary-change.en.md", "Headings", "Who may change it"),
         ("De que trata o ficheiro contrato médico?", "contrato médico.md", "título", "Contrato de alquiler"),
+        ("Summarise beneficiary change (beneficiary-change.en.md)", "beneficiary-change.en.md", "Headings", "Fees"),
         ("Give me a summary of orders.csv", "orders.csv", "rows: 4, columns: order, customer", "order: PO-1001"),
     ],
 )  # fmt: skip
@@ -114,6 +115,12 @@ async def test_what_a_file_holds(client: httpx.AsyncClient, question: str, file:
     assert any(found.startswith(quote) and place.startswith(file) for place, found in quotes_of(body))
     assert body["decision"] == "can_proceed"
     assert {citation["method"] for citation in body["citations"]} == {"quote"}
+
+
+async def test_words_of_a_title_that_ask_for_something_are_no_overview(client: httpx.AsyncClient) -> None:
+    body = await ask(client, "Who may change the beneficiary (beneficiary-change.en.md)?")
+    assert "Headings" not in body["answer"]
+    assert "Only the member may change the beneficiary" in body["answer"]
 
 
 async def test_two_files_are_compared(client: httpx.AsyncClient) -> None:
@@ -134,7 +141,7 @@ async def test_a_comparison_of_whole_files_describes_both(client: httpx.AsyncCli
 
 async def test_a_file_that_says_nothing_about_it_is_named(client: httpx.AsyncClient) -> None:
     body = await ask(client, "How much is the security budget for cameras in informe.pdf and orders.csv?")
-    assert "Nothing about this was found in “orders.csv”." in body["answer"]
+    assert "Nothing similar enough to the question was found in “orders.csv”;" in body["answer"]
     assert "9000 euros" in body["answer"]
     assert body["decision"] == "uncertain"
 

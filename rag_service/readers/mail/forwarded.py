@@ -21,6 +21,15 @@ _ADDRESS = re.compile(r"\s*[<\[(].*")
 _SENDER, _SENT, _SUBJECT = "sender", "sent", "subject"
 
 
+def is_forwarding_rule(line: str) -> bool:
+    """Whether a line is a rule that says that a forwarded message follows."""
+    text = line.strip()
+    if not RULE.fullmatch(text):
+        return False
+    mails = (data.mail for data in languages_of(None))
+    return any(phrase in fold(text) for mail in mails for phrase in mail.forwarded)
+
+
 class _Header(NamedTuple):
     """A line above a forwarded message."""
 

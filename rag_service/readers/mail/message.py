@@ -11,7 +11,7 @@ from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.mail.forwarded import RULE, MailWriter
+from rag_service.readers.mail.forwarded import RULE, MailWriter, is_forwarding_rule
 from rag_service.readers.web.html import read_page, write_page
 
 _REPLY = re.compile(r"(?:re|r|aw|sv|vs|antw|res|rif)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
@@ -92,6 +92,8 @@ def _write_html(writer: BlockWriter, source: str, name: str, *, is_reply: bool) 
             " | //*[@id='divRplyFwdMsg' or @id='appendonsend'] | //*[@id='divRplyFwdMsg']/following-sibling::*"
             " | //*[contains(concat(' ', @class, ' '), ' moz-cite-prefix ')]"
         )
+        sent_on = {part for part in quoted if is_forwarding_rule(next(filter(str.strip, part.itertext()), ""))}
+        quoted = [part for part in quoted if not sent_on.intersection((part, *part.iterancestors()))]
         whole = len(root.text_content().strip())
         inside = sum(len(part.text_content().strip()) for part in quoted)
         if quoted and inside < whole:
@@ -103,10 +105,16 @@ def _write_html(writer: BlockWriter, source: str, name: str, *, is_reply: bool) 
 
 
 def without_history(text: str) -> str:
-    """A reply without the messages below it, and without lines quoted by `>`; the whole if nothing else is left."""
+    """A reply without the messages below it, and without lines quoted by `>`; the whole if nothing else is left.
+
+    A forwarded message is what the reply says, with all that follows.
+    """
     lines = text.split("\n")
     kept: list[str] = []
     for number, line in enumerate(lines):
+        if is_forwarding_rule(line):
+            kept += lines[number:]
+            break
         if _begins_history(lines, number):
             break
         if _QUOTED.match(line):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -94,6 +94,10 @@ async def find_figures(connection: Connection, question: FigureQuestion, documen
     found = _choose(question, ranked, nearest)
     if found is None and not ranked and not nearest[0] and question.years:
         return Found(question=question, figures=(), is_certain=False, other_years=row)
+    if found is not None and not all(
+        _is_of_names(question, one.row, names[one.row.document_id]) for one in found.figures
+    ):
+        return replace(found, is_certain=False)
     return found
 
 
@@ -200,6 +204,17 @@ def _rank(question: FigureQuestion, row: FigureRow, names: _Names) -> tuple[tupl
         -float(row.size),
     )
     return rank, bool(question.moves & by_label)
+
+
+def _is_of_names(question: FigureQuestion, row: FigureRow, names: _Names) -> bool:
+    """Whether the names in the question are those of the document, the table or the row.
+
+    A name that only stands on the first page may be that of a customer, and the figure another's.
+    """
+    titles = label_words(f"{row.label} {row.section} {row.caption}")
+    titled, _ = _match(question, titles)
+    spoken = {place: question.words[place].text for place in question.wanted - titled}
+    return all(names.hold(word, is_name=False) for word in spoken.values() if word in question.proper - _light())
 
 
 def _adds_change(question: FigureQuestion, section: str) -> bool:

@@ -24,6 +24,30 @@ P-2,Hotel Lido,Strong,60,11.20,Ben
 P-3,Coffee House Bern,Rare,4,46.00,Ann
 P-4,Old Mill,Mild,15,14.90,Ben
 """
+FINDINGS = """N.º;Tipo;Área;Prazo (dias)
+1;Menor;Compras;30
+2;Maior;Armazém;60
+3;Observação;Compras;90
+4;Maior;Qualidade;15
+5;Menor;Qualidade;20
+6;Menor;Armazém;45
+"""
+
+STOPS = "Paragem;Distância (km)\nMoinho;12,5\nEscola;3,1\nPorto;20,4\n"
+OPENING = """Dia;Turno;Visitantes
+Quarta;Manhã;120
+Quinta;Manhã;340
+Quinta;Tarde;90
+"""
+FILES = {
+    "visits.csv": VISITS,
+    "orders.csv": ORDERS,
+    "findings.csv": FINDINGS,
+    "stops.csv": STOPS,
+    "arrets.csv": "Arrêt;Distance (km)\nMoulin;12,5\nPort;20,4\n",
+    "opening.csv": OPENING,
+    "pool.csv": "Weekday,Visitors\nMonday,80\nFriday,210\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -36,12 +60,22 @@ P-4,Old Mill,Mild,15,14.90,Ben
         ("orders.csv", "How many kilos did Ben sell?", "75", True),
         ("orders.csv", "What is the dearest per kilo?", "46.00 €: P-3", True),
         ("orders.csv", "What is the cheapest coffee?", "", False),  # "Coffee" is no customer
+        ("findings.csv", "Quantas constatações são do tipo Maior?", " é 2 ", False),  # a value, no maximum
+        ("findings.csv", "Quantas constatações são do tipo menor?", " é 3 ", False),
+        ("findings.csv", "Quantas constatações são Maior?", " é 2 ", False),
+        ("stops.csv", "Qual é a paragem mais distante?", "20,4 km: Porto", True),
+        ("stops.csv", "Que paragem fica mais longe?", "20,4 km: Porto", False),
+        ("arrets.csv", "Quel arrêt est le plus éloigné ?", "20,4 km : Port", True),
+        ("stops.csv", "Which stop is the most distant?", "20.4 km: Porto", True),
+        ("opening.csv", "Quantos visitantes vieram na quinta-feira de manhã?", "340", False),
+        ("pool.csv", "Which weekday is the busiest?", "210: Friday", True),
+        ("findings.csv", "Qual é o maior prazo?", "90", True),
     ],
 )
 async def test_everyday_questions_are_computed(
     service: Components, ingest: Ingest, file: str, question: str, said: str, certain: bool
 ) -> None:
-    await ingest({"visits.csv": VISITS, "orders.csv": ORDERS}[file].encode(), file)
+    await ingest(FILES[file].encode(), file)
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
     assert not said or is_computed(answer)
     assert said in answer.text

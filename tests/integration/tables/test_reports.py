@@ -141,6 +141,16 @@ async def test_what_no_row_says_is_not_computed(reports: Components, question: s
     assert not is_computed(await ask(reports, question))
 
 
+async def test_the_figure_of_a_report_is_not_that_of_a_name_on_its_first_page(
+    service: Components, ingest: Ingest
+) -> None:
+    await ingest(report([*INCOME, "A new pier in Port Halden opens next year."]), "northwind-ferries-2024.pdf")
+    answer = await ask(service, "What was the turnover of Port Halden in 2023?")
+    assert answer.decision is not Decision.CAN_PROCEED, answer.text
+    answer = await ask(service, "What was the turnover of Northwind Ferries in 2023?")
+    assert answer.decision is Decision.CAN_PROCEED, answer.text
+
+
 async def test_a_year_that_is_not_there_is_told(reports: Components) -> None:
     answer = await ask(reports, "What were Northwind's total assets in 2022?")
     assert "“Total assets” is not told for 2022, only for: December 31, 2024; December 31, 2023" in answer.text

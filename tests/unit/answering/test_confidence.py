@@ -206,7 +206,7 @@ def test_a_quote_about_another_number_proves_nothing(question: str, quoted: str,
         ("Combien de places de parking y a-t-il ?", "On fume sous l'abri du parking nord. [C1]", True),
         ("Combien de places de parking y a-t-il ?", "Le parking a quarante places. [C1]", False),
         ("How many days may I stay?", "At most 3 days. [C1]", False),
-        ("How much does the permit cost?", "The permit is renewed in 2027. [C1]", True),
+        ("How much does the permit cost?", "The permit is renewed every year. [C1]", True),
         ("Who renews the permit?", "The harbour office. [C1]", False),
     ],
 )

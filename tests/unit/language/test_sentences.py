@@ -33,6 +33,10 @@ def split(text: str, language: str | None = None) -> list[str]:
         ("es", ["Limpiezas Ebro, S.L. (en adelante, EBRO) y Nova S.A. (Madrid) pagan.", "Los demás no."]),
         ("en", ["Meet at gate C.", "Fire wardens count people.", "Ask A. Smith and see annex B.", "Prices are net."]),
         ("fr", ["Voir l'annexe B.", "Prix nets.", "La société Béraud S.A.R.L. (Lyon) et A. Roy livrent au quai C."]),
+        ("en", ["Call ext. 231 or tel. 555 0188.", "Ask for Ana."]),
+        ("es", ["Llame al telf. 555, ext. 231.", "Pregunte por Ana."]),
+        ("fr", ["Appelez le tel. 555, int. 231.", "Demandez Ana."]),
+        ("pt", ["Ligue para o telf. 555, ext. 231.", "Pergunte pela Ana."]),
         (None, ["Sr. Pérez met Mme Curie and Dr. No. 5 stayed.", "The end."]),
     ],
 )

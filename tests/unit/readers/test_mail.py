@@ -85,6 +85,25 @@ def test_a_forwarded_page_is_a_section_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "rule",
+    [
+        "---------- Forwarded message ---------",
+        "---------- Mensagem encaminhada ----------",
+        "-------- Message transféré --------",
+        "-------- Mensaje reenviado --------",
+    ],
+)
+def test_a_message_forwarded_in_a_reply_is_no_history(rule: str) -> None:
+    headers = f"{rule}\nFrom: Ana <ana@mar.example>\nDate: 5 May 2026 09:32\nSubject: Crates\nTo: Luis"
+    text = f"As asked.\n\n{headers}\n\n{SAID}\n"
+    assert headings_of(read(text, subject="RE: Crates"), SAID) == ("Ana, 5 May 2026 09:32: Crates",)
+    lines = headers.replace("<", "&lt;").replace("\n", "<br>")
+    page = f"<p>As asked.</p><div class='gmail_quote'>{lines}<p>{SAID}</p></div>"
+    assert SAID in read(html=page, subject="RE: Crates").text
+    assert SAID not in read(text.replace(rule, "----- Original message -----"), subject="RE: Crates").text
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "From: Madrid\nTo: Vigo\nDate: 5 May 2026\nPrice: 40 euros",

@@ -108,3 +108,10 @@ class Match(Headers):
             self.used[self.question.operations[name] - 1] = False
         kept = {name: end for name, end in self.question.operations.items() if name not in names}
         self.question = replace(self.question, operations=kept)
+
+    def free_superlative(self) -> None:
+        """A superlative whose words are those of a value."""
+        if self.question.superlative is not None:
+            for place in self.question.superlative.places:
+                self.used[place] = False
+            self.question = replace(self.question, superlative=None)

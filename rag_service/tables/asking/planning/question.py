@@ -91,6 +91,7 @@ class Question:
     signs: frozenset[str] = frozenset()  # € $ % as the question writes them
     negations: list[int] = field(default_factory=list)  # places of words that negate
     calendar_ranges: tuple[CalendarRange, ...] = ()  # "from June to August"
+    names: frozenset[str] = frozenset()  # words with a capital letter that begin no sentence
 
     @property
     def content(self) -> list[str]:
@@ -125,10 +126,12 @@ def read_question(text: str, language: str) -> Question | None:
     if not 1 < len(found) <= MAX_WORDS:
         return None
     data = load_language(language)
+    names = _names(text)
     question = Question(
         language=language,
-        words=_with_names(read_words(found, language), text, data.tables),
+        words=_with_names(read_words(found, language), names - data.tables.before_nouns),
         used=[False] * len(found),
+        names=names,
         signs=frozenset(_SIGN.findall(text)),
     )
     if not list(_phrases(question, ("difference", "ratio"), data.tables)):  # those are of two months
@@ -152,12 +155,15 @@ def read_question(text: str, language: str) -> Question | None:
     return question
 
 
-def _with_names(found: tuple[Word, ...], text: str, data: TableWords) -> tuple[Word, ...]:
-    """The words, of which stop words written as names have a meaning: "en Las Eras"."""
+def _names(text: str) -> frozenset[str]:
+    """The words written as names; none where every word has a capital letter, as in a title."""
     inner = _INNER.findall(text)
-    if all(word[0].isupper() for word in inner):
-        return found  # a title
-    names = {fold(word) for word in inner if word[0].isupper()} - data.before_nouns
+    names = [word for word in inner if word[0].isupper()]
+    return frozenset() if len(names) == len(inner) else frozenset(map(fold, names))
+
+
+def _with_names(found: tuple[Word, ...], names: frozenset[str]) -> tuple[Word, ...]:
+    """The words, of which stop words written as names have a meaning: "en Las Eras"."""
     return tuple(replace(word, is_content=True) if word.text in names else word for word in found)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs
 from rag_service.tables.asking.planning.question import Comparison
+from rag_service.tables.calendar_ranges import ends_weekday
 
 
 def match_values(match: Match) -> None:
@@ -24,16 +25,30 @@ def match_values(match: Match) -> None:
             match.take(places)
             match.value_places.update(places)
         taken.setdefault(start, []).append((column, key))
+    texts = [word.text for word in match.words]
+    match.take([place for place in match.left if ends_weekday(texts, place, match.question.language)], weight=0)
     _add_value_filters(match, taken)
 
 
 def _free_names(match: Match, found: Iterable[tuple[int, int, int, str]]) -> None:
-    """Words of a longer value ask for no operation: "Plaza Mayor" for no maximum."""
-    for length, start, _, _ in found:
+    """Words of a value ask for no operation: "Plaza Mayor" for no maximum; nor does "of type Major", where it is one.
+
+    A value that is nothing but such words has to stand behind the name of its column, or be written as a name.
+    """
+    for length, start, column, key in found:
         run = range(start, start + length)
         asked = {name for name, end in match.question.operations.items() if end - 1 in run}
-        if asked and any(match.words[place].is_content and not match.used[place] for place in run):
+        superlative = match.question.superlative
+        is_superlative = superlative is not None and bool(set(superlative.places) & set(run))
+        if not (asked or is_superlative):
+            continue
+        before = match.words[start - 1].forms if start else frozenset[str]()
+        is_named = match.values[column][key][0].isupper() and match.words[start].text in match.question.names
+        is_longer = any(match.words[place].is_content and not match.used[place] for place in run)
+        if is_longer or is_named or any(before & word.forms for word in match.headers[column]):
             match.free(asked)
+            if is_superlative:
+                match.free_superlative()
 
 
 def _add_value_filters(match: Match, taken: Mapping[int, list[tuple[int, str]]]) -> None:
