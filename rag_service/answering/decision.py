@@ -209,13 +209,11 @@ def names_another_month(question: str, citations: Sequence[Citation], language: 
 def names_another_number(question: str, citations: Sequence[Citation]) -> bool:
     """Whether a question names something by its number, "gate 9", and the quotes only others of the kind, "gate 11"."""
     quoted = fold(" ".join(filter(None, map(attrgetter("quote"), citations))))
-    for kind, number in _NUMBERED.findall(fold(question)):
-        if kind in _stop_words():
-            continue
-        others = set(re.findall(rf"\b{kind} (\d+)\b", quoted))
-        if others and number not in others:
-            return True
-    return False
+    held: dict[str, set[str]] = {}
+    for kind, number in _NUMBERED.findall(quoted):
+        held.setdefault(kind, set()).add(number)
+    asked = _NUMBERED.findall(fold(question))
+    return any(kind in held and number not in held[kind] and kind not in _stop_words() for kind, number in asked)
 
 
 @cache

@@ -276,7 +276,7 @@ class HybridRetriever(PassageRetriever):
         rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
-        between = self._relevance.fit_between(rules, begun.plan.language)
+        between = self._relevance.fit_for(rules, begun.plan.language, between=True)
         if between is not None and vector is not None:
             hits = [_rate_between(hit, begun, between) for hit in hits]
         if begun.files is not None:
@@ -303,7 +303,7 @@ class HybridRetriever(PassageRetriever):
 
 
 def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:
-    """A passage in another language holds few of the question's words: its relevance rests on its vector."""
+    """A passage in another language has a relevance of its own."""
     scores = hit.scores
     is_foreign = hit.chunk.document.language not in (None, begun.plan.language)
     if not is_foreign or scores.dense is None:

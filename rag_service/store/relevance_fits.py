@@ -102,27 +102,23 @@ class ModelRelevance:
             return UNSCALED
         return DEFAULT_SCALE if self.known is None else _of(self.known.scales, language) or DEFAULT_SCALE
 
-    def fit_for(self, rules: QueryDefinition, language: str) -> RelevanceFit | None:
+    def fit_for(self, rules: QueryDefinition, language: str, *, between: bool = False) -> RelevanceFit | None:
         """The relevance of the model's own cosines, for questions in a language; None: nobody measured it.
 
         An index's calibration for this very model comes first, then what was measured in the background. Until that is
-        there the index's calibration for another model is read on the scale of random pairs.
+        there the index's calibration for another model is read on the scale of random pairs. `between`: for passages in
+        another language than the question.
         """
         calibration = rules.calibration
-        fit = calibration and calibration.languages.get(language, calibration)
+        if between:
+            fit = calibration and calibration.between_languages
+        else:
+            fit = calibration and calibration.languages.get(language, calibration)
         calibrated_for = calibration and calibration.model
         if fit is not None and calibrated_for in (None, self.model):
             return fit
-        measured = None if self.known is None else _of(self.known.fits, language)
+        measured = None if between or self.known is None else _of(self.known.fits, language)
         return measured or (fit and self.scale(language).to_raw(fit))
-
-    def fit_between(self, rules: QueryDefinition, language: str) -> RelevanceFit | None:
-        """The same for passages in another language than that of the question; None: as in that of the question."""
-        calibration = rules.calibration
-        fit = calibration and calibration.between_languages
-        if calibration is None or fit is None or calibration.model in (None, self.model):
-            return fit
-        return self.scale(language).to_raw(fit)
 
 
 UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")

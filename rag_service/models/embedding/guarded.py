@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -249,7 +250,9 @@ class GuardedEmbedding(WrappedEmbedding):
             raise EmbeddingError("The embedding model returned the wrong number of vectors.")
         for vector in vectors:
             try:
-                usable = all(-LARGEST <= value <= LARGEST for value in vector)  # not so for NaN
+                usable = (
+                    math.isfinite(sum(vector)) and max(map(abs, vector), default=0.0) <= LARGEST
+                )  # NaN has no maximum
             except TypeError:
                 usable = False
             if not usable:

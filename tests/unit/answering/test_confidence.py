@@ -152,6 +152,13 @@ def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None
     assert lacks_proof("Where do the volunteers meet?", [citation], "en") is lacks
 
 
+def quoting(text: str) -> Citation:
+    return Citation(
+        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
+        support=1.0, quote=text,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("question", "quote", "another"),
     [
@@ -164,26 +171,12 @@ def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None
     ],
 )
 def test_a_quote_of_another_month_proves_nothing(question: str, quote: str, another: bool) -> None:
-    citation = Citation(
-        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
-        support=1.0, quote=quote,
-    )  # fmt: skip
-    assert names_another_month(question, [citation], "pt") is another
+    assert names_another_month(question, [quoting(quote)], "pt") is another
 
 
 def test_a_month_that_is_also_another_word_is_not_seen() -> None:
-    citation = Citation(
-        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
-        support=1.0, quote="Visitors park in the yard since June.",
-    )  # fmt: skip
-    assert not names_another_month("May I park in the yard?", [citation], "en")
-
-
-def quote(text: str) -> Citation:
-    return Citation(
-        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
-        support=1.0, quote=text,
-    )  # fmt: skip
+    quoted = quoting("Visitors park in the yard since June.")
+    assert not names_another_month("May I park in the yard?", [quoted], "en")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +190,7 @@ def quote(text: str) -> Citation:
     ],
 )
 def test_a_quote_about_another_number_proves_nothing(question: str, quoted: str, another: bool) -> None:
-    assert names_another_number(question, [quote(quoted)]) is another
+    assert names_another_number(question, [quoting(quoted)]) is another
 
 
 @pytest.mark.parametrize(

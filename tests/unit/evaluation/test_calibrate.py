@@ -178,8 +178,8 @@ def test_passages_in_another_language_have_numbers_of_their_own(tmp_path: Path) 
     held = load_index("sample", indices_path=tmp_path).query
     assert held.calibration is not None
     assert (held.calibration.run, held.calibration.between_languages) == ("newer", between)
-    assert ModelRelevance(MODEL).fit_between(held, "es") == between
-    unknown = ModelRelevance("another-model").fit_between(held, "es")
+    assert ModelRelevance(MODEL).fit_for(held, "es", between=True) == between
+    unknown = ModelRelevance("another-model").fit_for(held, "es", between=True)
     assert unknown is not None and unknown.cosine < between.cosine, "until it is measured, its cosines are spread out"
 
 
