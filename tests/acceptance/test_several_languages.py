@@ -70,7 +70,6 @@ async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.mark.parametrize(
     ("question", "source", "holds"),
     [
-        ("Can I use the crane in strong wind?", "grua.md", "35 km/h"),
         ("¿Puedo pagar el combustible en efectivo?", "carburant.md", "carte uniquement"),
         ("Where do I get rid of waste oil?", "residuos.md", "contentor amarelo"),
         ("À quelle heure ouvrent les douches ?", "visitors.md", "six in the morning"),
