@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag_service.domain import LOCAL_ADMIN, Condition, ConditionGroup, Filters, FilterTree, Operator
@@ -84,6 +84,10 @@ def connection(postgres: EmbeddedServer) -> Any:
 
 @settings(max_examples=150)
 @given(documents=st.lists(st.dictionaries(st.sampled_from(FIELDS[:-1]), STORED), min_size=1, max_size=4), tree=TREES)
+# PostgreSQL writes all digits of such a number, Python writes its exponent.
+@example(
+    documents=[{"year": 1.1935782999494389e-67}], tree=Condition(field="year", operator=Operator.GREATER, value=0.0)
+)
 def test_sql_finds_what_python_finds(
     connection: psycopg.Connection[Any], documents: list[dict[str, Any]], tree: FilterTree
 ) -> None:
