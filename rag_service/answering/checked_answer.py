@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import attrgetter
 
 import structlog
 
@@ -106,7 +107,8 @@ class CheckedAnswer:
     @property
     def refuted(self) -> float:
         """Share of the citations that speak against the answer, 0..1."""
-        return sum(citation.status in REFUTED for citation in self.citations) / max(1, len(self.citations))
+        statuses = list(map(attrgetter("status"), self.citations))
+        return sum(map(statuses.count, REFUTED)) / max(1, len(statuses))
 
 
 class AnswerChecker:

@@ -191,7 +191,7 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
     return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
 
 
-def names_another_month(question: str, citations: Sequence[Citation], language: str) -> bool:
+def names_another_month(question: str, quoted: str, language: str) -> bool:
     """Whether a question names a month and the quotes another one: what was paid in July says nothing about August.
 
     Months that stand close together are not judged: "from June to September" holds for July.
@@ -200,20 +200,21 @@ def names_another_month(question: str, citations: Sequence[Citation], language: 
     asked = set(map(months.get, words(question))) - {None}
     if not asked:
         return False
-    quoted = words(" ".join(filter(None, map(attrgetter("quote"), citations))))
-    places = [place for place, word in enumerate(quoted) if word in months]
+    said = words(quoted)
+    places = [place for place, word in enumerate(said) if word in months]
     is_stretch = any(after - place <= _STRETCH for place, after in pairwise(places))
-    return bool(places) and not is_stretch and asked.isdisjoint(months[quoted[place]] for place in places)
+    return bool(places) and not is_stretch and asked.isdisjoint(months[said[place]] for place in places)
 
 
-def names_another_number(question: str, citations: Sequence[Citation]) -> bool:
+def names_another_number(question: str, quoted: str) -> bool:
     """Whether a question names something by its number, "gate 9", and the quotes only others of the kind, "gate 11"."""
-    quoted = fold(" ".join(filter(None, map(attrgetter("quote"), citations))))
     held: dict[str, set[str]] = {}
-    for kind, number in _NUMBERED.findall(quoted):
+    for kind, number in _NUMBERED.findall(fold(quoted)):
         held.setdefault(kind, set()).add(number)
-    asked = _NUMBERED.findall(fold(question))
-    return any(kind in held and number not in held[kind] and kind not in _stop_words() for kind, number in asked)
+    for kind, number in _NUMBERED.findall(fold(question)):
+        if kind in held and number not in held[kind] and kind not in _stop_words():
+            return True
+    return False
 
 
 @cache
@@ -221,11 +222,10 @@ def _stop_words() -> frozenset[str]:
     return union_of(data.stop_words for data in languages_of(None))
 
 
-def lacks_figure(question: str, answer: str) -> bool:
-    """Whether a question asks for a price or a number and its answer holds none."""
+def lacks_figure(question: str, quoted: str) -> bool:
+    """Whether a question asks for a price or a number and the quotes hold none."""
     wanted = answer_type(question)
-    said = fold(strip_marks(answer))
-    return wanted is not None and re.search(r"\d", said) is None and wanted.search(said) is None
+    return wanted is not None and re.search(r"\d", quoted) is None and wanted.search(fold(quoted)) is None
 
 
 @cache

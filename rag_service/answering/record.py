@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -64,7 +65,7 @@ class AnswerRecorder:
         own = index.query.prompt if index is not None and self._grounded else "classic"
         name = query.prompt or own
         template = self._prompts.template(name, answer.language)
-        shown = {hit.chunk.id for hit in answer.shown}
+        shown = set(map(attrgetter("chunk.id"), answer.shown))
         return {
             "answerId": str(answer.id),
             "createdAt": datetime.now(UTC).isoformat(),
@@ -103,7 +104,7 @@ class AnswerRecorder:
             ],
             "verification": {
                 **dict.fromkeys(CitationStatus, 0),
-                **Counter([citation.status for citation in answer.citations]),
+                **Counter(map(attrgetter("status"), answer.citations)),
                 "unmarkedSentences": answer.unmarked_sentences,
                 "withheldSentences": answer.withheld_sentences,
             },

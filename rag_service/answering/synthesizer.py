@@ -236,7 +236,7 @@ class CitedSynthesizer(BaseSynthesizer):
         documents = [(str(hit.chunk.document.id), hit.scores.relevance) for hit in shown]
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
-        ids = {hit.chunk.id for hit in shown}
+        ids = set(map(attrgetter("chunk.id"), shown))
         checker = AnswerChecker(
             shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
@@ -295,8 +295,9 @@ class CitedSynthesizer(BaseSynthesizer):
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         has_proof = CitationStatus.VERIFIED in map(attrgetter("status"), checked.citations)
         unproved = checked.flagged or refuted or lacks_proof(asked, checked.citations, language)
-        unproved = unproved or names_another_month(asked, checked.citations, language)
-        unproved = unproved or names_another_number(asked, checked.citations) or lacks_figure(asked, said)
+        quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
+        unproved = unproved or names_another_month(asked, quoted, language)
+        unproved = unproved or names_another_number(asked, quoted) or lacks_figure(asked, quoted)
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)
@@ -315,7 +316,7 @@ class CitedSynthesizer(BaseSynthesizer):
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
                 proved=has_proof and not unproved,
-                allowed=all(check.passed for check in guardrails),
+                allowed=all(map(attrgetter("passed"), guardrails)),
                 least=self._fit.limits.get(language, self._fit.least),
             ),
             confidence=confidence,

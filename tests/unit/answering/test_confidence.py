@@ -171,12 +171,11 @@ def quoting(text: str) -> Citation:
     ],
 )
 def test_a_quote_of_another_month_proves_nothing(question: str, quote: str, another: bool) -> None:
-    assert names_another_month(question, [quoting(quote)], "pt") is another
+    assert names_another_month(question, quote, "pt") is another
 
 
 def test_a_month_that_is_also_another_word_is_not_seen() -> None:
-    quoted = quoting("Visitors park in the yard since June.")
-    assert not names_another_month("May I park in the yard?", [quoted], "en")
+    assert not names_another_month("May I park in the yard?", "Visitors park in the yard since June.", "en")
 
 
 @pytest.mark.parametrize(
@@ -190,18 +189,18 @@ def test_a_month_that_is_also_another_word_is_not_seen() -> None:
     ],
 )
 def test_a_quote_about_another_number_proves_nothing(question: str, quoted: str, another: bool) -> None:
-    assert names_another_number(question, [quoting(quoted)]) is another
+    assert names_another_number(question, quoted) is another
 
 
 @pytest.mark.parametrize(
-    ("question", "answer", "lacking"),
+    ("question", "quoted", "lacking"),
     [
-        ("Combien de places de parking y a-t-il ?", "On fume sous l'abri du parking nord. [C1]", True),
-        ("Combien de places de parking y a-t-il ?", "Le parking a quarante places. [C1]", False),
-        ("How many days may I stay?", "At most 3 days. [C1]", False),
-        ("How much does the permit cost?", "The permit is renewed every year. [C1]", True),
-        ("Who renews the permit?", "The harbour office. [C1]", False),
+        ("Combien de places de parking y a-t-il ?", "On fume sous l'abri du parking nord.", True),
+        ("Combien de places de parking y a-t-il ?", "Le parking a quarante places.", False),
+        ("How many days may I stay?", "At most 3 days.", False),
+        ("How much does the permit cost?", "The permit is renewed every year.", True),
+        ("Who renews the permit?", "The harbour office.", False),
     ],
 )
-def test_an_answer_without_a_figure_does_not_say_how_many(question: str, answer: str, lacking: bool) -> None:
-    assert lacks_figure(question, answer) is lacking
+def test_an_answer_without_a_figure_does_not_say_how_many(question: str, quoted: str, lacking: bool) -> None:
+    assert lacks_figure(question, quoted) is lacking
