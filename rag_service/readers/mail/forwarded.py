@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from rag_service.domain import MAIL_HEADER
@@ -16,6 +17,9 @@ from rag_service.language.words import fold
 from rag_service.readers.common.blocks import BlockWriter
 
 RULE = re.compile(r"[-_=*\s]{5,}|-{3,}.{0,80}-{3,}")  # "---------- Forwarded message ---------"
+_STANDARD_RULE = "---------- Forwarded message ----------"
+_INTRODUCING_WORDS = 2  # of "Début du message réexpédié :"
+_QUOTED = re.compile(r"> ?")
 _HEADER = re.compile(r"[>\s]*\*?([^\W\d_][\w -]{0,20}?)\s?:\*?\s*(.*)")  # "From: …", "> *De :* …"
 _ADDRESS = re.compile(r"\s*[<\[(].*")
 _SENDER, _SENT, _SUBJECT = "sender", "sent", "subject"
@@ -24,10 +28,33 @@ _SENDER, _SENT, _SUBJECT = "sender", "sent", "subject"
 def is_forwarding_rule(line: str) -> bool:
     """Whether a line is a rule that says that a forwarded message follows."""
     text = line.strip()
-    if not RULE.fullmatch(text):
-        return False
-    mails = (data.mail for data in languages_of(None))
-    return any(phrase in fold(text) for mail in mails for phrase in mail.forwarded)
+    return RULE.fullmatch(text) is not None and any(phrase in fold(text) for phrase in _phrases())
+
+
+def with_rule(text: str) -> str:
+    """The text of a mail with a rule above a forwarded message, as most programs write it.
+
+    Apple Mail writes "Begin forwarded message:" instead and quotes the message with `>`.
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if _introduces(line):
+            rest = "\n".join(lines[number + 1 :]).lstrip("\n").split("\n")
+            quoted = [*takewhile(lambda one: one.startswith(">") or not one.strip(), rest)]
+            said = [_QUOTED.sub("", one, count=1) for one in quoted] + rest[len(quoted) :]
+            return "\n".join([*lines[:number], _STANDARD_RULE, *said])
+    return text
+
+
+def _introduces(line: str) -> bool:
+    said, colon, after = fold(line).strip().partition(":")
+    ending = next((phrase for phrase in _phrases() if said.rstrip().endswith(phrase)), None)
+    return bool(colon and not after and ending) and len(said.split()) <= len(str(ending).split()) + _INTRODUCING_WORDS
+
+
+@cache
+def _phrases() -> frozenset[str]:
+    return frozenset(phrase for data in languages_of(None) for phrase in data.mail.forwarded)
 
 
 class _Header(NamedTuple):

@@ -11,7 +11,7 @@ from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.mail.forwarded import RULE, MailWriter, is_forwarding_rule
+from rag_service.readers.mail.forwarded import RULE, MailWriter, is_forwarding_rule, with_rule
 from rag_service.readers.web.html import read_page, write_page
 
 _REPLY = re.compile(r"(?:re|r|aw|sv|vs|antw|res|rif)\s*(?:\[\d+\])?\s*:", re.IGNORECASE)
@@ -75,6 +75,7 @@ def build_message(message: Message, *, name: str, media_type: str, parts: Parts)
 
 
 def _write_plain(writer: BlockWriter, text: str, *, is_reply: bool) -> None:
+    text = with_rule(text)
     kept = without_history(text) if is_reply else text
     if kept.strip() != text.strip():
         writer.builder.warn("Quoted earlier messages are left out.")

@@ -104,6 +104,31 @@ def test_a_message_forwarded_in_a_reply_is_no_history(rule: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "introduction",
+    [
+        "Begin forwarded message:",
+        "Inicio del mensaje reenviado:",
+        "Début du message réexpédié :",
+        "Início da mensagem reencaminhada:",
+    ],
+)
+@pytest.mark.parametrize("subject", ["Fwd: Crates", "RE: Crates"])
+@pytest.mark.parametrize("quote", ["> ", ""])
+def test_a_message_that_apple_mail_forwards_is_a_section(introduction: str, subject: str, quote: str) -> None:
+    lines = ["From: Ana <ana@mar.example>", "Subject: Crates", "Date: 5 May 2026 at 09:32", "To: Luis", "", SAID, "Ana"]
+    quoted = "\n".join(f"{quote}{line}" for line in lines)
+    document = read(f"As asked.\n\n{introduction}\n\n{quoted}\n\n", subject=subject)
+    assert headings_of(document, SAID) == ("Ana, 5 May 2026 at 09:32: Crates",)
+    assert headings_of(document, "As asked.") == ()
+    assert "\n>" not in document.text and introduction not in document.text
+
+
+def test_a_sentence_about_forwarded_messages_introduces_none() -> None:
+    text = "How to handle a forwarded message:\n\n> Do not open it.\n\nAsk the help desk."
+    assert "Do not open it." in read(text).text and "---" not in read(text).text
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "From: Madrid\nTo: Vigo\nDate: 5 May 2026\nPrice: 40 euros",
