@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rag_service.language.languages import language_codes
 from rag_service.language.words import is_stop_word, words
-from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.vocabulary import Word, column_word
+from rag_service.tables.model import Column, Kind, StoredTable
+from rag_service.tables.vocabulary import Word, column_word, concepts_of
 
 FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
 MONEY = frozenset({"price", "amount", "expense"})
@@ -58,6 +58,11 @@ def header_words(name: str) -> tuple[Word, ...]:
     return (replace(found[0], concepts=found[0].concepts | {"person"}),) if is_name else found
 
 
+def is_month(column: Column) -> bool:
+    """Whether the dates of a column are those of months, "2024-03", which name rows as texts do."""
+    return column.kind is Kind.DATE and "month" in concepts_of(column.name)
+
+
 class Headers:
     """The columns of a table by their kind, and by what their names mean."""
 
@@ -68,6 +73,12 @@ class Headers:
     def is_unique(self, column: int) -> bool:
         """Whether each value of a column stands in one row."""
         return self.table.columns[column].distinct == self.table.columns[column].filled
+
+    @property
+    def labels(self) -> list[int]:
+        """The columns whose values name rows or groups: texts, yes and no, months."""
+        months = [place for place in self.table.of_kind(Kind.DATE) if is_month(self.table.columns[place])]
+        return [*self.table.of_kind(Kind.TEXT, Kind.BOOLEAN), *months]
 
     def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
         """Whether a column holds one of these: prices, weights, dates."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rag_service.language.languages import language_codes, languages_of, load_language
-from rag_service.language.words import index_term, is_stop_word
+from rag_service.language.languages import language_codes, languages_of, load_language, union_of
+from rag_service.language.words import index_term, is_stop_word, words
 from rag_service.tables.model import fold_word
 
 MONTH = "month "  # with its number, a concept
@@ -48,6 +48,11 @@ def read_words(found: Sequence[str], language: str) -> tuple[Word, ...]:
 def column_word(word: str) -> Word:
     """A word of a column's name, whose language nobody knows."""
     return _word(word, "")
+
+
+def concepts_of(name: str) -> frozenset[str]:
+    """What the words of a column's name stand for: "month", "price"."""
+    return union_of(column_word(word).concepts for word in words(name))
 
 
 @cache

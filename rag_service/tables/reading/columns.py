@@ -18,8 +18,10 @@ from rag_service.tables.periods import period_year
 from rag_service.tables.reading.lines import Line
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.reading.values import NumberOf, decimal_of, read_column, split_unit
+from rag_service.tables.vocabulary import concepts_of
 
 _REMEMBERED = 50_000  # texts of a column that are not read again
+_MONTHLY = frozenset({"month", "date"})  # what columns of months are called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ def read_columns(
     decimal = decimal or (shown.pop() if len(shown) == 1 else None)
     found: list[ReadColumn] = []
     for place, cells in texts.items():
-        values = read_column(cells, decimal=decimal)
+        values = read_column(cells, decimal=decimal, may_be_months=bool(_MONTHLY & concepts_of(names[place])))
         name, unit = split_unit(names[place])
         if values.kind is Kind.NUMBER and _is_code(name, cells):
             values = read_column(())

@@ -39,6 +39,7 @@ _NOTHING = frozenset({"-", "–", "—", "--", "n/a", "na", "n.a.", "nd", "n/d",
 _ERROR = re.compile(r"#[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formulas without a stored value
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
 _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_MONTH = re.compile(r"(?P<year>(?:19|20)\d\d)[-/](?P<month>0[1-9]|1[0-2])|(0?[1-9]|1[0-2])[-/.]((?:19|20)\d\d)")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
 _MIN_WHOLE = 2  # digits before the separator of some amount
 
@@ -60,12 +61,13 @@ def is_nothing(text: str) -> bool:
     return fold(text) in _NOTHING
 
 
-def read_column(texts: Sequence[str], *, decimal: str | None = None) -> ColumnValues:
+def read_column(texts: Sequence[str], *, decimal: str | None = None, may_be_months: bool = False) -> ColumnValues:
     """The kind of a column, and how the number of a cell is read.
 
     Args:
         texts: the filled cells.
         decimal: the decimal separator of the rest of the file, for columns that do not tell theirs.
+        may_be_months: whether "2024-03" is a month, not a code.
     """
     filled = {text: count for text, count in Counter(texts).items() if not _has_no_value(text)}
     if not filled:
@@ -73,6 +75,7 @@ def read_column(texts: Sequence[str], *, decimal: str | None = None) -> ColumnVa
     readers: tuple[Callable[[Mapping[str, int]], ColumnValues | None], ...] = (
         _read_booleans,
         _read_dates,
+        _read_months if may_be_months else lambda _: None,
         lambda cells: _read_figures(cells, decimal),
     )
     found = next(filter(None, (read(filled) for read in readers)), ColumnValues(kind=Kind.TEXT))
@@ -171,6 +174,10 @@ def _read_dates(texts: Mapping[str, int]) -> ColumnValues | None:
     return _dates(texts, partial(_written_day, day_first=day_first))
 
 
+def _read_months(texts: Mapping[str, int]) -> ColumnValues | None:
+    return _dates(texts, _first_of_month)
+
+
 def _dates(texts: Mapping[str, int], number_of: NumberOf) -> ColumnValues | None:
     if any(number_of(text) is None for text in texts):
         return None
@@ -180,6 +187,11 @@ def _dates(texts: Mapping[str, int], number_of: NumberOf) -> ColumnValues | None
 def _iso_day(text: str) -> Decimal | None:
     match = _ISO.fullmatch(text)
     return None if match is None else _day(*map(int, match.groups()))
+
+
+def _first_of_month(text: str) -> Decimal | None:
+    match = _MONTH.fullmatch(text)
+    return None if match is None else _day(int(match["year"] or match[4]), int(match["month"] or match[3]), 1)
 
 
 def _day_and_month(text: str) -> tuple[int, int, int, str] | None:

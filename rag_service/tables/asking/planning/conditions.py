@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -10,6 +11,7 @@ from itertools import product
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, bind, narrowed
 from rag_service.tables.asking.planning.question import Bound, Comparison, year_of
+from rag_service.tables.calendar_ranges import CalendarRange
 from rag_service.tables.headers import FIGURES
 from rag_service.tables.model import Kind
 from rag_service.tables.question_values import read_ordinal, read_value
@@ -52,9 +54,23 @@ def _dates(match: Match) -> list[int]:
 
 
 def _is_plain_date(match: Match, column: int) -> bool:
-    """Whether a column is the date of its row, "Date", not that of something else: "Date of birth"."""
+    """Whether a column is the date or the month of its row, not that of something else: "Date of birth"."""
     (*others, last) = match.headers[column] or (None,)
-    return not others and last is not None and "date" in last.concepts
+    return not others and last is not None and bool({"date", "month"} & last.concepts)
+
+
+def match_months_of_year(match: Match, months: CalendarRange) -> bool:
+    """ "From January to March 2024": a period of the dates; whether it is one."""
+    following = [at for at in range(months.end, len(match.words)) if match.words[at].is_content or match.used[at]]
+    year = year_of(match.words[following[0]]) if following else None
+    first, last = months.numbers[0], months.numbers[-1]
+    if year is None or first > last or len(dates := _dates(match)) != 1:
+        return False
+    days = (date(year, first, 1), date(year, last, monthrange(year, last)[1]))
+    values = tuple(Decimal(day.toordinal()) for day in days)
+    match.filters.append(Filter(column=dates[0], comparison=Comparison.BETWEEN, values=values))
+    match.take([*range(months.start, months.end), following[0]])
+    return True
 
 
 def match_months(match: Match) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.match import Match
-from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed
+from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed_to
 from rag_service.tables.asking.planning.question import Comparison, Superlative
 from rag_service.tables.headers import MONEY
 from rag_service.tables.model import Kind
@@ -24,7 +24,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
     if superlative is not None and superlative.is_of_two and not any(len(one.shown) > 1 for one in base.filters):
         return []
     kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
-    measures = narrowed(free, match.table, kinds)
+    measures = narrowed_to(free, set(match.table.of_kind(*kinds)).difference(match.labels))
     readings: list[tuple[Operation, int]] = []
     if superlative is not None:
         for column in match.table.of_kind(*kinds):

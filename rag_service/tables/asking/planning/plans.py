@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from rag_service.language.words import words
 from rag_service.tables.asking.planning.question import Bound, Comparison
-from rag_service.tables.headers import FIGURES
+from rag_service.tables.headers import FIGURES, is_month
 from rag_service.tables.model import Column, Kind, StoredTable, currency_of
 from rag_service.tables.reading.statements import total_words
 from rag_service.tables.vocabulary import Word
@@ -36,12 +36,13 @@ class Mention:
 
 def narrowed(mentions: Iterable[Mention], table: StoredTable, kinds: Sequence[Kind]) -> list[Mention]:
     """Mentions of columns of these kinds, narrowed to them."""
-    found = []
-    for mention in mentions:
-        columns = tuple(place for place in mention.columns if table.columns[place].kind in kinds)
-        if columns:
-            found.append(replace(mention, columns=columns))
-    return found
+    return narrowed_to(mentions, table.of_kind(*kinds))
+
+
+def narrowed_to(mentions: Iterable[Mention], columns: Collection[int]) -> list[Mention]:
+    """Mentions of these columns, narrowed to them."""
+    kept = [replace(one, columns=tuple(filter(columns.__contains__, one.columns))) for one in mentions]
+    return [one for one in kept if one.columns]
 
 
 BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
@@ -85,9 +86,13 @@ class Plan:
 
 
 def key_column(table: StoredTable) -> int:
-    """The column that names the rows: the first text without repetition, else a first column of numbers without one,
-    else the first text, else the first."""
-    texts = [place for place, column in enumerate(table.columns) if column.kind is Kind.TEXT and not column.mixed]
+    """The column that names the rows: the first text or month without repetition, else a first column of numbers
+    without one, else the first text or month, else the first."""
+    texts = [
+        place
+        for place, column in enumerate(table.columns)
+        if (column.kind is Kind.TEXT and not column.mixed) or is_month(column)
+    ]
     unique = [place for place in texts if table.columns[place].distinct == table.row_count]
     first = table.columns[0]
     is_numbered = first.kind is Kind.NUMBER and first.distinct == table.row_count

@@ -34,6 +34,7 @@ from rag_service.tables.asking.planning.plans import (
     key_column,
     names_currency,
     narrowed,
+    narrowed_to,
     total_columns,
     unmixed,
 )
@@ -110,7 +111,7 @@ class _Resolver:
         mixed = [m for m in free if any(self._table.columns[place].mixed for place in m.columns)]
         mixed = [] if names_currency(filters) else mixed
         figures = narrowed(free, self._table, FIGURES)
-        texts = [m for m in narrowed(free, self._table, (Kind.TEXT, Kind.BOOLEAN)) if m not in mixed]
+        texts = [m for m in narrowed_to(free, self._match.labels) if m not in mixed]
         base = Plan(table=self._table, operation=Operation.LOOKUP, filters=filters)
         told = len(asked) > 1 or (filters and asked.keys() & {"amount", "sum"})
         if not figures and told and asked.keys() <= {"amount", "sum", "mean"}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from rag_service.tables.asking.planning.conditions import match_months_of_year
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs
 from rag_service.tables.asking.planning.question import Comparison
@@ -68,11 +69,12 @@ def _add_value_filters(match: Match, taken: Mapping[int, list[tuple[int, str]]])
 
 
 def match_calendar_ranges(match: Match) -> None:
-    """ "From June to August" of a column of months: those between too. Without such a column nothing is sure."""
+    """ "From June to August" of a column of months, or of dates: those between too. Without one nothing is sure."""
     for one in match.question.calendar_ranges:
         columns = [column for column, values in match.values.items() if one.keys_in(values)]
         if len(columns) != 1:
-            match.refuse()
+            if columns or one.kind != "month" or not match_months_of_year(match, one):
+                match.refuse()
             continue
         keys = tuple(one.keys_in(match.values[columns[0]]))
         shown = tuple(match.values[columns[0]][key] for key in keys)
