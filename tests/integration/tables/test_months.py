@@ -44,6 +44,7 @@ FACTURES = """Facture;Date;Client;Montant (€)
         ("What were the total sales between February and April 2024?", "36,100"),
         ("What is the average of sales from January to April 2024?", "12,150"),
         ("Which months had more than 400 visitors?", "2024-03"),
+        ("What are the total sales per month?", "2025-02: 10,400"),  # each, though each stands in one row
         ("¿Cuál fue el consumo en diciembre de 2025?", "48"),
         ("¿En qué mes fue mayor el consumo?", "01/2026"),
         ("¿Cuál es el consumo total de noviembre a diciembre de 2025?", "83"),

@@ -179,7 +179,7 @@ class _Resolver:
         playing = {key_column(self._table), *columns_of(base.filters)}
         if group is None and any(mention.columns[0] not in playing for mention in texts):
             return []  # a text column that plays no part: something else is asked
-        if group is not None and self._match.is_unique(group):
+        if group is not None and operation is not Operation.SUM and self._match.is_unique(group):
             group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
