@@ -46,7 +46,7 @@ def guess_language(question: str, likely: Sequence[str] | None = None) -> str | 
 def likely_languages(text: str) -> tuple[str, ...]:
     """The languages with the most function words and typical letters in a text; all where it has none."""
     sample = text[:_SAMPLE]
-    found, lowered = words(sample), sample.casefold()
+    found, lowered = words(sample), f"\n{sample.casefold()}"
     score = {}
     for code in language_codes():
         data = load_language(code)

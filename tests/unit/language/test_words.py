@@ -109,6 +109,8 @@ def test_fold_drops_accents_and_case() -> None:
         ("tester la semaine de 4 jours", "fr"),
         ("cada semana", "es"),
         ("limite de la tarjeta de la empresa", "es"),
+        ("O que significa o erro E11?", "pt"),
+        ("A que horas abre a piscina ao domingo?", "pt"),
         ("y si no me contestan a la solicitud?", "es"),
         ("plafond de la carte de la societe", "fr"),
         ("What is the safety stock of class A?", "en"),
