@@ -223,9 +223,14 @@ def _stop_words() -> frozenset[str]:
 
 
 def lacks_figure(question: str, quoted: str) -> bool:
-    """Whether a question asks for a price or a number and the quotes hold none."""
+    """Whether a question asks for a price or a number and the quotes hold none: no amount of money, no figure.
+
+    A figure of a row may be a price by the name of its column.
+    """
     wanted = answer_type(question)
-    return wanted is not None and re.search(r"\d", quoted) is None and wanted.search(fold(quoted)) is None
+    if wanted is None or wanted.search(fold(quoted)) or "%" in quoted:
+        return False
+    return " | " not in quoted or re.search(r"\d", quoted) is None
 
 
 @cache

@@ -134,3 +134,27 @@ async def test_what_is_counted_and_how_much_is_told(
     assert said in answer.text
     assert is_certain(answer) is bool(said), answer.text
     assert not unsaid or unsaid not in answer.text
+
+
+STOCK = """Code,Product,Category,Net price GBP,Stock
+HC-101,Citrus floor cleaner,Cleaning,14.9,120
+HC-102,Pine floor cleaner,Cleaning,12.5,86
+PT-201,Toilet roll 2-ply,Paper,19.5,80
+PT-202,Toilet roll 3-ply,Paper,23.1,42
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is the total stock of all paper products?", "122"),
+        ("What is the average net price of the cleaning products?", "13.7"),
+        ("How many products are in the paper category?", "2"),
+    ],
+)
+async def test_the_noun_for_rows_that_codes_name_is_understood(
+    service: Components, ingest: Ingest, question: str, said: str
+) -> None:
+    await ingest(STOCK.encode(), "stock.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert f" {said} " in answer.text and is_certain(answer), answer.text

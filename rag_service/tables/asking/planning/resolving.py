@@ -176,12 +176,18 @@ class _Resolver:
         if len(figures) != 1 or self._is_added(figures[0].place):
             return []
         group = self._group_of(texts)
-        playing = {key_column(self._table), *columns_of(base.filters)}
-        if group is None and any(mention.columns[0] not in playing for mention in texts):
+        playing = columns_of(base.filters)
+        if group is None and any(
+            mention.columns[0] not in playing and not self._names_each_row(mention.columns[0]) for mention in texts
+        ):
             return []  # a text column that plays no part: something else is asked
         if group is not None and operation is not Operation.SUM and self._match.is_unique(group):
             group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
+
+    def _names_each_row(self, column: int) -> bool:
+        """Whether a column is another name of the rows: "the safety products", whose codes stand first."""
+        return column == key_column(self._table) or self._match.is_unique(column)
 
     def _is_added(self, place: int) -> bool:
         """Whether "with" stands before a column: "total with VAT"."""
@@ -237,7 +243,7 @@ class _Resolver:
         if len(nouns) > 1 or (nouns and len(nouns[0].columns) > 1):
             return []
         if nouns and nouns[0].place != counted:  # "how many kits did they order": not the orders are counted
-            if nouns[0].columns[0] != key_column(self._table):
+            if not self._names_each_row(nouns[0].columns[0]):
                 return []
             nouns = []
         count = replace(base, operation=Operation.COUNT)
