@@ -158,3 +158,25 @@ async def test_the_noun_for_rows_that_codes_name_is_understood(
     await ingest(STOCK.encode(), "stock.csv")
     answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
     assert f" {said} " in answer.text and is_certain(answer), answer.text
+
+
+FACTURES = """Facture;Date;Fournisseur;Objet;Statut;Payée le
+F25-001;2025-01-14;Imprimerie Salvan;Affiches;payée;2025-02-20
+F25-003;2025-02-11;Traiteur Les Halles;Cocktail d'ouverture;payée;2025-03-10
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "certain"),
+    [
+        ("Quand la facture F25-003 a-t-elle été payée ?", "2025-03-10", True),
+        ("Quand a-t-on réglé le cocktail d'ouverture ?", "", False),  # which of the two dates
+        ("Quelle est la date de la facture F25-001 ?", "2025-01-14", True),
+    ],
+)
+async def test_one_of_several_dates_is_certain_by_its_name_only(
+    service: Components, ingest: Ingest, question: str, said: str, certain: bool
+) -> None:
+    await ingest(FACTURES.encode(), "factures.csv")
+    answer = await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN))
+    assert said in answer.text and is_certain(answer) is certain, answer.text

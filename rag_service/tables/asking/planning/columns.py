@@ -64,6 +64,8 @@ def match_parts(match: Match) -> None:
                     (word.concepts & other.concepts) if by_concept else (word.forms & other.forms) for other in header
                 )
             )
+            if by_concept and "date" in word.concepts and not word.is_content:
+                columns = _asked_dates(match, columns)
             if not columns and by_concept and "quantity" in word.concepts:
                 columns = tuple(c for c in match.table.of_kind(Kind.NUMBER) if match.has_concept(c, _STOCK))
             # "Sold" is no name of a file of sales, but asks for what they brought in.
@@ -93,6 +95,17 @@ def match_parts(match: Match) -> None:
                     at = narrower.index(common)
                     match.mentions[at] = replace(match.mentions[at], columns=tuple(sorted(common)))
                 match.take([place], weight=SAME_MEANING if by_concept else LITERAL)
+
+
+def _asked_dates(match: Match, columns: tuple[int, ...]) -> tuple[int, ...]:
+    """Of several dates, the one that "when" asks for: "Paid on" for "when was it paid"; otherwise it is not certain."""
+    dates = match.table.of_kind(Kind.DATE)
+    if len(dates) < 2:
+        return columns
+    said = frozenset[str]().union(*(word.forms for word in match.words if word.is_content))
+    named = tuple(column for column in dates if any(word.forms & said for word in match.headers[column]))
+    match.is_doubtful |= not named
+    return named or columns
 
 
 def is_year_alone(match: Match, mention: Mention) -> bool:
