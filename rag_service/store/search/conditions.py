@@ -35,10 +35,10 @@ _LISTS = (Operator.IN, Operator.NOT_IN, Operator.ANY, Operator.ALL)
 _MATCHES = (Operator.TEXT_MATCH, Operator.TEXT_MATCH_INSENSITIVE)
 # Bounded, so that no text is a number beyond what `numeric` holds. PostgreSQL writes all digits of 1e-300.
 _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"
-_MAX_DIGITS = 1000
+_MAX_LENGTH = 1000  # characters of a number
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
 _ZONE = r"[T ].*(Z|[+-][0-9]{2}:?[0-9]{2})$"
-_AS_NUMBER = f"CASE WHEN length(v) <= {_MAX_DIGITS} AND v ~ '{_NUMBER}' THEN v::numeric END"
+_AS_NUMBER = f"CASE WHEN length(v) <= {_MAX_LENGTH} AND v ~ '{_NUMBER}' THEN v::numeric END"
 _AS_DATE = (
     f"CASE WHEN v ~ '{_DATE}' AND pg_input_is_valid(v, 'timestamptz') THEN"
     f" CASE WHEN v ~ '{_ZONE}' THEN v::timestamptz ELSE v::timestamp AT TIME ZONE 'UTC' END END"
@@ -221,7 +221,7 @@ def _as_text(value: Any) -> str:
 
 
 def _read_number(text: str) -> Decimal | None:
-    return Decimal(text) if len(text) <= _MAX_DIGITS and re.match(_NUMBER[:-1] + r"\Z", text) else None
+    return Decimal(text) if len(text) <= _MAX_LENGTH and re.match(_NUMBER[:-1] + r"\Z", text) else None
 
 
 def _read_date(text: str) -> datetime | None:

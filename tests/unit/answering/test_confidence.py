@@ -152,13 +152,6 @@ def test_the_header_of_a_mail_does_not_prove_what_the_mail_says(part: str | None
     assert lacks_proof("Where do the volunteers meet?", [citation], "en") is lacks
 
 
-def quoting(text: str) -> Citation:
-    return Citation(
-        mark=1, status=CitationStatus.VERIFIED, method=ProofMethod.QUOTE, sentence_start=0, sentence_end=9,
-        support=1.0, quote=text,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("question", "quote", "another"),
     [
