@@ -1,7 +1,7 @@
 # Two commands do everything on a machine with Python 3.11+, pip and make:
 #   make run    set up, ingest the sample documents, print a cited answer, serve page and API
-#   make test   set up, lint, check types, run the tests
-# and `make docs` builds the documentation site in .site.
+#   make test   set up, lint, check types, run the fast tests
+# `make test-all` also runs the slow tests, and `make docs` builds the documentation site in .site.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -11,12 +11,14 @@ WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/(torch|transformers|sympy|scipy|sklearn|faker|networkx|ray)/' $(VENV)/lib || true
 
-.PHONY: run test setup lint types unit soak format reference docs clean
+.PHONY: run test test-all setup lint types fast slow soak format reference docs clean
 
 run: $(VENV)/.run
 	$(BIN)/rag-service quickstart $(ARGS)
 
-test: lint types unit
+test: lint types fast
+
+test-all: test slow
 
 setup: $(VENV)/.dev
 
@@ -27,8 +29,14 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+# Each worker takes its half of the files from start to end, so that services are opened once, and steals at the end.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+fast: $(VENV)/.dev
+	$(PYTEST) -m "not slow" $(ARGS)
+
+slow: $(VENV)/.dev
+	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile slow $(ARGS)
 
 # Tests that take too long for every change: kill, load and growth tests, heavy hostile files.
 soak: $(VENV)/.dev $(VENV)/.ray

@@ -15,10 +15,9 @@ import gc
 import ipaddress
 import os
 import socket
-import tempfile
 import uuid
 import warnings
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +43,19 @@ from rag_service.store.migrate import migrate
 from rag_service.web import assets, pages
 from tests.databases import ClonedDatabases
 from tests.doubles.vectors import embed_words
+from tests.watchdog import VARIABLE, folder_of, start_watchdog
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
 # integration the examples are the same at every run; elsewhere each run tries others.
-hypothesis.settings.register_profile(
-    "rag_service",
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much],
-)
-hypothesis.settings.load_profile("rag_service")
+for _profile, _examples in (("fast", 40), ("slow", 500)):  # `--hypothesis-profile slow`, see the Makefile
+    hypothesis.settings.register_profile(
+        _profile,
+        deadline=None,
+        max_examples=_examples,
+        derandomize=bool(os.environ.get("CI")),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much],
+    )
+hypothesis.settings.load_profile("fast")
 
 # structlog, where nobody has set it up, draws the local variables of every frame of an exception, which takes seconds.
 for _processor in structlog.get_config()["processors"]:
@@ -85,11 +87,28 @@ _uvicorn.asyncio = _ImpatientAsyncio()
 
 gc.disable()  # until the tests are collected
 
+RUN = os.environ.setdefault(VARIABLE, uuid.uuid4().hex)  # pytest-xdist's workers inherit it
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        start_watchdog(RUN)
+
 
 def pytest_collection_finish() -> None:
     """What is loaded by now stays; to look through it again and again would take a seventh of the time."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failing test says in which tier it is."""
+    report = yield
+    if report.failed:
+        slow = item.get_closest_marker("slow") is not None
+        report.sections.append(("tier", "slow: `make slow` runs it" if slow else "fast: `make fast` runs it"))
+    return report
 
 
 DIMENSION = 384
@@ -103,11 +122,10 @@ _TEMPLATE = "rag_template"
 @pytest.fixture(scope="session")
 def postgres() -> EmbeddedServer:
     """The running server with the migrated template; its conninfos name the template database."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
-    lock = Path(tempfile.gettempdir()) / f"rag-tests-{run}.lock"
+    lock = folder_of(RUN).with_suffix(".lock")
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # one worker creates the template, the others find it
-        server = _start_server(lock.with_suffix(""))
+        server = _start_server(folder_of(RUN))
         template = make_template(server)
     lock.unlink(missing_ok=True)
     return template

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_service.domain import LOCAL_ADMIN, Condition, ConditionGroup, Filters, FilterTree, Operator
@@ -82,7 +82,6 @@ def connection(postgres: EmbeddedServer) -> Any:
         yield opened
 
 
-@settings(max_examples=150)
 @given(documents=st.lists(st.dictionaries(st.sampled_from(FIELDS[:-1]), STORED), min_size=1, max_size=4), tree=TREES)
 # PostgreSQL writes all digits of such a number, Python writes its exponent.
 @example(

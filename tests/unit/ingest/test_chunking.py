@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import BaseNode, MetadataMode
 
@@ -30,14 +30,12 @@ def chunk_markdown(source: str, **definition: object) -> list[BaseNode]:
 TEXT = st.text(alphabet=st.sampled_from("abc de.\n ñé¿?|"), max_size=3000)
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_every_chunk_is_the_slice_its_offsets_say(text: str) -> None:
     for node in chunk(text, chunk_tokens=60, chunk_overlap=15):
         assert node.get_content(MetadataMode.NONE) == text[node.metadata["char_start"] : node.metadata["char_end"]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_no_word_of_the_text_is_lost(text: str) -> None:
     covered = [False] * len(text)

@@ -6,7 +6,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.language.normalise import normalise, strip_accents
@@ -57,7 +57,6 @@ TEXTS = st.text(alphabet=ALPHABET, max_size=60) | st.text(max_size=40)
 FLAGS = st.fixed_dictionaries({name: st.booleans() for name in ("fold_case", "fold_accents", "markup")})
 
 
-@settings(max_examples=500, deadline=None)
 @given(TEXTS, FLAGS)
 def test_characters_come_from_ordered_stretches_that_lose_nothing(text: str, flags: dict[str, bool]) -> None:
     normal = normalise(text, **flags)
@@ -70,7 +69,6 @@ def test_characters_come_from_ordered_stretches_that_lose_nothing(text: str, fla
         assert character in normalise(text[start:end], **flags).text or not text[start:end].strip("\n >")
 
 
-@settings(max_examples=500, deadline=None)
 @given(TEXTS, FLAGS, st.data())
 def test_a_match_maps_to_a_stretch_with_the_same_words(text: str, flags: dict[str, bool], data: st.DataObject) -> None:
     normal = normalise(text, **flags)
@@ -91,7 +89,6 @@ def test_a_match_maps_to_a_stretch_with_the_same_words(text: str, flags: dict[st
         assert letters(normalise(text[start:end], **flags).text) == letters(normal.text[i:j])
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS, FLAGS)
 def test_position_is_the_way_back_of_original(text: str, flags: dict[str, bool]) -> None:
     normal = normalise(text, **flags)

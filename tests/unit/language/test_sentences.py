@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.language.sentences import SentenceStream, read_sentences, split_sentences
@@ -154,7 +154,6 @@ def stream(text: str, cuts: list[int]) -> list[object]:
     return found + splitter.flush(text[position:])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.lists(st.integers(0, 120), max_size=30))
 def test_a_stream_gives_the_sentences_of_the_whole_text(text: str, cuts: list[int]) -> None:
     assert stream(text, cuts) == read_sentences(text)
@@ -172,7 +171,6 @@ def test_a_long_stream_keeps_its_offsets() -> None:
     assert stream(text, list(range(0, len(text), 7))) == read_sentences(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=80))
 def test_every_letter_lies_in_exactly_one_sentence(text: str) -> None:
     covered = [0] * len(text)

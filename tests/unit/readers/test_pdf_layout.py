@@ -6,7 +6,7 @@ import math
 import random
 import time
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.readers.pdf.layout import lay_out
@@ -110,7 +110,6 @@ WORDS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(WORDS, max_size=60), st.booleans())
 def test_no_word_is_lost_or_doubled_wherever_a_broken_page_puts_it(words: list[Word], in_columns: bool) -> None:
     if in_columns:

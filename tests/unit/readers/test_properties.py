@@ -7,7 +7,7 @@ import io
 import zipfile
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.domain import ParsedDocument, column_letters
@@ -20,8 +20,6 @@ from tests.unit.readers.samples import cell_texts
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # libraries warn about broken files; parse() hides it
 
-slow = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-fast = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 NAMES = ["a.txt", "a.md", "a.csv", "a.tsv", "a.bin", "a"]
 words = st.text(st.characters(exclude_categories=("Cs", "Cc", "Co", "Cn")), max_size=12)
@@ -51,19 +49,16 @@ def check_fit(document: ParsedDocument) -> None:
     document.text.encode()  # no lone surrogates
 
 
-@fast
 @given(st.binary(max_size=400), st.sampled_from(NAMES))
 def test_random_bytes_never_crash(data: bytes, name: str) -> None:
     check_parse(data, name)
 
 
-@fast
 @given(st.text(max_size=400), st.sampled_from(NAMES))
 def test_random_text_never_crashes(text: str, name: str) -> None:
     check_parse(text.encode("utf-8", errors="surrogatepass"), name)
 
 
-@fast
 @given(st.text(st.sampled_from("#-=|>`*: \n\tab1[]()<!&"), max_size=300))
 def test_markdown_keeps_every_visible_character(text: str) -> None:
     document = check_parse(b"x\n" + text.encode(), "a.md")
@@ -96,13 +91,11 @@ def damaged(data: bytes, changes: list[tuple[float, bytes]]) -> bytes:
     return bytes(copy)
 
 
-@slow
 @given(st.sampled_from(sorted(SEEDS)), damage)
 def test_damaged_files_never_crash(name: str, changes: list[tuple[float, bytes]]) -> None:
     check_parse(damaged(SEEDS[name], changes), name)
 
 
-@slow
 @given(st.sampled_from(MEMBERS), damage)
 def test_damaged_parts_of_office_files_never_crash(place: tuple[str, str], changes: list[tuple[float, bytes]]) -> None:
     name, member = place
@@ -111,13 +104,11 @@ def test_damaged_parts_of_office_files_never_crash(place: tuple[str, str], chang
     check_parse(samples.with_members(SEEDS[name], {member: part}), name)
 
 
-@slow
 @given(rows)
 def test_every_cell_of_a_sheet_is_found_at_its_address(table: list[list[object]]) -> None:
     check_cells(check_parse(samples.xlsx(table), "a.xlsx"), [[shown(value) for value in row] for row in table])
 
 
-@fast
 @given(rows, st.sampled_from(",;\t|"))
 def test_every_field_of_a_csv_file_is_found_at_its_address(table: list[list[object]], delimiter: str) -> None:
     texts = [["" if value is None else str(value) for value in row] for row in table]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_service.answering.proof.verify import Verification, verify_answer
@@ -153,7 +153,6 @@ PIECES = [
 SOUP = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=60)
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(SOUP, min_size=1, max_size=3), SOUP, st.lists(st.integers(0, 250), max_size=20))
 def test_any_answer_over_any_text_gives_exact_quotes_and_streams(
     texts: list[str], answer: str, cuts: list[int]
@@ -163,13 +162,11 @@ def test_any_answer_over_any_text_gives_exact_quotes_and_streams(
     assert sum(verification.counts.values()) == len(verification.citations)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_generated_pairs_shrink(seed: int) -> None:
     check_pair(seed)
 
 
-@settings(max_examples=300, deadline=None)
 @given(SOUP.filter(lambda text: "[" not in text and len(re.findall(r"\w+", text)) >= 4), SOUP, SOUP)
 @example(line="7 € for each of the eight students on Monday", before="Adults 5 €", after="")
 def test_an_answer_that_is_a_line_of_the_document_is_found(line: str, before: str, after: str) -> None:
