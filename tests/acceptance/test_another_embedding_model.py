@@ -6,8 +6,12 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance import cli_process
 from tests.doubles.ollama import OllamaDouble, ollama
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["ollama"]
 

@@ -18,6 +18,8 @@ from tests.doubles.ollama import OllamaDouble
 from tests.fitting import load_part, plain, shifted
 from tests.serving import serving, wait_until
 
+pytestmark = pytest.mark.slow
+
 PASSAGES = 20
 ASKED = 40
 

@@ -78,6 +78,7 @@ def samples() -> list[Path]:
     return sorted(SAMPLES.iterdir())
 
 
+@pytest.mark.slow
 async def test_every_example_is_answered_rightly(database_server: EmbeddedServer, samples: list[Path]) -> None:
     """With the packaged model, as on the first run."""
     async with open_components(Settings(database_url=database_server.service_conninfo)) as service:

@@ -31,6 +31,8 @@ from tests.documents import ROOT, code_blocks, guides
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.serving import wait_until
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["ollama"]
 
 # What is told to type, but not run here, and why.

@@ -23,6 +23,8 @@ from tests.conftest import FakeEmbedding
 from tests.documents import ROOT, code_blocks, guides
 from tests.serving import served
 
+pytestmark = pytest.mark.slow
+
 SHOWN = "http://127.0.0.1:8000"
 SAMPLES = ROOT / "indices" / "general" / "documents"
 

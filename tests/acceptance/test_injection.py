@@ -183,6 +183,7 @@ async def test_without_neutralising_the_same_model_is_fooled(bench: Bench, monke
 
 
 @pytest.mark.parametrize("withhold", [False, True], ids=["flag", "withhold"])
+@pytest.mark.slow
 async def test_the_net_behind_the_prompt_holds_against_a_model_that_obeys_anything(
     bench: Bench, withhold: bool
 ) -> None:

@@ -257,6 +257,7 @@ def test_arrow_recalls_the_last_question_and_edit_puts_one_into_the_box(
     assert questions(one)[-1] == "first in other words"
 
 
+@pytest.mark.slow
 def test_two_thousand_messages_open_at_their_end_and_show_the_earlier_ones(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -295,6 +296,7 @@ def test_two_thousand_messages_open_at_their_end_and_show_the_earlier_ones(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.slow
 def test_hostile_titles_neither_run_nor_widen_the_page(
     enter: SignIn, real_service: RealService, scheme: str, size: Any
 ) -> None:

@@ -84,6 +84,7 @@ def picture(text: str, format: str) -> bytes:
     return saved(page_image(text, y=100, share=1), format)
 
 
+@pytest.mark.slow
 def test_quotes_of_scans_are_marked_in_the_picture(enter: SignIn, real_service: RealService) -> None:
     one = enter(real_service.add_person("berta"))
     documents(one)
@@ -331,6 +332,7 @@ def test_dropped_file_is_uploaded_from_anywhere(enter: SignIn, real_service: Rea
     assert "Hello from the drop." in ask(one, "What comes from the drop?")
 
 
+@pytest.mark.slow
 def test_ten_thousand_documents_are_listed_at_once(enter: SignIn, real_service: RealService) -> None:
     hal = real_service.add_person("hal")
     with real_service.client(hal) as client:

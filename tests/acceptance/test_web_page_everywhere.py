@@ -18,6 +18,7 @@ MARKED = "#panel mark"
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE, NARROWEST], ids=["wide", "phone", "narrowest"])
+@pytest.mark.slow
 def test_nothing_is_wider_than_the_window(visit: Open, size: Any) -> None:
     one = visit(size=size, locale="fr-FR")
     measure = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -75,6 +76,7 @@ def test_page_takes_questions_within_a_second(visit: Open) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROWEST], ids=["wide", "narrowest"])
+@pytest.mark.slow
 def test_axe_finds_nothing_serious(visit: Open, scheme: str, size: Any) -> None:
     axe = find_axe()
     if axe is None:

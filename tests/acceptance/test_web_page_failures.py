@@ -51,6 +51,7 @@ USER = {"id": "00000000-0000-0000-0000-000000000001", "name": "Ada", "role": "us
 
 
 @pytest.mark.parametrize("breaks", [False, True], ids=["answer goes on", "answer breaks"])
+@pytest.mark.slow
 def test_session_that_ends_while_an_answer_streams_asks_for_a_sign_in_and_loses_nothing(
     visit: Open, breaks: bool
 ) -> None:

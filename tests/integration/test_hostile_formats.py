@@ -13,6 +13,8 @@ from rag_service.readers.sandbox import parse_in_sandbox
 from tests.unit.readers import office_samples as office
 from tests.unit.readers import samples
 
+pytestmark = pytest.mark.slow
+
 DECK = office.pptx([office.shape("Good words", kind="title")])
 TEXT = office.odf("text", "<text:p>Good words</text:p>")
 BOOK = office.epub(["<p>Good words</p>"], title="Book")

@@ -23,6 +23,8 @@ from tests.unit.readers.office_samples import zipped
 from tests.unit.readers.samples import pdf
 from tests.unit.readers.scans import page_image, saved, scanned
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {
     "en": """The council of Solaria raises the ceiling for hotels to 140 euros from 1 March 2025.
 Applications must be sent at least fourteen days before departure, with two quotes.

@@ -107,6 +107,7 @@ async def test_result_is_the_same_as_without_sandbox(data: bytes, name: str) -> 
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
+@pytest.mark.slow
 async def test_hostile_file_is_refused_in_time_and_within_memory(
     make: Callable[[], bytes], name: str, kind: type[DocumentError], says: str
 ) -> None:
@@ -160,6 +161,7 @@ async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
         await parse_in_sandbox(b"x", file_name="a.txt")
 
 
+@pytest.mark.slow
 async def test_processor_time_limit_holds(monkeypatch: pytest.MonkeyPatch, new_children: NewChildren) -> None:
     inside(monkeypatch, "while True: pass\nresult = 0")
     with pytest.raises(DocumentError, match="too long"):

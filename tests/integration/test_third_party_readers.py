@@ -64,6 +64,7 @@ async def test_a_foreign_reader_reads_in_the_sandbox_and_its_pages_become_places
 
 
 @pytest.mark.parametrize("fault", ["raises", "exits", "hangs", "writes", "returns texts", "returns nothing"])
+@pytest.mark.slow
 async def test_a_faulty_reader_fails_its_document_alone(fault: str, tmp_path: Path) -> None:
     reader = ReaderClass(path=f"{__name__}:Faulty", options={"fault": fault})
     with pytest.raises(DocumentError) as caught:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from fpdf import FPDF
 
 from rag_service.answering.proof.verify import verify_answer
@@ -84,6 +85,7 @@ def test_every_quote_is_found() -> None:
     assert count >= 300
 
 
+@pytest.mark.slow
 async def test_passages_are_found_as_without_hyphens(service: Components, ingest: Ingest) -> None:
     recall = {True: 0, False: 0}
     asked = 0

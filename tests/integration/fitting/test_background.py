@@ -21,6 +21,8 @@ from rag_service.store.relevance_fits import DEFAULT_SCALE, ModelRelevance, leas
 from tests.doubles.ollama import EMBED, OllamaDouble, failure, ollama
 from tests.fitting import load_part, plain, shifted
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["ollama"]
 
 MODEL = "other-model"

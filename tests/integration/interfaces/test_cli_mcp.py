@@ -21,6 +21,8 @@ from rag_service.store.embedded import EmbeddedServer
 from tests.acceptance import cli_process
 from tests.doubles.ollama import OllamaDouble, ollama
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["ollama"]
 
 COMMAND = [sys.executable, "-m", "rag_service.cli.mcp"]

@@ -188,6 +188,7 @@ async def test_failures_are_told_without_internals(serve: Callable[[Script], str
     assert "secret" not in text_of(answered) + text_of(found)
 
 
+@pytest.mark.slow
 async def test_over_stdio_all_this_holds_too() -> None:
     """With one process for each of the two, which takes seconds to start."""
     async with over_stdio("admin") as admin, over_stdio("other") as other:
@@ -203,6 +204,7 @@ async def test_over_stdio_all_this_holds_too() -> None:
             await check(lambda who: nullcontext(clients[who]))
 
 
+@pytest.mark.slow
 async def test_over_stdio_a_failure_and_a_wrong_key_are_told() -> None:
     async with over_stdio("broken") as client:
         failed = await client.call_tool("answer_question", {"question": QUESTION})

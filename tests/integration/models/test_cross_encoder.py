@@ -12,6 +12,8 @@ from rag_service.models.reranking.rerankers import Reranker
 from tests.doubles.tiny_models import SIZES, save_cross_encoder, save_tokenizer
 from tests.unit.models.reranking.hits import make_hit
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["the", "contract", "ends", "in", "may", "supplier", "delivers", "parts", "when", "does", "?", "."]
 
 

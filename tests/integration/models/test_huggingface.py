@@ -21,6 +21,8 @@ from rag_service.models.embedding.model_folder import read_model_folder
 from rag_service.settings import Settings
 from tests.doubles.tiny_models import TEXTS, make_model
 
+pytestmark = pytest.mark.slow
+
 
 def oracle(folder: Path, texts: list[str], prompt: str = "") -> npt.NDArray[np.float32]:
     from sentence_transformers import SentenceTransformer

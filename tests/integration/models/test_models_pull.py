@@ -14,6 +14,8 @@ from tests.doubles.hugging_face import HuggingFaceDouble, hugging_face
 from tests.doubles.ollama import PULL, ErrorLine, OllamaDouble, Reply, Reset, Wait, failure
 from tests.doubles.tiny_models import TEXTS, make_model
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["hugging_face"]
 
 NAME = "nobody/multilingual-e5-tiny"

@@ -19,6 +19,8 @@ from rag_service.models.llm.model import build_chat
 from rag_service.settings import Settings
 from tests.doubles.tiny_models import save_cross_encoder
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("torch")
 pytest.importorskip("sentence_transformers")
 

@@ -32,6 +32,8 @@ from rag_service.store.replication.replica import Replica, ReplicaBehindError, r
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 from tests.replication import ReplicatedDatabase
 
+pytestmark = pytest.mark.slow
+
 _PATIENCE = 4.0  # seconds for anything that takes milliseconds, on a busy machine
 _SLEEPING = "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 TEXT = "the delivery contract ends in may"

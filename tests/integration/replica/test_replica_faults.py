@@ -18,6 +18,8 @@ from tests.replication import ReplicatedDatabase
 from tests.serving import wait_until
 from tests.unit.test_metrics import samples
 
+pytestmark = pytest.mark.slow
+
 SEARCH = "/api/v1/query"
 Serve = Callable[..., httpx.Client]
 

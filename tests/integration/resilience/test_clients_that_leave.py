@@ -41,6 +41,7 @@ def chat_address(client: httpx.Client) -> str:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 async def test_leaving_frees_the_model(start: Start, ollama: OllamaDouble, mode: str) -> None:
     ollama.answer = GOOD
     client = start(model_concurrency=1, model_queue=0, first_token_timeout=30, token_timeout=30, answer_timeout=60)

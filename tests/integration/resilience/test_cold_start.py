@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rag_service.store.embedded import EmbeddedServer
 from tests.doubles.ollama import OllamaDouble
 from tests.soak.cold_start import start_once
+
+pytestmark = pytest.mark.slow
 
 MOST_SECONDS = 30.0
 MOST_PROCESSOR_SECONDS = 8.0

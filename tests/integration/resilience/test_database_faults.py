@@ -78,6 +78,7 @@ def test_an_upload_while_the_database_is_down_is_kept_and_indexed_when_it_is_bac
     assert [file.suffix for file in kept.iterdir()] == [".refused"]  # its corpus does not exist
 
 
+@pytest.mark.slow
 def test_uploads_are_refused_where_the_setting_says_so(stoppable: StoppableServer, start: Start) -> None:
     client = start(database_url=stoppable.conninfo, database_timeout=0.2, upload_keep_mb=0)
     corpus = client.post("/api/v1/corpora", json={"name": "travel"}).json()["id"]
@@ -86,6 +87,7 @@ def test_uploads_are_refused_where_the_setting_says_so(stoppable: StoppableServe
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.slow
 def test_it_outlives_a_restart_of_its_database(stoppable: StoppableServer, start: Start, mode: str) -> None:
     client = start(database_url=stoppable.conninfo, database_timeout=0.5)
     add_document(client)
@@ -117,6 +119,7 @@ def test_a_database_that_stops_during_a_request_fails_that_request_only(
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
 
+@pytest.mark.slow
 def test_connections_that_died_while_idle_cost_no_request(start: Start, database_server: EmbeddedServer) -> None:
     client = start(database_timeout=10.0)
     add_document(client)

@@ -20,6 +20,8 @@ from tests.doubles.ollama import OllamaDouble
 from tests.serving import wait_until
 from tests.soak.rig import running_server
 
+pytestmark = pytest.mark.slow
+
 HOLD = """
 import asyncio, sys
 from pathlib import Path

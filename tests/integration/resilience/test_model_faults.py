@@ -276,6 +276,7 @@ def test_a_wrong_dimension_never_reaches_the_store(client: httpx.Client, ollama:
 # -- breaker and readiness
 
 
+@pytest.mark.slow
 def test_a_dead_model_is_left_alone_and_found_again(start: Start, ollama: OllamaDouble) -> None:
     ollama.answer = GOOD
     client = start(breaker_failures=2, breaker_seconds=1.0)

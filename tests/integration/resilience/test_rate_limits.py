@@ -130,6 +130,7 @@ def test_answers_have_a_quota_of_their_own_in_every_mode(start: Start, ollama: O
     assert len(ollama.bodies(CHAT)) == 2
 
 
+@pytest.mark.slow
 def test_without_the_database_nothing_is_limited(stoppable: StoppableServer, start: Start) -> None:
     client = start(database_url=stoppable.conninfo, database_timeout=0.5, rate_limit_per_minute=1)
     address = "/v1/nothing"  # limited like everything there, and needs no database itself

@@ -76,6 +76,7 @@ async def test_running_streams_end_whole_and_new_ones_are_refused(
         assert await stopping < 8
 
 
+@pytest.mark.slow
 async def test_a_stream_that_does_not_end_is_cut_off_in_time(
     tmp_path: Path, database_server: EmbeddedServer, ollama: OllamaDouble
 ) -> None:
@@ -87,6 +88,7 @@ async def test_a_stream_that_does_not_end_is_cut_off_in_time(
         assert ollama.open_streams == 0
 
 
+@pytest.mark.slow
 async def test_a_job_in_work_is_handed_back(
     tmp_path: Path, database_server: EmbeddedServer, ollama: OllamaDouble
 ) -> None:
@@ -102,6 +104,7 @@ async def test_a_job_in_work_is_handed_back(
         await until_status(database_server, "indexed")
 
 
+@pytest.mark.slow
 async def test_without_the_database_it_ends_in_time_too(
     tmp_path: Path, stoppable: StoppableServer, ollama: OllamaDouble
 ) -> None:

@@ -125,6 +125,7 @@ def test_it_is_on_with_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tracing._tracer is None
 
 
+@pytest.mark.slow
 def test_a_job_logs_under_the_id_of_its_request(start: Start, logged: io.StringIO) -> None:
     client = start(worker_embedded=True)
     corpus = client.post("/api/v1/corpora", json={"name": "notes", "kind": "personal"}).json()

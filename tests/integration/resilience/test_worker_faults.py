@@ -34,6 +34,7 @@ CREATE TRIGGER full_disk BEFORE INSERT ON {table} FOR EACH STATEMENT EXECUTE FUN
 """
 
 
+@pytest.mark.slow
 async def test_a_worker_that_stood_still_is_replaced_and_does_no_harm_when_it_goes_on(house: House) -> None:
     """A paused virtual machine or a swapping host: silent for far longer than a worker may be (60 s, shortened)."""
     ana = await house.user("ana")
@@ -156,6 +157,7 @@ async def test_a_connection_lost_while_a_job_is_enqueued_is_a_store_error(house:
     assert caught.value.retry_after
 
 
+@pytest.mark.slow
 async def test_a_full_disk_postpones_documents_and_leaves_searching_alone(house: House) -> None:
     ana = await house.user("ana")
     corpus = await house.corpus(ana)

@@ -10,6 +10,8 @@ from evals.benchmarks.database import BenchDatabase, load_corpus
 from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
 
+pytestmark = pytest.mark.slow
+
 
 class KilledError(Exception):
     """Stands for the end of the process."""

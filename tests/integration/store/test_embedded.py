@@ -17,6 +17,8 @@ from rag_service.store.embedded import EmbeddedServer, start_embedded_server
 from rag_service.store.warming import warm_buffers
 from tests.integration.store.texts import make_corpus, store_texts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:

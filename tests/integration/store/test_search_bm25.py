@@ -125,6 +125,7 @@ async def test_scores_are_those_of_exact_bm25_also_after_deletes_and_updates(
     await texts.check([first, second])
 
 
+@pytest.mark.slow
 async def test_the_two_stage_search_finds_what_exact_bm25_finds_when_common_words_are_left_for_later(
     database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ async def test_an_attack_string_as_the_name_of_a_field_is_a_name(
     assert await find(database, fake_embedding, Filters(fields={key: "a"})) == {mine, everywhere}
 
 
+@pytest.mark.slow
 async def test_attack_strings_as_questions_find_what_their_words_say(
     database: Database, fake_embedding: BaseEmbedding
 ) -> None:

@@ -21,6 +21,8 @@ from rag_service.store.search.postings import pack
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 from tests.statements import WatchedDatabase, find_seq_scans
 
+pytestmark = pytest.mark.slow
+
 CHUNKS, PER_DOCUMENT, VOCABULARY = 30_000, 25, 3_000
 SHARES = (0.01, 0.3, 0.69)  # of the corpora
 

@@ -14,6 +14,8 @@ from rag_service.sources.report import SyncProgress
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

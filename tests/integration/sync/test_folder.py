@@ -180,6 +180,7 @@ async def test_a_file_that_changes_while_it_is_read(desk: Desk, monkeypatch: pyt
     assert desk.stored() == desk.there()
 
 
+@pytest.mark.slow
 async def test_a_thousand_unchanged_files_take_three_seconds_and_no_embedding(desk: Desk) -> None:
     for number in range(1000):
         path = desk.folder / f"{number}.txt"
@@ -193,6 +194,7 @@ async def test_a_thousand_unchanged_files_take_three_seconds_and_no_embedding(de
     assert len(desk.embedding.texts) == embedded
 
 
+@pytest.mark.slow
 async def test_a_watch_sees_changes_and_a_folder_that_goes(desk: Desk) -> None:
     desk.write(a="Apples are red.")
     events: asyncio.Queue[SyncReport | RagError] = asyncio.Queue()

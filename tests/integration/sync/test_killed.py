@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.sync.conftest import Desk
 from tests.integration.sync.killing import sync_under_fire
+
+pytestmark = pytest.mark.slow
 
 
 async def test_a_killed_sync_goes_on(desk: Desk) -> None:

@@ -232,6 +232,7 @@ async def test_two_columns_that_fit_are_both_told(service: Components, ingest: I
     assert answer.decision is Decision.UNCERTAIN
 
 
+@pytest.mark.slow
 async def test_a_large_table_is_computed_in_time(service: Components, ingest: Ingest) -> None:
     lines = [f"Tent {number};{number % 97};{'red' if number % 3 else 'blue'}" for number in range(20_000)]
     await ingest("Tent;Stock;Colour\n" + "\n".join(lines), "tents.csv")
@@ -269,6 +270,7 @@ async def test_what_rows_do_not_prove_is_not_certain(
     assert (answer.decision is Decision.CAN_PROCEED) is certain, answer.text
 
 
+@pytest.mark.slow
 async def test_a_file_with_too_many_rows_for_its_text_is_computed_whole(
     service: Components, database_server: EmbeddedServer
 ) -> None:

@@ -150,6 +150,7 @@ async def test_an_upload_that_falls_silent_is_ended(wire: Wire, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("missing", [1, 30])
+@pytest.mark.slow
 async def test_a_file_larger_than_its_content_length_is_refused(wire: Wire, missing: int) -> None:
     body = form(LLAMAS)
     with closing(wire.connect()) as connection:

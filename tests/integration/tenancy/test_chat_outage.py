@@ -19,6 +19,7 @@ from tests.serving import serving
 __all__ = ["stoppable"]
 
 
+@pytest.mark.slow
 def test_a_chat_answers_without_context_and_says_so(
     stoppable: StoppableServer, fake_embedding: FakeEmbedding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,8 @@ from tests.integration.tenancy.conftest import House
 from tests.integration.tenancy.killing import chunk_set, ingest_under_fire, make_documents, statistics
 from tests.integration.tenancy.worker_process import parse_slowly
 
+pytestmark = pytest.mark.slow
+
 DOCUMENTS = 12
 KILLS = 8  # each stage twice
 

@@ -95,6 +95,7 @@ def test_the_queue_schema_is_the_one_of_the_installed_package() -> None:
     assert newest == QUEUE_SCHEMA, "procrastinate changed its schema: write a revision that applies its new migrations"
 
 
+@pytest.mark.slow
 async def test_many_interleaved_people_on_two_connections_see_their_own_only(house: House) -> None:
     """5,000 searches of 200 people; every row found is compared with its owner."""
     people = await asyncio.to_thread(_settle, house)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ class Expected:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)
+@pytest.mark.slow
 def test_a_search_finds_exactly_what_should_be_there(database_server: EmbeddedServer, steps: Sequence[Step]) -> None:
     asyncio.run(_check_life(database_server, steps))
 

@@ -98,6 +98,7 @@ def test_it_takes_a_job_finishes_it_and_stops_when_told(
     assert seconds < 5
 
 
+@pytest.mark.slow
 def test_stopped_in_the_middle_it_puts_the_document_back_for_the_next_one(
     client: httpx.Client, environment: dict[str, str], ollama: OllamaDouble, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ def corpus() -> BenchCorpus:
     return generate_corpus(COUNT, dimension=16)
 
 
+@pytest.mark.slow
 def test_two_runs_make_the_same_corpus(corpus: BenchCorpus) -> None:
     again = generate_corpus(COUNT, dimension=16)
     assert again.texts == corpus.texts

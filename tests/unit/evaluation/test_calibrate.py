@@ -38,6 +38,7 @@ def test_the_fit_finds_the_numbers_that_the_data_was_made_with() -> None:
     assert (fit.intercept, fit.cosine, fit.coverage) == pytest.approx(TRUE, rel=0.1)
 
 
+@pytest.mark.slow
 def test_what_else_is_known_of_a_question_is_not_fitted_again() -> None:
     """The search adds it to the log odds itself: whoever fits the rest must count it, and only once."""
     plain = sample_questions(20_000)
@@ -72,6 +73,7 @@ def test_a_small_set_counts_as_much_as_a_large_one() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_curve_rises_and_measures_what_the_fit_has_not_seen() -> None:
     samples = sample_questions(3_000)
     points = curve(samples, cross_validate(samples, prior=0.65))

@@ -44,6 +44,7 @@ def test_the_shipped_sets_are_large_enough() -> None:
 
 
 @pytest.mark.parametrize(("model", "dimension"), [(shifted, 384), (projected, 1024)])
+@pytest.mark.slow
 def test_a_model_on_another_scale_gets_the_same_relevance_and_the_same_ranks(
     base: list[EmbeddedSet], index: IndexDefinition, model: VectorOf, dimension: int
 ) -> None:

@@ -136,6 +136,7 @@ def check_pair(seed: int) -> Verification:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.slow
 def test_ten_thousand_generated_pairs(part: int) -> None:
     """Seeded: a failure names its seed, and `check_pair(seed)` repeats it."""
     counts: Counter[CitationStatus] = Counter()
