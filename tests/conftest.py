@@ -17,7 +17,7 @@ import os
 import socket
 import uuid
 import warnings
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         slow = item.get_closest_marker("slow") is not None
         report.sections.append(("tier", "slow: `make slow` runs it" if slow else "fast: `make fast` runs it"))
     return report
+
+
+def mostly_slow(values: Iterable[Any], *, fast: Container[Any]) -> list[Any]:
+    """Parameters of a test, of which only those in `fast` run in the fast tier."""
+    return [value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 DIMENSION = 384

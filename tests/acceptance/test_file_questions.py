@@ -25,7 +25,7 @@ from tests.unit.readers.samples import pdf
 
 __all__ = ["open_service"]  # fixture
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("file_questions")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 RAPPORT = pdf(
     "Rapport annuel des entrepôts. Ce rapport décrit les ventes et les stocks de l'année. Les ventes progressent.",

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-import pytest
-
 from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
 from tests.integration.web.browser import browser
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service, sign_in
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 # -- signing in

@@ -15,7 +15,6 @@ from tests.integration.web.real import Person, RealService, SignIn, enter, real_
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 VACATION = "How many days of vacation do employees receive?"
 HOSTILE = "<script>alert(1)</script> \u202egnp.exe\u2066 " + "w" * 170

@@ -22,7 +22,6 @@ from tests.unit.readers.scans import page_image, saved
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 LISTED_WITHIN = 2.0  # seconds for a list of 10,000 documents, on a machine that may be busy
 

@@ -13,7 +13,7 @@ from tests.integration.web.real import RealService, SignIn, enter, real_service,
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
-pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 DESKTOP, TABLET = (1440, 900), (820, 1100)
 VACATION = "How many days of vacation do employees receive?"

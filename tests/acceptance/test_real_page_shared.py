@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 
 from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
 from tests.integration.web.browser import Visit, browser, find_axe, serious_findings
@@ -12,7 +11,6 @@ from tests.integration.web.real import RealService, SignIn, enter, real_service
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 VACATION = "How many days of vacation do employees receive?"
 

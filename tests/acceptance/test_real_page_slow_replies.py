@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.acceptance.page_actions import NOTE, add, documents, row
 from tests.integration.web.browser import Visit, browser
 from tests.integration.web.papers import upload_of
 from tests.integration.web.real import RealService, SignIn, enter, real_service
 
 __all__ = ["browser", "enter", "real_service"]  # fixtures
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 def hold(one: Visit, pattern: str) -> list[Any]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["browser"]  # a fixture
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnik\u2066"
 PEOPLE = {

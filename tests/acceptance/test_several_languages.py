@@ -19,7 +19,7 @@ from tests.conftest import cloned_database
 from tests.integration.answers.conftest import opened_service
 from tests.serving import serving_here
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("several_languages")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DOCUMENTS = {
     "berths.md": """# Berths

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.integration.web.browser import Open, browser, visit
 from tests.integration.web.conftest import serve_page
 from tests.integration.web.scenes import Scene
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
-
-pytestmark = pytest.mark.xdist_group("browser")
 
 
 def test_answer_streams_and_stop_keeps_what_there_is(visit: Open) -> None:

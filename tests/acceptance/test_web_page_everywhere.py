@@ -11,7 +11,6 @@ from tests.integration.web.conftest import serve_page
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 FIRST_USE = 1.0  # seconds from the request to a page that takes questions
 MARKED = "#panel mark"

@@ -14,8 +14,6 @@ from tests.integration.web.scenes import Scene
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @pytest.mark.parametrize(
     ("error", "title", "help_text"),

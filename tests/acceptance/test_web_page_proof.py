@@ -12,7 +12,6 @@ from tests.integration.web.scenes import REPORT
 
 __all__ = ["browser", "serve_page", "visit"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 MARKED = "#panel mark"
 

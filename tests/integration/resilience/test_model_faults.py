@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import mostly_slow
 from tests.doubles.ollama import (
     CHAT,
     EMBED,
@@ -94,7 +95,9 @@ def assert_quotes(answer: dict[str, Any], code: str, *, before: str = "") -> Non
     assert answer["sources"]
 
 
-@pytest.mark.parametrize("fault", BEFORE_FIRST_TOKEN)
+@pytest.mark.parametrize(
+    "fault", mostly_slow(BEFORE_FIRST_TOKEN, fast=["refuses the connection", "sends garbage", "is busy three times"])
+)
 @pytest.mark.parametrize("url", [ANSWER, STREAM])
 def test_a_model_that(client: httpx.Client, ollama: OllamaDouble, url: str, fault: str) -> None:
     replies, _, code = BEFORE_FIRST_TOKEN[fault]

@@ -25,6 +25,7 @@ from rag_service.store.search.postings import (
     weigh_terms,
 )
 from rag_service.store.search.scope import SearchScope, resolve_scope
+from tests.conftest import mostly_slow
 from tests.integration.store.texts import ADMIN, make_corpus, store_texts
 
 K1, B = 1.2, 0.75
@@ -107,7 +108,7 @@ class Texts:
 
 
 @pytest.mark.parametrize("read_at_once", [10_000, 0], ids=["one statement", "two statements"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_slow(range(4), fast=[0]))
 async def test_scores_are_those_of_exact_bm25_also_after_deletes_and_updates(
     database: Database, fake_embedding: BaseEmbedding, monkeypatch: pytest.MonkeyPatch, seed: int, read_at_once: int
 ) -> None:

@@ -18,6 +18,7 @@ from rag_service.retrieval.query import RagQuery
 from rag_service.store.corpora import update_corpus
 from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
+from tests.conftest import mostly_slow
 from tests.integration.store.texts import ADMIN, add_user, make_corpus, store_texts
 
 QUESTION = "when does the delivery contract end"
@@ -87,7 +88,9 @@ def asking(name: str, value: str) -> Filters:
     }[name]
 
 
-@pytest.mark.parametrize("name", ["source", "tags", "file_name", "fields", "territory", "chunk_types"])
+@pytest.mark.parametrize(
+    "name", mostly_slow(["source", "tags", "file_name", "fields", "territory", "chunk_types"], fast=["tags", "fields"])
+)
 async def test_an_attack_string_as_a_filter_matches_the_document_that_has_it_and_no_other(
     database: Database, fake_embedding: BaseEmbedding, name: str
 ) -> None:

@@ -28,6 +28,7 @@ async def busy_street(postgres: EmbeddedServer) -> AsyncIterator[Street]:
             yield street
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", [name for name, file in FILES.items() if not file.slow])
 async def test_a_hostile_file_harms_nobody(busy_street: Street, what: str) -> None:
     file = FILES[what]

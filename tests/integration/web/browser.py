@@ -52,7 +52,7 @@ def serious_findings(page: Page, axe: Path) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for a module; its tests must be in one xdist group."""
+    """One browser for a module."""
     playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
     path = find_chromium()
     if path is None:

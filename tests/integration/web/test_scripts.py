@@ -16,7 +16,6 @@ from tests.integration.web.scenes import Scene
 
 __all__ = ["browser", "visit"]  # fixtures
 
-pytestmark = pytest.mark.xdist_group("browser")
 
 MARKED = "#panel mark"
 
