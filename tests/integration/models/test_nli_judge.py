@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ from rag_service.models.llm.model import build_chat
 from rag_service.settings import Settings
 from tests.doubles.tiny_models import save_cross_encoder
 
-pytestmark = pytest.mark.slow
-
-pytest.importorskip("torch")
-pytest.importorskip("sentence_transformers")
+pytestmark = [
+    pytest.mark.slow,
+    # To import it here would load torch in every run.
+    pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the extra `sbert` is not installed"),
+]
 
 WORDS = ["the", "contract", "ends", "in", "may", "june", "supplier", "delivers", "parts", "never", "."]
 XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
