@@ -28,7 +28,7 @@ def folder_of(run: str) -> Path:
 
 def start_watchdog(run: str) -> None:
     """Watch this process; the watchdog outlives it."""
-    subprocess.Popen(
+    subprocess.run(
         [sys.executable, "-m", "tests.watchdog", run, str(os.getpid())],
         cwd=Path(__file__).parents[1],
         env={name: value for name, value in os.environ.items() if name != VARIABLE},
@@ -36,6 +36,7 @@ def start_watchdog(run: str) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        check=True,
     )
 
 
@@ -64,6 +65,8 @@ def clean_up(run: str, *, grace_seconds: float = GRACE_SECONDS) -> None:
 
 def main() -> None:
     run, process = sys.argv[1], int(sys.argv[2])
+    if os.fork():  # whoever starts it need not wait
+        os._exit(0)
     while psutil.pid_exists(process):
         time.sleep(1)
     clean_up(run)
