@@ -11,7 +11,7 @@ WORKERS ?= 2
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/(torch|transformers|sympy|scipy|sklearn|faker|networkx|ray)/' $(VENV)/lib || true
 
-.PHONY: run test test-all setup lint types fast slow soak format reference docs clean
+.PHONY: run test test-all coverage setup lint types fast slow soak format reference docs clean
 
 run: $(VENV)/.run
 	$(BIN)/rag-service quickstart $(ARGS)
@@ -37,6 +37,9 @@ fast: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile slow $(ARGS)
+
+coverage: $(VENV)/.dev
+	$(PYTEST) --cov=rag_service --cov-branch --cov-report=term:skip-covered $(ARGS)
 
 # Tests that take too long for every change: kill, load and growth tests, heavy hostile files.
 soak: $(VENV)/.dev $(VENV)/.ray
