@@ -34,6 +34,7 @@ from rag_service.store.documents.external_nodes import store_nodes
 from rag_service.store.search.conditions import tree_sql
 from rag_service.store.search.dense import search_dense
 from rag_service.store.search.metadata_filters import read_metadata_filters
+from rag_service.unpicklable import Unpicklable
 
 TABLE = "chunks"  # PGVectorStore stores it as data_chunks
 SCHEMA = "rag"
@@ -64,7 +65,7 @@ def _on_database_loop(method: _Method[_Parameters, _Result]) -> _Method[_Paramet
     return run
 
 
-class ChunkStore(PGVectorStore):
+class ChunkStore(Unpicklable, PGVectorStore):
     """PGVectorStore bound to an identity.
 
     Nodes of any pipeline are stored with their document, lexical index and statistics in one transaction. Those of one
