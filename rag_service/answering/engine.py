@@ -40,6 +40,7 @@ from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold,
 from rag_service.retrieval.query import PassageRetriever, RagQuery
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers
+from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +61,7 @@ class Postprocessors:
 NO_POSTPROCESSORS = Postprocessors(by_index={})
 
 
-class CitedQueryEngine(RetrieverQueryEngine):
+class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
     """Answers questions with verified citations."""
 
     def __init__(

@@ -71,6 +71,7 @@ from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
+from rag_service.unpicklable import Unpicklable
 
 # What the documents shown forbid to say, checked against the text of an answer.
 CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
@@ -96,7 +97,7 @@ class CitedResponse(Response):
         self.answer = answer
 
 
-class CitedSynthesizer(BaseSynthesizer):
+class CitedSynthesizer(Unpicklable, BaseSynthesizer):
     """Writes answers with verified citations from the passages of a `RagQuery`."""
 
     def __init__(

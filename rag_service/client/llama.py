@@ -20,6 +20,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from rag_service.api.http.schemas import PassageBody, SearchRequest
 from rag_service.client.results import CitedAnswer
 from rag_service.client.service import BackgroundLoop
+from rag_service.unpicklable import Unpicklable
 
 if TYPE_CHECKING:
     from rag_service.client.embedded import EmbeddedBackend
@@ -48,7 +49,7 @@ def to_node(passage: PassageBody) -> NodeWithScore:
     )
 
 
-class ServiceRetriever(BaseRetriever):
+class ServiceRetriever(Unpicklable, BaseRetriever):
     """Hybrid retrieval as requests get it: reranked, cut by threshold and top_k."""
 
     def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpus_ids: list[UUID]):
@@ -68,7 +69,7 @@ class ServiceRetriever(BaseRetriever):
         return [to_node(passage) for passage in found.passages]
 
 
-class ServiceQueryEngine(BaseQueryEngine):
+class ServiceQueryEngine(Unpicklable, BaseQueryEngine):
     """Answers with checked citations; the `CitedAnswer` is in the response's metadata under `answer`."""
 
     def __init__(self, loop: BackgroundLoop, backend: EmbeddedBackend | RemoteBackend, corpus_ids: list[UUID]):
@@ -97,7 +98,7 @@ class ServiceQueryEngine(BaseQueryEngine):
         return {}
 
 
-class ServiceEmbedding(BaseEmbedding):
+class ServiceEmbedding(Unpicklable, BaseEmbedding):
     """The embedding model in plain and in async code."""
 
     _loop: BackgroundLoop = PrivateAttr()

@@ -17,6 +17,7 @@ from rag_service.ingest.chunker import Chunker
 from rag_service.models.plugins import build, load_class
 from rag_service.readers.parse import ReaderClass
 from rag_service.store.documents.uploads import UploadStatus
+from rag_service.unpicklable import Unpicklable
 
 Progress = Callable[[UploadStatus, int, int | None], Awaitable[None]]  # (stage, chunks done, chunks in all)
 
@@ -48,7 +49,7 @@ def _setting(index: IndexDefinition, key: str) -> str:
     return f"{index.folder / 'index.yaml'}: ingest.{key}"
 
 
-class EmbedWithProgress(TransformComponent):
+class EmbedWithProgress(Unpicklable, TransformComponent):
     """Embeds batch by batch; `progress` is called before each and may stop the work by raising.
 
     A batch that fails does not stop the others: what a cache keeps of them is not embedded again by the next attempt.

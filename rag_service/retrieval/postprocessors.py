@@ -22,6 +22,7 @@ from rag_service.models.reranking.rerankers import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
 from rag_service.retrieval.named_files import take_turns
 from rag_service.retrieval.query import RagQuery
+from rag_service.unpicklable import Unpicklable
 
 SIMILAR = 0.01  # fused scores that differ by less than this share of the better one count as equal
 SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
@@ -54,7 +55,7 @@ class PassagePostprocessor(BaseNodePostprocessor):
         raise RuntimeError("This postprocessor is asynchronous; use apostprocess_nodes.")
 
 
-class Rerank(PassagePostprocessor):
+class Rerank(Unpicklable, PassagePostprocessor):
     """Reorders by the configured reranker; a failing reranker leaves the order as it was."""
 
     _reranker: Reranker = PrivateAttr()

@@ -21,6 +21,7 @@ from rag_service.indices import IndexDefinition
 from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.planner import QueryPlan
 from rag_service.store.search.scope import SearchScope
+from rag_service.unpicklable import Unpicklable
 
 Mode = Literal["hybrid", "dense", "lexical"]
 
@@ -122,7 +123,7 @@ class RagQuery(QueryBundle):
         return ordered
 
 
-class PassageRetriever(BaseRetriever):
+class PassageRetriever(Unpicklable, BaseRetriever):
     """Base of the hybrid, the keyword and the replicated retriever."""
 
     def __init__(self, *, identity: Identity | None = None, top_k: int = 5):

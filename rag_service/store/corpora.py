@@ -84,6 +84,9 @@ async def default_corpus(connection: Connection, identity: Identity, *, index_na
     It is created at first use, with the given index.
     """
     found = await find_default_corpus(connection, identity)
+    if found is None:
+        await lock_corpora(connection, {DEFAULT_CORPUS})  # somebody else may be creating it now
+        found = await find_default_corpus(connection, identity)
     kind = _default_kind(identity)
     return found or await create_corpus(connection, identity, name=DEFAULT_CORPUS, kind=kind, index_name=index_name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from llama_index.core import VectorStoreIndex, get_response_synthesizer
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
 from llama_index.core.chat_engine import CondensePlusContextChatEngine
+from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import CustomLLM
 from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -26,6 +29,7 @@ from rag_service import components, open_service
 from rag_service.app import create_app
 from rag_service.client import Service
 from rag_service.errors import ConfigurationError
+from rag_service.models.servers.resilience import in_own_thread
 from rag_service.settings import Settings
 from rag_service.store.embedded import EmbeddedServer
 from tests.conftest import FakeEmbedding
@@ -224,3 +228,27 @@ def test_a_document_inserted_by_a_stock_index_is_found_and_cited_by_the_service(
     assert [citation.status for citation in answer.citations] == ["verified"]
     index.delete_ref_doc("parking")
     assert all("Parking" not in passage.text for passage in service.search(question))
+
+
+async def test_the_objects_of_a_service_refuse_to_be_pickled_and_go_on(service: Service) -> None:
+    inner = service._embedded("test")
+    for thing in (
+        service.embedding, service.vector_store, service.llm, service.retriever, service.query_engine,
+        inner.embedding, inner.retriever, inner.engine, *inner.engine._node_postprocessors[:1],
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"{type(thing).__name__} cannot be pickled.* num_workers=None"):
+            pickle.dumps(thing)
+    assert "40 % of their plan" in service.ask(QUESTION).text
+
+
+async def test_a_pipeline_with_worker_processes_is_refused_instead_of_hanging(service: Service) -> None:
+    pipeline = IngestionPipeline(transformations=[SentenceSplitter(), service.embedding], disable_cache=True)
+    documents = [Document(text="Gate 4 opens at six."), Document(text="Gate 5 opens at seven.")]
+
+    def run() -> Any:
+        return pipeline.run(documents=documents, num_workers=2)
+
+    async with asyncio.timeout(60):
+        with pytest.raises(TypeError, match="num_workers=None"):
+            await in_own_thread(run)
+    assert all(node.embedding for node in await pipeline.arun(documents=documents))

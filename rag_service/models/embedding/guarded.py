@@ -32,6 +32,7 @@ from rag_service.models.servers.failures import (
 )
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, in_own_thread, isolated
 from rag_service.settings import Settings
+from rag_service.unpicklable import Unpicklable
 
 IN_PROCESS = ("local", "huggingface")  # providers without a server
 
@@ -49,7 +50,7 @@ LARGEST = 65504.0  # number that PostgreSQL's halfvec can store
 ObserveCache = Callable[[int, int], None]
 
 
-class WrappedEmbedding(BaseEmbedding):
+class WrappedEmbedding(Unpicklable, BaseEmbedding):
     """Passes everything on; subclasses override what they change.
 
     Batches are cut by the inner embedding, so that an override of `aget_text_embedding_batch` sees

@@ -23,6 +23,7 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.models.embedding.model_folder import ModelFolder
 from rag_service.models.local_runtime import ModelThreads, cores, user_waits
+from rag_service.unpicklable import Unpicklable
 
 FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
@@ -51,7 +52,7 @@ class Engine(Protocol):
         """The vectors of as many word pieces as the model reads; computed in the calling thread."""
 
 
-class LocalEmbedding(BaseEmbedding):
+class LocalEmbedding(Unpicklable, BaseEmbedding):
     """LlamaIndex embedding that is computed in this process, every vector of length 1.
 
     Nothing is loaded before the first use or `warm_up`; then the model is loaded once. Questions and what

@@ -13,6 +13,7 @@ from rag_service.models.plugins import parse_options
 from rag_service.models.prefixes import choose_prefixes
 from rag_service.models.servers.clients import client_options, tls_context
 from rag_service.settings import Settings
+from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
 
@@ -20,7 +21,7 @@ log = structlog.get_logger(__name__)
 _MAX_CHARS_PER_TOKEN = 8
 
 
-class ServiceOllamaEmbedding(OllamaEmbedding):
+class ServiceOllamaEmbedding(Unpicklable, OllamaEmbedding):
     """LlamaIndex's OllamaEmbedding that reports input which was cut.
 
     Ollama cuts an input longer than the model's window without a word. That shows only in its token count,

@@ -13,11 +13,12 @@ from rag_service.models.plugins import parse_options
 from rag_service.models.prefixes import Prefixes, choose_prefixes
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
+from rag_service.unpicklable import Unpicklable
 
 LOADED = _AsyncEmbeddings  # the package loads it at its first use: a second in the middle of the first request
 
 
-class ServiceOpenAILikeEmbedding(OpenAILikeEmbedding):
+class ServiceOpenAILikeEmbedding(Unpicklable, OpenAILikeEmbedding):
     """LlamaIndex's OpenAILikeEmbedding without retries of its own and with the vectors in order.
 
     The protocol numbers the vectors and promises no order; the base class ignores the numbers, and replaces

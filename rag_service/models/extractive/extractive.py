@@ -47,6 +47,7 @@ from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.store.relevance_fits import UNSCALED, CosineScale, ModelRelevance
+from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +87,7 @@ class GroundedMessage(ChatMessage):
     evidence: Any = Field(default=None, exclude=True, repr=False)  # an `Evidence`, which pydantic need not check
 
 
-class ExtractiveLLM(CustomLLM):
+class ExtractiveLLM(Unpicklable, CustomLLM):
     """Answers by quotation; needs no model server."""
 
     _embedding: BaseEmbedding | None = PrivateAttr(default=None)

@@ -24,8 +24,10 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.llms.ollama import Ollama
 from ollama import ResponseError
 
+from rag_service.unpicklable import Unpicklable
 
-class ServiceOllama(Ollama):
+
+class ServiceOllama(Unpicklable, Ollama):
     """Asks and answers as the stock class does, but for how much one response carries."""
 
     @llm_chat_callback()  # LlamaIndex's events

@@ -13,6 +13,7 @@ from llama_index.core.llms import LLM
 from rag_service.models.plugins import instantiate, load_class, parse_options, require_extra
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
+from rag_service.unpicklable import Unpicklable
 
 _OPTIONS = "RAG_CHAT_OPTIONS"
 
@@ -73,6 +74,9 @@ def _build_openai_like(settings: Settings) -> Provider:
 
     importlib.import_module("openai.resources.chat")  # else loaded by the first request, for seconds
 
+    class ServiceOpenAILike(Unpicklable, OpenAILike):
+        """The stock class, whose package is only loaded here."""
+
     client = httpx.AsyncClient(**client_options(settings, read_timeout=_read_timeout(settings)))
     key = settings.servers.openai_api_key
     options = {
@@ -90,7 +94,8 @@ def _build_openai_like(settings: Settings) -> Provider:
         "additional_kwargs": {"stream_options": {"include_usage": True}},
     } | _options(settings)
     return Provider(
-        llm=instantiate(OpenAILike, {**options, "async_http_client": client}, setting=_OPTIONS), close=client.aclose
+        llm=instantiate(ServiceOpenAILike, {**options, "async_http_client": client}, setting=_OPTIONS),
+        close=client.aclose,
     )
 
 

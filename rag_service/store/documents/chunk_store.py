@@ -34,6 +34,7 @@ from rag_service.store.documents.external_nodes import store_nodes
 from rag_service.store.search.conditions import tree_sql
 from rag_service.store.search.dense import search_dense
 from rag_service.store.search.metadata_filters import read_metadata_filters
+from rag_service.unpicklable import Unpicklable
 
 TABLE = "chunks"  # PGVectorStore stores it as data_chunks
 SCHEMA = "rag"
@@ -64,13 +65,13 @@ def _on_database_loop(method: _Method[_Parameters, _Result]) -> _Method[_Paramet
     return run
 
 
-class ChunkStore(PGVectorStore):
+class ChunkStore(Unpicklable, PGVectorStore):
     """PGVectorStore bound to an identity.
 
-    Nodes of any pipeline are stored with their document, lexical index and statistics in one transaction. They are
-    grouped by `ref_doc_id`: a document of this name in the corpus is replaced, else created. LlamaIndex's
-    `VectorStoreIndex` sends 2,048 nodes at a time; a batch whose first node names a stored one as its predecessor is
-    appended to its document.
+    Nodes of any pipeline are stored with their document, lexical index and statistics in one transaction. Those of one
+    `ref_doc_id` are a document of the corpus. They may come in any order and in any batches: LlamaIndex's
+    `VectorStoreIndex` sends 2,048 at a time. Nodes that come from another version of the document, which the hash in
+    their source tells, replace it.
 
     The asynchronous methods run on any event loop. The synchronous ones wait for the loop that opened the
     database, so they must be called from another thread than that loop's.
@@ -122,8 +123,11 @@ class ChunkStore(PGVectorStore):
     async def async_add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
         """Store embedded nodes with their documents in one transaction; returns their ids.
 
-        Raises InputError if an embedding is missing or has another dimension, ConflictError if a node id is taken,
-        PermissionDeniedError if the identity may not write to the corpus.
+        A node replaces the one of its id in the same document.
+
+        Raises InputError if an embedding is missing or has another dimension, or if two versions of a document are
+        given, ConflictError if another document has a node id, PermissionDeniedError if the identity may not write to
+        the corpus.
         """
         if wrong := [node for node in nodes if len(node.embedding or ()) != self.embed_dim]:
             raise InputError(
@@ -178,11 +182,12 @@ class ChunkStore(PGVectorStore):
         """Dense search by cosine over everything that the identity may read.
 
         A query with filters or document ids compares all chunks that satisfy them, without the vector index: exact, but
-        slow where they leave tens of thousands.
+        slow where they leave tens of thousands. `node_ids` are ignored, as in PGVectorStore: `VectorStoreIndex` fills
+        them with the nodes that it also keeps itself (index and image nodes), while all are to be searched.
 
         Raises InputError if the query has no embedding, another mode, or an unsupported filter.
         """
-        if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT or query.node_ids:
+        if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT:
             raise InputError("The store only supports vector search; use the retriever for hybrid search.")
         async with self._database.transaction(self._identity) as connection:
             if query.filters is None and query.doc_ids is None:

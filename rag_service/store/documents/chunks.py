@@ -86,6 +86,14 @@ async def read_nodes(
     return nodes
 
 
+async def read_vectors(connection: Connection, document_id: UUID) -> dict[str, list[float]]:
+    """The vectors of a document's nodes, by node id."""
+    cursor = await connection.execute(
+        "SELECT node_id, embedding::vector::real[] FROM data_chunks WHERE document_id = %s", [document_id]
+    )
+    return dict(await cursor.fetchall())
+
+
 async def _insert_chunks(connection: Connection, ids: list[int], nodes: Sequence[BaseNode], lengths: list[int]) -> None:
     rows = [
         (

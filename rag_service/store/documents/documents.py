@@ -91,8 +91,12 @@ async def find_document(connection: Connection, corpus_id: UUID, *, name: str) -
     )
 
 
-async def store_document(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
+async def store_document(
+    connection: Connection, document: NewDocument, nodes: Sequence[BaseNode], *, kept: int = 0
+) -> None:
     """Store a document with its chunks and tables inside the caller's transaction, replacing an earlier version.
+
+    `kept`: how many of its stored chunks stay; they are all of them, and the first of `nodes`.
 
     Raises PermissionDeniedError if the identity may not write to the corpus.
     """
@@ -102,14 +106,14 @@ async def store_document(connection: Connection, document: NewDocument, nodes: S
         "DELETE FROM documents WHERE corpus_id = %s AND name = %s AND id <> %s AND expires_at <= now()",
         [document.corpus_id, document.name, document.id],
     )
-    if not await write_row(connection, document, chunk_count=len(nodes)):
+    if not await write_row(connection, document, chunk_count=len(nodes)) and not kept:
         await delete_chunks(connection, document.id)
     await connection.execute(
         "INSERT INTO document_texts (document_id, corpus_id, text) VALUES (%s, %s, %s)"
         " ON CONFLICT (document_id) DO UPDATE SET text = excluded.text",
         [document.id, document.corpus_id, document.text],
     )
-    await write_chunks(connection, nodes)
+    await write_chunks(connection, nodes[kept:])
     await write_tables(connection, document.id, document.corpus_id, document.tables)
 
 

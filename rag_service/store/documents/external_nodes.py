@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from llama_index.core.schema import BaseNode, MetadataMode, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 
 from rag_service.domain import Identity
+from rag_service.errors import InputError
 from rag_service.indices import IndexDefinition
 from rag_service.language.detection import detect_language
 from rag_service.store.corpora import default_corpus, lock_corpora, require_writable
@@ -26,6 +28,7 @@ from rag_service.store.documents.chunks import (
     LANGUAGE,
     SPANS,
     read_nodes,
+    read_vectors,
 )
 from rag_service.store.documents.documents import NewDocument, find_document, store_document
 from rag_service.store.rows import database_now
@@ -44,9 +47,9 @@ async def store_nodes(
 ) -> None:
     """Store embedded nodes in the caller's transaction, those of one `ref_doc_id` as one document.
 
-    A document of this name is replaced, unless the first node names a stored one as its predecessor. Nodes without a
-    `ref_doc_id` are documents of their own. They go to the corpus in their metadata, else to the default one, created
-    with `index`. Raises like `require_writable`.
+    They join the stored nodes of the same version of it (`_join`). Nodes without a `ref_doc_id` are documents of their
+    own. They go to the corpus in their metadata, else to the default one, created with `index`. Raises InputError if
+    the nodes of one document come from two versions of it, and like `require_writable`.
     """
     documents: dict[tuple[UUID, str], list[BaseNode]] = {}
     fallback: UUID | None = None
@@ -54,16 +57,18 @@ async def store_nodes(
         target = _read_uuid(node.metadata.get(CORPUS_ID))
         if target is None:
             fallback = target = fallback or (await default_corpus(connection, identity, index_name=index.name)).id
-        documents.setdefault((target, _storable(node.ref_doc_id or node.node_id)), []).append(node)
-    await lock_corpora(connection, {str(target) for target, _ in documents})
-    for (target, name), of_document in documents.items():
+        documents.setdefault((target, _source_name(node)), []).append(node)
+    await lock_corpora(connection, {str(target) for target, _ in documents})  # before what is stored is read
+    for (target, name), given in documents.items():
         corpus = await require_writable(connection, target)
         now = await database_now(connection)
         stored = await find_document(connection, target, name=name)
+        earlier: list[BaseNode] = []
         if stored is not None:
-            of_document = [*await _read_earlier_batches(connection, stored.id, of_document[0]), *of_document]
-        metadata = _common_metadata(of_document)
-        text, placed = place_nodes(of_document, None)
+            read = await read_nodes(connection, "document_id = %(document)s", {"document": stored.id})
+            earlier = list(read.values())
+        text, placed = place_nodes(_join(name, earlier, given), None)
+        metadata = _common_metadata(placed)
         title = metadata.get("title") or metadata.get("file_name") or name
         language = str(metadata.get(LANGUAGE) or detect_language(text) or "") or None
         document = NewDocument(
@@ -84,16 +89,72 @@ async def store_nodes(
             size_bytes=len(text.encode()),
             expires_at=None if corpus.ttl_seconds is None else now + timedelta(seconds=corpus.ttl_seconds),
         )
-        await store_document(connection, document, [mark_node(node, document) for node in placed])
+        await _store(connection, document, earlier, [mark_node(node, document) for node in placed])
 
 
-async def _read_earlier_batches(connection: Connection, document_id: UUID, first: BaseNode) -> list[BaseNode]:
-    """All nodes of a stored document, with vectors, if `first` continues it; none if it begins a new version."""
-    before = first.prev_node
-    parameters = {"document": document_id, "before": "" if before is None else before.node_id}
-    where = "document_id = %(document)s AND EXISTS (SELECT FROM data_chunks WHERE node_id = %(before)s"
-    where += " AND document_id = %(document)s)"
-    return list((await read_nodes(connection, where, parameters, with_vectors=True)).values())
+async def _store(
+    connection: Connection, document: NewDocument, earlier: Sequence[BaseNode], nodes: Sequence[BaseNode]
+) -> None:
+    """Store a document; where its `earlier` nodes, which came without vectors, stay as they are, only the new ones."""
+    if earlier and all(map(_is_in_place, earlier, nodes)):
+        await store_document(connection, document, nodes, kept=len(earlier))
+        return
+    vectors = await read_vectors(connection, document.id)
+    for node in nodes:
+        node.embedding = node.embedding or vectors[node.node_id]
+    await store_document(connection, document, nodes)
+
+
+def _is_in_place(stored: BaseNode, node: BaseNode) -> bool:
+    """Whether a node is the stored one, and stands where it stood."""
+    metadata = {key: value for key, value in node.metadata.items() if key != SPANS}
+    return node.embedding is None and node.node_id == stored.node_id and metadata == stored.metadata
+
+
+def _join(name: str, stored: Sequence[BaseNode], new: Sequence[BaseNode]) -> list[BaseNode]:
+    """The nodes of a document after `new` ones came; those with the id of a stored one take its place.
+
+    LlamaIndex writes the hash of a document into the source of its nodes. Nodes of another hash are another version,
+    which replaces the document; so is a document of this name that no such nodes made. Nodes without a hash belong to
+    every version.
+
+    Raises InputError if the new nodes come from two versions.
+    """
+    versions = {_version(node) for node in new} - {None}
+    if len(versions) > 1:
+        raise InputError(f"Two different documents are the source of nodes named {name!r}; give each its own id.")
+    kept = [node for node in stored if _source_name(node) == name]
+    if versions:
+        kept = [node for node in kept if _version(node) in {None, *versions}]
+        if _same_again(kept, new):
+            return list(new)
+    return list({node.node_id: node for node in (*kept, *new)}.values())
+
+
+def _same_again(stored: Sequence[BaseNode], new: Sequence[BaseNode]) -> bool:
+    """Whether a whole document was parsed once more: only its node ids, which LlamaIndex draws at random, differ.
+
+    The new nodes are whole if they name no neighbour but each other: a batch of equal pages is not.
+    """
+    ids = {node.node_id for node in new}
+    linked = {
+        info.node_id
+        for node in new
+        for relationship, related in node.relationships.items()
+        if relationship != NodeRelationship.SOURCE
+        for info in (related if isinstance(related, list) else [related])
+    }
+    return linked <= ids and _contents(stored) == _contents(new) and all(_start(node) is not None for node in new)
+
+
+def _contents(nodes: Sequence[BaseNode]) -> list[str]:
+    """What the nodes say and where, but for their ids and what was added here."""
+    contents = []
+    for node in nodes:
+        metadata = {key: value for key, value in _storable_value(node.metadata).items() if key not in _OWN_KEYS}
+        content = [_start(node), _storable(node.get_content(MetadataMode.NONE)), metadata]
+        contents.append(json.dumps(content, sort_keys=True, default=str))
+    return sorted(contents)
 
 
 def mark_node(node: BaseNode, document: NewDocument) -> BaseNode:
@@ -111,21 +172,22 @@ def mark_node(node: BaseNode, document: NewDocument) -> BaseNode:
 def place_nodes(
     nodes: Sequence[BaseNode], text: str | None, spans: Sequence[Sequence[Any]] = ()
 ) -> tuple[str, list[BaseNode]]:
-    """(text of the document, copies of its nodes with their order, offsets and spans).
+    """(text of the document, copies of its nodes in the order of the text, with their offsets and spans).
 
     Where a node does not stand in the text, or there is none, the text is made of the nodes: at the offsets that
     they name where these fit together, else one after the other.
     """
     contents = [_storable(node.get_content(MetadataMode.NONE)) for node in nodes]
-    starts = [node.start_char_idx if isinstance(node, TextNode) else None for node in nodes]
+    starts = [_start(node) for node in nodes]
     offsets = None if text is None else _find(contents, starts, text)
     if text is None or offsets is None:
-        text, offsets, spans = *_compose(contents, starts), ()
+        text, offsets = _lay_out(contents, starts) or _string_together(nodes, contents)
+        spans = ()
     placed = []
-    for number, (node, content, start) in enumerate(zip(nodes, contents, offsets, strict=True)):
-        end = start + len(content)
+    for number, place in enumerate(_by_place(offsets, contents)):
+        node, start, end = nodes[place], offsets[place], offsets[place] + len(contents[place])
         copy = node.model_copy()
-        copy.set_content(content)
+        copy.set_content(contents[place])
         copy.metadata = _storable_value(node.metadata) | {
             CHUNK_INDEX: number,
             CHAR_START: start,
@@ -152,34 +214,87 @@ def _find(contents: Sequence[str], starts: Sequence[int | None], text: str) -> l
     return found
 
 
-def _compose(contents: Sequence[str], starts: Sequence[int | None]) -> tuple[str, list[int]]:
-    """(a text made of the contents, where each stands in it)."""
-    if all(start is not None for start in starts):
-        text, fits = "", True
-        offsets = [start or 0 for start in starts]
-        for start, content in sorted(zip(offsets, contents, strict=True)):
-            overlap = text[start : start + len(content)]
-            fits = fits and start <= len(text) + 1_000 and content.startswith(overlap)
-            text = text.ljust(start, "\n") + content[len(overlap) :] if fits else text
-        if fits:
-            return text, offsets
-    offsets, length = [], 0
-    for content in contents:
-        offsets.append(length)
-        length += len(content) + len(_JOINT)
-    return _JOINT.join(contents), offsets
+def _by_place(starts: Sequence[int], contents: Sequence[str]) -> list[int]:
+    """Numbers of contents by their place in a text; of two that start together the longer one, its parent, is first."""
+    return sorted(range(len(starts)), key=lambda number: (starts[number], -len(contents[number])))
+
+
+def _lay_out(contents: Sequence[str], starts: Sequence[int | None]) -> tuple[str, list[int]] | None:
+    """(text, where each content stands in it): as their offsets say; None if they contradict each other.
+
+    Some parsers count within a section or a parent. What is missing between two contents is a paragraph's end.
+    """
+    known = [start for start in starts if start is not None]
+    if len(known) < len(starts):
+        return None
+    text, offsets = "", [0] * len(contents)
+    missing = 0  # how many characters of the source before this place are not in the text
+    for number in _by_place(known, contents):
+        content, gap = contents[number], known[number] - missing - len(text)
+        if gap > 0:
+            filled = min(gap, len(_JOINT)) if text else 0
+            text += "\n" * filled
+            missing += gap - filled
+        offsets[number] = known[number] - missing
+        overlap = text[offsets[number] : offsets[number] + len(content)]
+        if not content.startswith(overlap):
+            return None
+        text += content[len(overlap) :]
+    return text, offsets
+
+
+def _string_together(nodes: Sequence[BaseNode], contents: Sequence[str]) -> tuple[str, list[int]]:
+    """(text, where each content stands in it): one after the other."""
+    offsets, length = [0] * len(contents), 0
+    ordered = _follow(nodes)
+    for number in ordered:
+        offsets[number] = length
+        length += len(contents[number]) + len(_JOINT)
+    return _JOINT.join(contents[number] for number in ordered), offsets
+
+
+def _follow(nodes: Sequence[BaseNode]) -> list[int]:
+    """Numbers of nodes, each after the one that it names as its predecessor, else in their order."""
+    numbers = {node.node_id: number for number, node in enumerate(nodes)}
+    following: dict[str, str] = {}  # ids
+    for node in nodes:
+        if node.next_node is not None:
+            following[node.node_id] = node.next_node.node_id
+        if node.prev_node is not None:
+            following.setdefault(node.prev_node.node_id, node.node_id)
+    followers = {after for before, after in following.items() if before in numbers}
+    firsts = [node_id for node_id in numbers if node_id not in followers]
+    ordered: dict[int, None] = {}
+    for first in (*firsts, *numbers):  # whatever runs in a circle has no first
+        node_id: str | None = first
+        while node_id in numbers and numbers[node_id] not in ordered:
+            ordered[numbers[node_id]] = None
+            node_id = following.get(node_id)
+    return list(ordered)
 
 
 def _common_metadata(nodes: Sequence[BaseNode]) -> dict[str, Any]:
     """What all nodes say alike of their document."""
-    common: dict[str, Any] = _storable_value(
-        {
-            key: value
-            for key, value in nodes[0].metadata.items()
-            if (key not in _OWN_KEYS or key == LANGUAGE) and all(node.metadata.get(key) == value for node in nodes)
-        }
-    )
-    return common
+    return {
+        key: value
+        for key, value in nodes[0].metadata.items()
+        if (key not in _OWN_KEYS or key == LANGUAGE) and all(node.metadata.get(key) == value for node in nodes)
+    }
+
+
+def _source_name(node: BaseNode) -> str:
+    """The name of the document that a node belongs to."""
+    return _storable(node.ref_doc_id or node.node_id)
+
+
+def _version(node: BaseNode) -> str | None:
+    """The hash of the document that a node was made of, as far as it tells."""
+    return None if node.source_node is None else node.source_node.hash
+
+
+def _start(node: BaseNode) -> int | None:
+    """Where a node says that it stands in its document."""
+    return node.start_char_idx if isinstance(node, TextNode) else None
 
 
 def _storable(text: str) -> str:
