@@ -169,6 +169,7 @@ class ChunkStore(PGVectorStore):
             cursor = await connection.execute(
                 f"SELECT c.document_id, array_agg(c.node_id) FROM {_READABLE} AND {where} GROUP BY c.document_id",  # noqa: S608 - fixed text
                 parameters,
+                prepare=False,
             )
             for document_id, gone in await cursor.fetchall():
                 await _rewrite_without(connection, document_id, gone)
@@ -207,6 +208,7 @@ class ChunkStore(PGVectorStore):
                 SELECT id, 1 - (embedding <=> %(vector)s::halfvec) FROM found
                 ORDER BY embedding <=> %(vector)s::halfvec, id LIMIT %(limit)s""",  # noqa: S608 - fixed text
             parameters | {"vector": HalfVector(query.query_embedding or ()), "limit": query.similarity_top_k},
+            prepare=False,
         )
         return await cursor.fetchall()
 
@@ -219,7 +221,8 @@ class ChunkStore(PGVectorStore):
             raise InputError("Name the nodes to read, or a filter.")
         async with self._database.transaction(self._identity) as connection:
             where, parameters = self._conditions(node_ids, filters)
-            cursor = await connection.execute(f"SELECT c.id FROM {_READABLE} AND {where}", parameters)  # noqa: S608 - fixed text
+            statement = f"SELECT c.id FROM {_READABLE} AND {where}"  # noqa: S608 - fixed text
+            cursor = await connection.execute(statement, parameters, prepare=False)
             ids = [row[0] for row in await cursor.fetchall()]
             return list((await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": ids})).values())
 
@@ -261,7 +264,7 @@ class ChunkStore(PGVectorStore):
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     def _conditions(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> tuple[str, dict[str, Any]]:
-        """Conditions on nodes `c` and documents `d`, every value bound."""
+        """Conditions on nodes `c` and documents `d`, every value bound; no plan of them is worth keeping."""
         conditions, parameters = ["true"], dict[str, Any]()
         if node_ids is not None:
             conditions.append("c.node_id = ANY(%(nodes)s)")
