@@ -181,11 +181,12 @@ class ChunkStore(PGVectorStore):
         A query with filters or document ids compares all chunks that satisfy them, without the vector index: exact, but
         slow where they leave tens of thousands.
 
-        Raises InputError if the query has no embedding, another mode, or an unsupported filter.
+        Raises InputError if the query has no embedding, another mode, or an unsupported filter, and SearchTimeoutError
+        if the search takes too long.
         """
         if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT or query.node_ids:
             raise InputError("The store only supports vector search; use the retriever for hybrid search.")
-        async with self._database.transaction(self._identity) as connection:
+        async with self._database.transaction(self._identity, limited=True) as connection:
             if query.filters is None and query.doc_ids is None:
                 hits = await search_dense(connection, query.query_embedding, limit=query.similarity_top_k)
             else:
@@ -216,10 +217,10 @@ class ChunkStore(PGVectorStore):
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Nodes by id and filter, as far as the identity may read them."""
+        """Nodes by id and filter, as far as the identity may read them. Raises like `aquery`."""
         if node_ids is None and filters is None:
             raise InputError("Name the nodes to read, or a filter.")
-        async with self._database.transaction(self._identity) as connection:
+        async with self._database.transaction(self._identity, limited=True) as connection:
             where, parameters = self._conditions(node_ids, filters)
             statement = f"SELECT c.id FROM {_READABLE} AND {where}"  # noqa: S608 - fixed text
             cursor = await connection.execute(statement, parameters, prepare=False)

@@ -149,7 +149,11 @@ def _by_kind(wanted: Sequence[Any]) -> list[tuple[str, str, list[Any]]]:
     truths = [str(item).lower() for item in wanted if isinstance(item, bool)]
     numbers = [Decimal(str(item)) for item in wanted if isinstance(item, int | float) and not isinstance(item, bool)]
     texts = [item for item in wanted if isinstance(item, str)]
-    kinds = [("v", "text", texts), ("lower(v)", "text", truths), (f"({_AS_NUMBER})", "numeric", numbers)]
+    kinds: list[tuple[str, str, list[Any]]] = [
+        ("v", "text", texts),
+        ("lower(v)", "text", truths),
+        (_AS_NUMBER, "numeric", numbers),
+    ]
     return [kind for kind in kinds if kind[-1]]
 
 

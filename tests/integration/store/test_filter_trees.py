@@ -245,12 +245,11 @@ async def test_the_largest_filter_is_quick_and_the_connection_keeps_none_of_it(
             " FROM generate_series(1, 100) AS number",
             [UUID(int=1)],
         )
-    database = Database(database_server.service_conninfo, pool_size=1, timeout=5)
+    database = Database(database_server.service_conninfo, pool_size=1, timeout=5, search_timeout=1.0)
     await database.open()
     try:
         for _ in range(7):  # psycopg prepares the sixth
-            async with database.transaction(LOCAL_ADMIN) as searching:
-                await searching.execute("SET LOCAL statement_timeout = 1000", prepare=False)
+            async with database.transaction(LOCAL_ADMIN, limited=True) as searching:
                 scope = await resolve_scope(searching, Filters(where=tree))
                 assert (scope.chunk_count, scope.reachable) == (0, 0)
         async with database.transaction(LOCAL_ADMIN) as after:
