@@ -158,6 +158,13 @@ class StoreError(RagError):
     help = "Try again shortly. /health/ready shows the state of each dependency."
 
 
+class SearchTimeoutError(RagError):
+    """A statement of a search or list took too long; PostgreSQL ended it. Other requests go on."""
+
+    code = "search_timeout"
+    help = "Search fewer corpora or documents, or with fewer conditions. RAG_SEARCH_TIMEOUT sets the limit."
+
+
 class ClusterError(RagError):
     """The Ray cluster for ingestion cannot be used, or failed during ingestion."""
 

@@ -44,8 +44,8 @@ class WatchedDatabase(Database):
         self.seen: list[Statement] = []
 
     @asynccontextmanager
-    async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
-        async with self._watched.transaction(identity) as connection:
+    async def transaction(self, identity: Identity | None, *, limited: bool = False) -> AsyncIterator[Connection]:
+        async with self._watched.transaction(identity, limited=limited) as connection:
             yield _Watched(connection, self.seen)  # type: ignore[misc]  # stands in for what a search calls
 
 

@@ -129,7 +129,7 @@ class ArticleFinder:
         """
         fields: dict[str, str] = {}
         spelled_differently: list[Condition | ConditionGroup] = []
-        async with self.database.transaction(identity) as connection:
+        async with self.database.transaction(identity, limited=True) as connection:
             known = {name: await read_field_values(connection, corpus_ids, name) for name in inquiry.fields}
         for name, wanted in inquiry.fields.items():
             spellings = [value for value in known[name] if _key(value) == _key(wanted)]

@@ -201,9 +201,14 @@ def _as_uuid(text: str) -> UUID | None:
 
 
 def _token_scopes(claims: Mapping[str, Any]) -> frozenset[Scope]:
-    """Scopes of ours (`rag:read` …) in the token; one that names none is as good as its user's role."""
+    """Scopes of ours (`rag:read` …) in the token; one that names none is as good as its user's role.
+
+    Raises AuthenticationError if the claim is neither a text nor a list of texts.
+    """
     claim = claims.get("scope", "")
-    names = claim.split() if isinstance(claim, str) else [str(name) for name in claim]
+    names = claim.split() if isinstance(claim, str) else claim
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise AuthenticationError("The token's scope is neither a text nor a list of texts.")
     ours = {name.removeprefix(_SCOPE_PREFIX) for name in names if name.startswith(_SCOPE_PREFIX)}
     if not ours:
         return ALL_SCOPES

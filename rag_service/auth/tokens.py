@@ -81,9 +81,11 @@ def _check(
             leeway=_LEEWAY_SECONDS,
             options=options,
         )
+        float(claims["exp"])  # PyJWT lets ends pass that no clock shows,
+        claims["sub"].encode()  # and subjects that are not Unicode
     except jwt.ExpiredSignatureError as error:
         raise AuthenticationError("The token has expired.") from error
-    except (jwt.PyJWTError, ValueError, TypeError) as error:
+    except (jwt.PyJWTError, OverflowError, ValueError, TypeError) as error:
         raise AuthenticationError("The token is not valid for this service.") from error
     return claims
 

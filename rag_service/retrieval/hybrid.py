@@ -132,7 +132,7 @@ class HybridRetriever(PassageRetriever):
         embedding = None if mode == "lexical" else asyncio.ensure_future(self._embed(query.question))
         ranked: list[Hit] | None = None
         try:
-            async with self._slot(), self._database.transaction(query.identity) as connection:
+            async with self._slot(), self._database.transaction(query.identity, limited=True) as connection:
                 # What failed is raised here; what is there by now need not be waited for.
                 vector = embedding.result() if embedding is not None and embedding.done() else None
                 begun = await self._begin(connection, query, clock, mode=mode, vector=vector)
@@ -143,7 +143,7 @@ class HybridRetriever(PassageRetriever):
             if embedding is not None and ranked is None:
                 vector = await embedding
                 clock.lap("embedding")
-                async with self._slot(), self._database.transaction(query.identity) as connection:
+                async with self._slot(), self._database.transaction(query.identity, limited=True) as connection:
                     ranked = await self._rank(connection, begun, vector, clock, query=query, mode=mode)
         finally:
             if embedding is not None and not embedding.done():

@@ -228,13 +228,11 @@ def asks_overview(files: NamedFiles, language: str) -> bool:
     return bool(files.found) and all(map(_asks_for_all, asked))
 
 
-@cache
 def _asks_for_all(word: str) -> bool:
     """Whether a word adds nothing to the question what is in a file."""
     return _is_overview(word) or any(is_stop_word(word, code) for code in language_codes())
 
 
-@cache
 def _is_overview(word: str) -> bool:
     return any(word in load_language(code).files.overview for code in language_codes())
 

@@ -55,7 +55,13 @@ async def open_search(
     if url is None:
         yield primary, None
         return
-    standby = make_database(settings, replica_conninfo(url.get_secret_value()), timeout=min(CONNECT_SECONDS, patience))
+    standby = make_database(
+        settings,
+        replica_conninfo(url.get_secret_value()),
+        timeout=min(CONNECT_SECONDS, patience),
+        # A statement that takes long must not look like a replica that does not respond, which nobody uses any more.
+        search_timeout=min(settings.database.search_timeout, patience / 2),
+    )
     replica = Replica(database, standby, pause=settings.servers.breaker_seconds, timeout=patience, slots=slots)
     await replica.open()
     try:

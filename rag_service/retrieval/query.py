@@ -140,6 +140,7 @@ class PassageRetriever(Unpicklable, BaseRetriever):
         Raises:
             EmbeddingError: the question cannot be embedded.
             NotFoundError: the filters name a corpus or document that the identity cannot search, and require it.
+            SearchTimeoutError: a statement takes longer than RAG_SEARCH_TIMEOUT.
             StoreError: the database fails.
         """
 

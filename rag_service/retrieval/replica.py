@@ -12,7 +12,7 @@ import psycopg
 import structlog
 
 from rag_service.domain import Identity
-from rag_service.errors import ConfigurationError, StoreError
+from rag_service.errors import ConfigurationError, SearchTimeoutError, StoreError
 from rag_service.retrieval.query import PassageRetriever, RagQuery, Retrieval
 from rag_service.store.database import Database
 from rag_service.store.replication.replica import Replica, ReplicaBehindError
@@ -58,11 +58,11 @@ class ReplicatedRetriever(PassageRetriever):
                 found = await self._replica.run(self._search_on(view).search(query), view)
             except ReplicaBehindError:
                 outcome = "behind"
-            except (StoreError, ConfigurationError, psycopg.Error) as error:
+            except (StoreError, ConfigurationError, SearchTimeoutError, psycopg.Error) as error:
                 # A failure of the query itself repeats on the primary and is reported from there.
                 outcome = "failed"
                 log.warning("search_repeated", exc_info=error)
-                if not isinstance(error, psycopg.Error):
+                if isinstance(error, StoreError | ConfigurationError):
                     self._replica.stop_using(error)
             else:
                 self._count("replica")

@@ -23,7 +23,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from rag_service.domain import Identity
-from rag_service.errors import StoreError, UnsafeRoleError
+from rag_service.errors import SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
 
 AT_ONCE = datetime.fromtimestamp(0, UTC)  # due whatever the time is
@@ -94,7 +94,7 @@ class SearchSlots:
         """Nobody waits longer than `patience` seconds for a database that has answered nobody in that time."""
         self._semaphore = asyncio.Semaphore(limit)
         self._patience = patience
-        self._answered = float("-inf")  # when a slot was last released without an error
+        self._answered = float("-inf")  # when a block last ended without an error, or with one that the database gave
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[None]:
@@ -106,6 +106,9 @@ class SearchSlots:
         try:
             yield
             self._answered = time.monotonic()
+        except SearchTimeoutError:  # by the database itself
+            self._answered = time.monotonic()
+            raise
         finally:
             self._semaphore.release()
 
@@ -142,15 +145,24 @@ class Database:
     """A pool of connections as the unprivileged role."""
 
     def __init__(
-        self, conninfo: str, *, pool_size: int, timeout: float, idle_timeout: float = 60.0, share_global: bool = False
+        self,
+        conninfo: str,
+        *,
+        pool_size: int,
+        timeout: float,
+        search_timeout: float = 60.0,
+        idle_timeout: float = 60.0,
+        share_global: bool = False,
     ):
         """Nothing is opened here; `open()` does it.
 
-        `timeout`: seconds to wait for a connection. `idle_timeout`: seconds after which the server ends an idle
-        transaction, so that a frozen process does not keep its locks. `share_global`: whether global corpora that are
-        created here can be read by every user, unless it is said with them.
+        `timeout`: seconds to wait for a connection. `search_timeout`: seconds after which the server ends a statement
+        of a `limited` transaction. `idle_timeout`: seconds after which the server ends an idle transaction, so that a
+        frozen process does not keep its locks. `share_global`: whether global corpora that are created here can be
+        read by every user, unless it is said with them.
         """
         self.conninfo = conninfo
+        self._limit = f"; SET LOCAL statement_timeout = {max(1, int(search_timeout * 1000))}"
         settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
         settings["rag.share_global"] = "on" if share_global else "off"
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
@@ -182,12 +194,14 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
-        """A transaction as an identity; None sees no rows.
+    async def transaction(self, identity: Identity | None, *, limited: bool = False) -> AsyncIterator[Connection]:
+        """A transaction as an identity; None sees no rows. `limited`: for searches and lists, to which no statement may
+        be a burden for long.
 
-        Raises StoreError if the database cannot be reached or fails, UnsafeRoleError if row-level security would not
-        hold.
+        Raises StoreError if the database cannot be reached or fails, SearchTimeoutError if it is `limited` and a
+        statement takes too long, UnsafeRoleError if row-level security would not hold.
         """
+        begin = "BEGIN; SET LOCAL rag.user_id = %s" + (self._limit if limited else "")
         user_id = "" if identity is None else str(identity.user_id)
         try:
             # Connections that died while they lay idle (server restart, fail-over) show it at the first
@@ -201,7 +215,7 @@ class Database:
                         # text or empty. SET LOCAL is set_config(..., true) in three quarters of the time, for it
                         # needs no plan.
                         cursor = AsyncClientCursor(connection)
-                        await cursor.execute("BEGIN; SET LOCAL rag.user_id = %s", [user_id])
+                        await cursor.execute(begin, [user_id])
                         if not self._role_is_safe:
                             await _check_role(connection)
                             self._role_is_safe = True
@@ -218,6 +232,8 @@ class Database:
             psycopg.InterfaceError,
             psycopg.errors.IdleInTransactionSessionTimeout,
         ) as error:
+            if limited and isinstance(error, psycopg.errors.QueryCanceled):
+                raise SearchTimeoutError("The search took too long and was stopped.") from error
             raise StoreError("The database failed during the request.", retry_after=5) from error
 
     async def check(self) -> None:

@@ -52,13 +52,19 @@ async def open_database(
 
 
 def make_database(
-    settings: Settings, conninfo: str, *, pool_size: int | None = None, timeout: float | None = None
+    settings: Settings,
+    conninfo: str,
+    *,
+    pool_size: int | None = None,
+    timeout: float | None = None,
+    search_timeout: float | None = None,
 ) -> Database:
     """A database with the settings' pool and timeouts, not opened yet."""
     return Database(
         conninfo,
         pool_size=pool_size or settings.database.pool_size,
         timeout=timeout or settings.database.timeout,
+        search_timeout=search_timeout or settings.database.search_timeout,
         idle_timeout=settings.worker.job_stalled_seconds,
         share_global=settings.auth.share_global,
     )

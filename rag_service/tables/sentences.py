@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import MAX_PREC, ROUND_HALF_UP, Context, Decimal
 from uuid import UUID
 
 from rag_service.domain import Location
@@ -11,6 +11,7 @@ from rag_service.language.languages import TableWords
 from rag_service.tables.model import Column, Kind
 
 _PLACES = Decimal("0.01")  # of a mean
+_ANY_LENGTH = Context(prec=MAX_PREC)  # a ratio to nearly nothing has more digits than Python's 28
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +72,12 @@ def write_amount(value: Decimal, column: Column, data: TableWords, *, cell: str 
 
 def rounded(value: Decimal) -> Decimal:
     """Two decimals, or four significant digits of small figures."""
-    if value and abs(value) < 1:
-        return value.quantize(Decimal("0.0001"), rounding=ROUND_HALF_UP)
-    return value.quantize(_PLACES, rounding=ROUND_HALF_UP)
+    return round_to(value, Decimal("0.0001") if value and abs(value) < 1 else _PLACES)
+
+
+def round_to(value: Decimal, places: Decimal) -> Decimal:
+    """A value of any length with the decimals of `places`."""
+    return value.quantize(places, rounding=ROUND_HALF_UP, context=_ANY_LENGTH)
 
 
 def shortened(text: str, length: int) -> str:

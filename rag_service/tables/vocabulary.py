@@ -83,7 +83,6 @@ def _months(language: str) -> dict[str, frozenset[str]]:
     return {name: frozenset(concepts) for name, concepts in found.items()}
 
 
-@cache
 def is_verb(word: str, language: str) -> bool:
     """Whether a folded word is a form of a common verb, which names no column: "bought", "pagamos"."""
     return word in load_language(language).tables.verbs or index_term(word, language) in _verb_stems(language)

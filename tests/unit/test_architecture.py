@@ -151,6 +151,22 @@ def test_a_package_with_too_many_modules_is_found() -> None:
     assert any(line.startswith("crowded: auth ") for line in find_violations(read_sources() | seeded))
 
 
+# What a cache without a size may be asked for: there are few languages, kinds, classes and packaged models.
+_FEW = {"language", "code", "kind", "package", "model"}
+
+
+def test_no_cache_without_a_size_keeps_what_users_write() -> None:
+    kept = [
+        f"{module}.{function.name}"
+        for module, source in read_sources().items()
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, ast.FunctionDef)
+        and any(ast.unparse(decorator) in ("cache", "functools.cache") for decorator in function.decorator_list)
+        and not {argument.arg for argument in function.args.args} <= _FEW
+    ]
+    assert kept == []
+
+
 def run_python(code: str) -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAG_")}
     return subprocess.run(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
+READING_METHODS = frozenset({"GET", "HEAD"})
 REQUIRED_SCOPE = "scope"  # key of a route's `opt`
 _REMEMBERED_AGENTS = 1000
 _REMEMBERED_SECONDS = 600.0
@@ -62,7 +63,7 @@ class TenancyServices:
     """What these routes use."""
 
     settings: Settings
-    transaction: Callable[[Identity], AbstractAsyncContextManager[Connection]]  # as an identity
+    transaction: Callable[..., AbstractAsyncContextManager[Connection]]  # `Database.transaction`
     uploads: Uploads
     postponed: PostponedUploads
     originals: Originals
@@ -80,9 +81,10 @@ class Caller:
 
     tenancy: TenancyServices
     identity: Identity
+    only_reads: bool = False  # whether the request is a list or the like, whose statements have a time limit
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
-        return self.tenancy.transaction(self.identity)
+        return self.tenancy.transaction(self.identity, limited=self.only_reads)
 
     async def run(
         self, work: Callable[Concatenate[Connection, _P], Awaitable[_Result]], *args: _P.args, **kwargs: _P.kwargs
@@ -101,14 +103,14 @@ CallerDependency = NamedDependency[SkipValidation[Caller]]
 
 
 def make_caller(request: Request[Any, Any, Any], identity: IdentityDependency) -> Caller:
-    return Caller(tenancy=request.app.state.tenancy, identity=identity)
+    return Caller(tenancy=request.app.state.tenancy, identity=identity, only_reads=request.method in READING_METHODS)
 
 
 async def identify(request: Request[Any, Any, Any], services: ServicesDependency) -> Identity:
     """The caller, if their credential allows what the route does."""
     identity = await services.authenticate(request.headers)
     # The scope in the route's `opt`, otherwise read for GET and write for the rest.
-    by_method = Scope.READ if request.method in {"GET", "HEAD"} else Scope.WRITE
+    by_method = Scope.READ if request.method in READING_METHODS else Scope.WRITE
     require_scope(identity, Scope(request.route_handler.opt.get(REQUIRED_SCOPE, by_method)))
     return identity
 

@@ -31,6 +31,7 @@ from rag_service.errors import (
     RagError,
     RateLimitedError,
     RerankError,
+    SearchTimeoutError,
     SourceError,
     StoreError,
     TooLargeError,
@@ -138,6 +139,7 @@ _TABLE: Mapping[type[RagError], _Row] = {
     ModelError: _Row(500, "Language model unavailable", "The language model could not answer."),
     ClusterError: _Row(500, "Cluster unavailable", "The cluster could not be used."),
     SourceError: _Row(502, "Source unavailable", "The source of the documents could not be read."),
+    SearchTimeoutError: _Row(500, "Search stopped", "The search took too long and was stopped."),
     StoreError: _Row(500, "Database unavailable", "The database could not be used."),
     RagError: _Row(500, "Internal error", "The service could not handle the request."),
 }

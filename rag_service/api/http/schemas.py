@@ -51,7 +51,8 @@ class SearchRequest(Struct, kw_only=True, frozen=True, rename="camel", forbid_un
             "mediaType, territory, sizeBytes, createdAt, updatedAt, expiresAt. A condition is "
             '{"field": "year", "operator": ">=", "value": 2023}; operators: ==, !=, >, >=, <, <=, in, nin, any, all, '
             'contains, text_match, text_match_insensitive, is_empty. {"and": […]}, {"or": […]} and {"not": […]} '
-            "combine conditions; not: none of them holds. At most 50 conditions, 5 levels deep."
+            "combine conditions; not: none of them holds. At most 50 conditions with 1,000 values "
+            "together, 5 levels deep."
         ),
     ] = None
 

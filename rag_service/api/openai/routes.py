@@ -200,7 +200,7 @@ async def _reply(
 async def list_agent_models(request: AnyRequest, identity: Identity) -> Sequence[KnowledgeModel]:
     """The active agents, as models of their names. Nothing is stored: the client keeps its own conversations."""
     services: TenancyServices = request.app.state.tenancy
-    async with services.transaction(identity) as connection:
+    async with services.transaction(identity, limited=True) as connection:
         page = await list_agents(connection, Slice(limit=LIMIT_MAX))
     return [_as_model(agent, services) for agent in page.items if agent.spec.active]
 

@@ -173,6 +173,7 @@ class ChunkStore(Unpicklable, PGVectorStore):
             cursor = await connection.execute(
                 f"SELECT c.document_id, array_agg(c.node_id) FROM {_READABLE} AND {where} GROUP BY c.document_id",  # noqa: S608 - fixed text
                 parameters,
+                prepare=False,
             )
             for document_id, gone in await cursor.fetchall():
                 await _rewrite_without(connection, document_id, gone)
@@ -185,11 +186,12 @@ class ChunkStore(Unpicklable, PGVectorStore):
         slow where they leave tens of thousands. `node_ids` are ignored, as in PGVectorStore: `VectorStoreIndex` fills
         them with the nodes that it also keeps itself (index and image nodes), while all are to be searched.
 
-        Raises InputError if the query has no embedding, another mode, or an unsupported filter.
+        Raises InputError if the query has no embedding, another mode, or an unsupported filter, and SearchTimeoutError
+        if the search takes too long.
         """
         if query.query_embedding is None or query.mode is not VectorStoreQueryMode.DEFAULT:
             raise InputError("The store only supports vector search; use the retriever for hybrid search.")
-        async with self._database.transaction(self._identity) as connection:
+        async with self._database.transaction(self._identity, limited=True) as connection:
             if query.filters is None and query.doc_ids is None:
                 hits = await search_dense(connection, query.query_embedding, limit=query.similarity_top_k)
             else:
@@ -212,6 +214,7 @@ class ChunkStore(Unpicklable, PGVectorStore):
                 SELECT id, 1 - (embedding <=> %(vector)s::halfvec) FROM found
                 ORDER BY embedding <=> %(vector)s::halfvec, id LIMIT %(limit)s""",  # noqa: S608 - fixed text
             parameters | {"vector": HalfVector(query.query_embedding or ()), "limit": query.similarity_top_k},
+            prepare=False,
         )
         return await cursor.fetchall()
 
@@ -219,12 +222,13 @@ class ChunkStore(Unpicklable, PGVectorStore):
     async def aget_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """Nodes by id and filter, as far as the identity may read them."""
+        """Nodes by id and filter, as far as the identity may read them. Raises like `aquery`."""
         if node_ids is None and filters is None:
             raise InputError("Name the nodes to read, or a filter.")
-        async with self._database.transaction(self._identity) as connection:
+        async with self._database.transaction(self._identity, limited=True) as connection:
             where, parameters = self._conditions(node_ids, filters)
-            cursor = await connection.execute(f"SELECT c.id FROM {_READABLE} AND {where}", parameters)  # noqa: S608 - fixed text
+            statement = f"SELECT c.id FROM {_READABLE} AND {where}"  # noqa: S608 - fixed text
+            cursor = await connection.execute(statement, parameters, prepare=False)
             ids = [row[0] for row in await cursor.fetchall()]
             return list((await read_nodes(connection, "id = ANY(%(ids)s)", {"ids": ids})).values())
 
@@ -266,7 +270,7 @@ class ChunkStore(Unpicklable, PGVectorStore):
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     def _conditions(self, node_ids: list[str] | None, filters: MetadataFilters | None) -> tuple[str, dict[str, Any]]:
-        """Conditions on nodes `c` and documents `d`, every value bound."""
+        """Conditions on nodes `c` and documents `d`, every value bound; no plan of them is worth keeping."""
         conditions, parameters = ["true"], dict[str, Any]()
         if node_ids is not None:
             conditions.append("c.node_id = ANY(%(nodes)s)")

@@ -104,10 +104,10 @@ class Replica:
     async def position(self, identity: Identity, corpus_ids: tuple[UUID, ...]) -> Position:
         """Where the primary is now, for what the identity may read in these corpora (none: in all).
 
-        Raises StoreError if the primary cannot be reached.
+        Raises StoreError if the primary cannot be reached, SearchTimeoutError if it takes too long.
         """
         slot = nullcontext() if self.slots is None else self.slots.take()
-        async with slot, self.primary.transaction(identity) as connection:
+        async with slot, self.primary.transaction(identity, limited=True) as connection:
             return await read_position(connection, corpus_ids)
 
     def at(self, position: Position) -> ReplicaAt:
@@ -234,11 +234,11 @@ class ReplicaAt(Database):
         return 0.0 if self._busy_since is None else time.monotonic() - self._busy_since
 
     @asynccontextmanager
-    async def transaction(self, identity: Identity | None) -> AsyncIterator[Connection]:
+    async def transaction(self, identity: Identity | None, *, limited: bool = False) -> AsyncIterator[Connection]:
         """As `Database.transaction`; raises ReplicaBehindError if the replica is not there yet."""
         self._busy_since = time.monotonic()
         try:
-            async with self._standby.transaction(identity) as connection:
+            async with self._standby.transaction(identity, limited=limited) as connection:
                 await self._replica.wait_for(self._position, connection)
                 yield connection
         finally:

@@ -18,7 +18,7 @@ from rag_service.errors import InputError
 
 MAX_DEPTH = 5  # groups within groups
 MAX_CONDITIONS = 50
-MAX_VALUES = 1_000  # of a list
+MAX_VALUES = 1_000  # of all conditions together
 MAX_CHARACTERS = 1_000  # of a text
 
 # Metadata that every document has, under the names of LlamaIndex and of the API.
@@ -52,8 +52,12 @@ def check_tree(tree: FilterTree, path: str = "filter", *, depth: int = 1) -> Non
 
     Raises InputError; its `field` is the place in the tree, such as `filter.and[1].value`.
     """
-    if depth == 1 and sum(1 for _ in conditions_of(tree)) > MAX_CONDITIONS:
-        raise InputError(f"A filter may have at most {MAX_CONDITIONS} conditions.", field=path)
+    if depth == 1:
+        sizes = [len(item.value) if isinstance(item.value, tuple) else 1 for item in conditions_of(tree)]
+        if len(sizes) > MAX_CONDITIONS:
+            raise InputError(f"A filter may have at most {MAX_CONDITIONS} conditions.", field=path)
+        if sum(sizes) > MAX_VALUES:
+            raise InputError(f"The conditions of a filter may have at most {MAX_VALUES:,} values together.", field=path)
     if isinstance(tree, Condition):
         _check_condition(tree, path)
         return
@@ -86,8 +90,6 @@ def _check_condition(condition: Condition, path: str) -> None:
         problem = None if value is None else "must be left out"
     elif isinstance(value, tuple) is not (operator in _LISTS):
         problem = f"must be {'a list' if operator in _LISTS else 'a single value'} for the operator {operator}"
-    elif len(values) > MAX_VALUES:
-        problem = f"must have at most {MAX_VALUES} items"
     elif any(item is None or (isinstance(item, float) and not math.isfinite(item)) for item in values):
         problem = "must be a text, a finite number or a truth value"
     elif not all(_is_storable(item) for item in values if isinstance(item, str)):
@@ -109,7 +111,7 @@ def _is_storable(text: str) -> bool:
 
 
 def tree_sql(tree: FilterTree, parameters: dict[str, Any], *, nodes: str | None = None) -> str:
-    """A condition on `documents d`, its values added to `parameters`.
+    """A condition on `documents d`, its values added to `parameters`: its text does not grow with their number.
 
     Fields are declared filter fields and built-in metadata; with `nodes`, the alias of a joined `data_chunks`, all
     metadata of document and node, as in LlamaIndex.
@@ -127,17 +129,32 @@ def _condition_sql(condition: Condition, parameters: dict[str, Any], nodes: str 
         parameters[name] = value
         return f"%({name})s"
 
+    operator, value = condition.operator, condition.value
     values = _values_sql(condition.field, bind, nodes)
-    if condition.operator is Operator.IS_EMPTY:
+    if operator is Operator.IS_EMPTY:
         return f"NOT EXISTS (SELECT FROM {values} AS v WHERE v <> '')"
-    wanted = condition.value if isinstance(condition.value, tuple) else (condition.value,)
-    negated = condition.operator in (Operator.NOT_EQUAL, Operator.NOT_IN)
-    tests = [_test_sql(condition.operator, value, bind) for value in wanted]
-    if condition.operator is Operator.ALL:
-        return (
-            "(" + " AND ".join(["true", *(f"EXISTS (SELECT FROM {values} AS v WHERE {test})" for test in tests)]) + ")"
-        )
+    if operator in _MATCHES or operator in _RANGES:
+        return f"EXISTS (SELECT FROM {values} AS v WHERE {_test_sql(operator, value, bind)})"
+    wanted = _by_kind(value if isinstance(value, tuple) else (value,))
+    if operator is Operator.ALL:
+        tests = [f"{bind(items)}::{kind}[] <@ ARRAY(SELECT {one} FROM {values} AS v)" for one, kind, items in wanted]  # noqa: S608 - fixed text
+        return f"({' AND '.join(tests) or 'true'})"
+    tests = [f"{one} = ANY({bind(items)}::{kind}[])" for one, kind, items in wanted]
+    negated = operator in (Operator.NOT_EQUAL, Operator.NOT_IN)
     return f"{'NOT ' * negated}EXISTS (SELECT FROM {values} AS v WHERE {' OR '.join(tests) or 'false'})"
+
+
+def _by_kind(wanted: Sequence[Any]) -> list[tuple[str, str, list[Any]]]:
+    """(what of a value `v` is compared, its type, the texts, truth values or numbers) for each kind that is wanted."""
+    truths = [str(item).lower() for item in wanted if isinstance(item, bool)]
+    numbers = [Decimal(str(item)) for item in wanted if isinstance(item, int | float) and not isinstance(item, bool)]
+    texts = [item for item in wanted if isinstance(item, str)]
+    kinds: list[tuple[str, str, list[Any]]] = [
+        ("v", "text", texts),
+        ("lower(v)", "text", truths),
+        (_AS_NUMBER, "numeric", numbers),
+    ]
+    return [kind for kind in kinds if kind[-1]]
 
 
 def _values_sql(field: str, bind: Callable[[Any], str], nodes: str | None) -> str:
@@ -156,17 +173,11 @@ def _values_sql(field: str, bind: Callable[[Any], str], nodes: str | None) -> st
 
 
 def _test_sql(operator: Operator, value: Any, bind: Callable[[Any], str]) -> str:
-    """A condition on one value `v`, a text."""
+    """A comparison of one value `v`, a text, for the operators that take no list."""
     if operator is Operator.TEXT_MATCH:
         return f"strpos(v, {bind(value)}::text) > 0"
     if operator is Operator.TEXT_MATCH_INSENSITIVE:
         return f"strpos(lower(v), lower({bind(value)}::text)) > 0"
-    if operator not in _RANGES:
-        if isinstance(value, str):
-            return f"v = {bind(value)}::text"
-        if isinstance(value, bool):
-            return f"lower(v) = {bind(str(value).lower())}::text"
-        return f"{_AS_NUMBER} = {bind(Decimal(str(value)))}::numeric"
     if isinstance(value, str):
         return f"{_AS_DATE} {operator} {bind(_read_date(value))}::timestamptz"
     return f"{_AS_NUMBER} {operator} {bind(Decimal(str(value)))}::numeric"

@@ -87,7 +87,8 @@ class DenseSearch:
             return
         where, parameters = chunk_conditions(self._scope, "c", with_type=True, keep_plan=True)
         parameters["vector"] = self._vector
-        cursor = await connection.execute(_EXACT.format(where=where), parameters, binary=True)
+        statement = _EXACT.format(where=where)
+        cursor = await connection.execute(statement, parameters, binary=True, prepare=self._scope.prepare)
         row = await cursor.fetchone()
         found = np.frombuffer(b"" if row is None else row[0], _DISTANCE)
         self._read = Cosines(ids=found["id"].astype(np.int64), values=1 - found["distance"].astype(np.float64))

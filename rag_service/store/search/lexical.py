@@ -88,7 +88,9 @@ class LexicalSearch:
         if self._terms.postings is not None:
             return self._terms.postings
         where, parameters = chunk_conditions(self._scope, "p", with_type=False)
-        return await read_postings(connection, where, parameters, self._rare) if self._rare else ()
+        if not self._rare:
+            return ()
+        return await read_postings(connection, where, parameters, self._rare, prepare=self._scope.prepare)
 
     def add(self, postings: Sequence[TermPostings] | None) -> None:
         """Sum up and rank what `read` gave, before `search`; None: nothing was read."""

@@ -89,10 +89,16 @@ async def insert_postings(
 
 
 async def read_postings(
-    connection: Connection, where: str, parameters: Mapping[str, Any], terms: Sequence[str]
+    connection: Connection,
+    where: str,
+    parameters: Mapping[str, Any],
+    terms: Sequence[str],
+    *,
+    prepare: bool | None = None,
 ) -> list[TermPostings]:
-    """Postings `p` of terms under a condition; terms without any are left out."""
-    cursor = await connection.execute(postings_statement(where), {**parameters, "terms": list(terms)}, binary=True)
+    """Postings `p` of terms under a condition; terms without any are left out. `prepare` as for `execute`."""
+    parameters = {**parameters, "terms": list(terms)}
+    cursor = await connection.execute(postings_statement(where), parameters, binary=True, prepare=prepare)
     return await cursor.fetchall()
 
 
@@ -161,7 +167,8 @@ async def weigh_terms(
         where, values = chunk_conditions(scope, "p", with_type=False)
         parameters |= values
         statement += f" UNION ALL SELECT term, NULL, entries FROM ({postings_statement(where)}) AS read"  # noqa: S608 - fixed text
-    cursor = await connection.execute(statement, {**parameters, "terms": asked}, binary=True)
+    parameters["terms"] = asked
+    cursor = await connection.execute(statement, parameters, binary=True, prepare=scope.prepare)
     found: dict[str, int] = {}
     postings: list[TermPostings] = []
     for term, frequency, entries in await cursor.fetchall():

@@ -36,6 +36,19 @@ class SearchScope:
     expired: tuple[UUID, ...]  # documents to leave out
     filters: Filters
 
+    @property
+    def prepare(self) -> bool | None:
+        """`prepare` of psycopg's `execute` for statements with `chunk_conditions`."""
+        return None if self.document_ids is not None else keeps_plan(self.filters)
+
+
+def keeps_plan(filters: Filters) -> bool | None:
+    """Whether a connection may keep the plans of statements with `document_conditions`; None: of frequent ones.
+
+    Each filter tree makes another statement. A plan of fifty conditions takes 2 MB, and psycopg keeps a hundred.
+    """
+    return None if filters.where is None else False
+
 
 def document_conditions(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     """Conditions on `documents d` for the filters, with their parameters."""
@@ -99,6 +112,7 @@ async def resolve_scope(connection: Connection, filters: Filters) -> SearchScope
                        (array_agg(d.id))[1:{_LISTED_DOCUMENTS + 1}]
                 FROM documents d WHERE {" AND ".join([within, *conditions])}""",  # noqa: S608 - fixed text
             parameters | values,
+            prepare=keeps_plan(filters),
         )
         row = await cursor.fetchone()
         documents, reachable, ids = row if row is not None else (0, 0, None)

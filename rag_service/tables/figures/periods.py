@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from rag_service.language.languages import languages_of
 from rag_service.language.words import words
@@ -41,7 +41,7 @@ class Period:
         return same and self.year - other.year == years
 
 
-@cache
+@lru_cache(maxsize=5_000)
 def read_period(name: str) -> Period | None:
     """The period of a column's name; None if it is none."""
     year = period_year(name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords, languages_of, load_language
 from rag_service.language.words import words
 from rag_service.tables.figures.search import Figure, FigureRow, Found
-from rag_service.tables.sentences import CitedCells, Computed, Sentence, write_number
+from rag_service.tables.sentences import CitedCells, Computed, Sentence, round_to, write_number
 
 _TENTH = Decimal("0.1")
 
@@ -77,7 +77,7 @@ def _change(one: Figure, data: TableWords) -> str:
     number = write_number(after - before, data)
     if not before or (before < 0) is not (after < 0):
         return number
-    share = (100 * (after - before) / abs(before)).quantize(_TENTH, rounding=ROUND_HALF_UP)
+    share = round_to(100 * (after - before) / abs(before), _TENTH)
     return f"{number} ({write_number(share, data)} %)"
 
 

@@ -42,6 +42,8 @@ _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _MONTH = re.compile(r"(?P<year>(?:19|20)\d\d)[-/](?P<month>0[1-9]|1[0-2])|(0?[1-9]|1[0-2])[-/.]((?:19|20)\d\d)")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
 _MIN_WHOLE = 2  # digits before the separator of some amount
+# A spreadsheet holds 15 digits, and so does a median. A longer number is a code, or nothing that can be computed with.
+_MAX_WHOLE, _MAX_DECIMALS = 15, 30
 
 NumberOf = Callable[[str], Decimal | None]  # the number of a cell; None: it is not of the kind of its column
 
@@ -311,6 +313,8 @@ def _number(match: re.Match[str] | None, separator: str) -> Decimal | None:
     digits = _SPACES.sub("", match["digits"])
     whole, *rest = digits.split(separator)
     groups = whole.split(other)
+    if len("".join(groups)) > _MAX_WHOLE or len("".join(rest)) > _MAX_DECIMALS:
+        return None
     if len(rest) > 1 or (rest and other in rest[0]) or any(len(group) != 3 for group in groups[1:]):
         return None
     try:

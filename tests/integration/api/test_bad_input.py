@@ -79,6 +79,10 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "filter of too many conditions": (
         {"query": "a", "filter": {"or": [{"field": "year", "value": 1}] * 51}}, "filter", "at most 50 conditions",
     ),
+    "filter of too many values": (
+        {"query": "a", "filter": {"or": [{"field": "year", "operator": "in", "value": [*range(501)]}] * 2}}, "filter",
+        "at most 1,000 values together",
+    ),
     "too many fields": ({"query": "a", "fields": {str(i): "" for i in range(51)}}, "fields", "at most 50 items"),
     "unknown field": ({"query": "a", "unknown": 1}, "unknown", "this request; its fields are query, "),
     "misspelt field": ({"query": "a", "topk": 1}, "topk", "did you mean topK?"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
+import psycopg
 import pytest
 
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
@@ -197,6 +198,23 @@ def test_a_replica_that_stands_still_costs_one_search_its_timeout(serve: Serve, 
     finally:
         for process in standing:
             os.kill(process, signal.SIGCONT)
+
+
+def test_a_search_that_takes_too_long_takes_the_replica_from_nobody(
+    serve: Serve, replicated: ReplicatedDatabase
+) -> None:
+    client = serve(search_timeout=0.5)
+    add_document(client)
+    replicated.standby.catch_up()
+    assert ask(client)
+    with psycopg.connect(replicated.owner) as owner:  # the lock reaches the replica, too
+        owner.execute("LOCK TABLE rag.postings IN ACCESS EXCLUSIVE MODE")
+        replicated.standby.catch_up()
+        response = client.post(SEARCH, json={"query": QUESTION})
+        assert (response.status_code, response.json()["code"]) == (500, "search_timeout")
+    replicated.standby.catch_up()
+    assert ask(client)
+    assert (served(client, "replica"), served(client, "failed"), served(client, "down")) == (2, 1, 0)
 
 
 def test_it_starts_without_its_replica_and_uses_it_once_it_is_there(

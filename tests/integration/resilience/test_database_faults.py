@@ -119,6 +119,29 @@ def test_a_database_that_stops_during_a_request_fails_that_request_only(
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
 
+@pytest.mark.parametrize(("locked", "slow"), [("postings", "search"), ("uploads", "list")])
+def test_a_search_or_list_that_takes_too_long_is_stopped_and_disturbs_nobody(
+    start: Start, database_server: EmbeddedServer, locked: str, slow: str
+) -> None:
+    client = start(search_timeout=0.5, database_pool_size=2)
+    add_document(client)
+    corpus = client.get("/api/v1/corpora").json()["items"][0]["id"]
+    send = {
+        "search": lambda: client.post(SEARCH, json={"query": QUESTION}),
+        "list": lambda: client.get(f"/api/v1/corpora/{corpus}/documents"),
+    }
+    outcome: list[httpx.Response] = []
+    with psycopg.connect(database_server.owner_conninfo) as owner:
+        owner.execute(sql.SQL("LOCK TABLE rag.{} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(locked)))
+        asking = threading.Thread(target=lambda: outcome.append(send[slow]()))
+        asking.start()
+        assert [send[other]().status_code for other in send if other != slow] == [200]
+        asking.join(10)
+        assert outcome[0].status_code == 500, outcome[0].text
+        assert outcome[0].json()["code"] == "search_timeout"
+    assert [send[each]().status_code for each in send] == [200, 200]
+
+
 @pytest.mark.slow
 def test_connections_that_died_while_idle_cost_no_request(start: Start, database_server: EmbeddedServer) -> None:
     client = start(database_timeout=10.0)

@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag_service.errors import StoreError, UnsafeRoleError
+from rag_service.errors import SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.database import SETTINGS, Database
 from rag_service.store.embedded import SERVICE_ROLE, EmbeddedServer
 from tests.integration.store.texts import ADMIN
@@ -74,6 +74,19 @@ async def test_a_transaction_in_which_nothing_happens_lets_go_of_its_locks(datab
     finally:
         await frozen.close()
         await other.close()
+
+
+async def test_only_limited_transactions_end_statements_that_take_long(database_server: EmbeddedServer) -> None:
+    database = Database(database_server.service_conninfo, pool_size=1, timeout=5, search_timeout=0.1)
+    await database.open()
+    try:
+        with pytest.raises(SearchTimeoutError):
+            async with database.transaction(ADMIN, limited=True) as connection:
+                await connection.execute("SELECT pg_sleep(60)")
+        async with database.transaction(ADMIN) as connection:  # the same connection
+            await connection.execute("SELECT pg_sleep(0.15)")
+    finally:
+        await database.close()
 
 
 async def test_every_connection_searches_with_the_settings_of_this_module(database: Database) -> None:

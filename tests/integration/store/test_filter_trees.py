@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from rag_service.domain import LOCAL_ADMIN, Condition, ConditionGroup, Filters, FilterTree, Operator
 from rag_service.errors import InputError
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.conditions import check_tree, matches, tree_sql
-from rag_service.store.search.scope import check_fields
+from rag_service.store.search.scope import check_fields, resolve_scope
 from tests.conftest import cloned_database
 
 FIELDS = ("year", "topic", "tags", "no'; DROP TABLE rag.documents; --", "%(filter0)s", "title")
@@ -173,6 +174,7 @@ EASY = Condition(field="year", operator=Operator.EQUAL, value=1)
         ),
         (group("or"), "filter.or"),
         (group("and", *[EASY] * 51), "filter"),
+        (group("or", *[Condition(field="year", operator=Operator.ALL, value=tuple(range(500)))] * 2, EASY), "filter"),
         (
             group("and", group("and", group("and", group("and", group("and", group("and", EASY)))))),
             "filter.and[0].and[0].and[0].and[0].and[0]",
@@ -183,6 +185,18 @@ def test_a_wrong_filter_is_refused_with_its_place(tree: FilterTree, place: str) 
     with pytest.raises(InputError) as caught:
         check_tree(tree)
     assert caught.value.field == place
+
+
+@pytest.mark.parametrize("operator", [*LISTS, Operator.EQUAL, Operator.NOT_EQUAL])
+@pytest.mark.parametrize("nodes", [None, "c"])
+def test_a_statement_does_not_grow_with_the_values_of_a_filter(operator: Operator, nodes: str | None) -> None:
+    def statement(count: int) -> tuple[str, int]:
+        parameters: dict[str, Any] = {}
+        values = (True, *range(count), *map(str, range(count)))
+        tree = Condition(field="year", operator=operator, value=values if operator in LISTS else values[-1])
+        return tree_sql(tree, parameters, nodes=nodes), len(parameters)
+
+    assert statement(300) == statement(1)
 
 
 def test_undeclared_fields_are_refused_and_built_in_ones_are_not() -> None:
@@ -211,3 +225,34 @@ def test_moments_of_documents_are_compared_as_moments(connection: psycopg.Connec
             assert found.rowcount == expected
     finally:
         connection.rollback()
+
+
+async def test_the_largest_filter_is_quick_and_the_connection_keeps_none_of_it(
+    database_server: EmbeddedServer,
+) -> None:
+    numbers = [tuple(part + 0.5 for part in range(start, start + 20)) for start in range(0, 1000, 20)]
+    tree = group("or", *[Condition(field="tags", operator=Operator.ALL, value=values) for values in numbers])
+    check_tree(tree)
+    with psycopg.connect(database_server.owner_conninfo, options="-c search_path=rag,public") as connection:
+        connection.execute(
+            "INSERT INTO corpora (id, name, kind, owner_id, index_name) VALUES (%s, 'c', 'personal', %s, 'general')",
+            [UUID(int=1), LOCAL_ADMIN.user_id],
+        )
+        connection.execute(
+            "INSERT INTO documents (corpus_id, name, title, content_hash, fingerprint, chunk_count, fields)"
+            " SELECT %s, number, 't', '', '', 1, jsonb_build_object('tags', jsonb_build_array(number, 'a'))"
+            " FROM generate_series(1, 100) AS number",
+            [UUID(int=1)],
+        )
+    database = Database(database_server.service_conninfo, pool_size=1, timeout=5, search_timeout=1.0)
+    await database.open()
+    try:
+        for _ in range(7):  # psycopg prepares the sixth
+            async with database.transaction(LOCAL_ADMIN, limited=True) as searching:
+                scope = await resolve_scope(searching, Filters(where=tree))
+                assert (scope.chunk_count, scope.reachable) == (0, 0)
+        async with database.transaction(LOCAL_ADMIN) as after:
+            kept = await after.execute("SELECT statement FROM pg_prepared_statements")
+            assert [statement for (statement,) in await kept.fetchall() if "jsonb_" in statement] == []
+    finally:
+        await database.close()

@@ -70,6 +70,16 @@ async def test_the_answer_names_operation_cells_and_formula(service: Components,
     assert citation.quote == text[citation.start : citation.end]
 
 
+@pytest.mark.parametrize("long", ["9" * 40, "7" * 400, "0." + "0" * 400 + "1"])
+async def test_a_number_too_long_to_compute_with_is_left_out(service: Components, ingest: Ingest, long: str) -> None:
+    rows = "".join(f"{name};{stock}\n" for name, stock in (("Alpina", 4), ("Duna", 5), ("Lupo", 6), ("Rio", 9)))
+    await ingest(f"Tent;Stock\n{rows}Nube;{long}\n", "tents.csv")
+    for question, value in (("What is the average stock?", "6"), ("What is the median stock?", "5.5")):
+        answer = await ask(service, question)
+        assert f"is {value} over 4 rows" in answer.text
+        assert answer.text.endswith("Left out, without a figure in “Stock”: B6.")
+
+
 async def test_the_stream_and_the_record_hold_the_same_answer(service: Components, ingest: Ingest) -> None:
     await ingest(workbook({"Tents": TENTS}), "tents.xlsx")
     events = [event async for event in service.engine.stream(RagQuery(QUESTION, identity=LOCAL_ADMIN))]

@@ -126,6 +126,9 @@ async def test_own_tokens_name_a_user_by_id_or_subject(house: House) -> None:
         token(str(ana.user_id), "another secret of more than thirty-two bytes"),
         jwt.encode({"sub": str(ana.user_id)}, SECRET),  # without an end
         jwt.encode({"sub": str(ana.user_id), "exp": time.time() + 60}, "", algorithm="none"),
+        token(str(ana.user_id), seconds=10**400),
+        token("ana\ud800"),
+        *(token(str(ana.user_id), scope=wrong) for wrong in (None, 5, {"rag:read": 1}, [["rag:read"]])),
     ):
         with pytest.raises(AuthenticationError):
             await authenticator.authenticate(bearer(bad))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rag_service.language.languages import load_language
 from rag_service.tables.model import Kind, fold_words, write_cells
 from rag_service.tables.reading.values import read_column, split_unit
-from rag_service.tables.sentences import write_number
+from rag_service.tables.sentences import rounded, write_number
 
 
 def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
@@ -39,6 +39,9 @@ def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
         (["10", "20", "30", "40", "pending"], ["10", "20", "30", "40", None]),
         (["1,5*", "2,5"], ["1.5", "2.5"]),
         (["2.5 kg", "3 kg"], ["2.5", "3"]),
+        (["1", "2", "3", "4", "9" * 16], ["1", "2", "3", "4", None]),  # a code
+        (["1", "2", "3", "4.0", "0." + "3" * 31], ["1", "2", "3", "4.0", None]),
+        (["999,999,999,999,999", "0.30000000000000004"], ["9" * 15, "0.30000000000000004"]),
     ],
 )
 def test_figures_are_read_by_the_whole_column(texts: list[str], expected: list[str | None]) -> None:
@@ -129,6 +132,11 @@ def test_units_of_headers() -> None:
     assert split_unit("Weight (kg)") == ("Weight", "kg")
     assert split_unit("Price [EUR]") == ("Price", "€")
     assert split_unit("(net)") == ("(net)", None)
+
+
+def test_numbers_of_any_length_are_rounded() -> None:
+    assert rounded(Decimal("1e40") / 3) == round(Decimal("1e40") / 3)
+    assert rounded(Decimal("-0.00005")) == Decimal("-0.0001")
 
 
 def test_words_are_compared_without_plural_and_gender() -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rag_service.errors import StoreError
+from rag_service.errors import SearchTimeoutError, StoreError
 from rag_service.store.database import SearchSlots
 
 
@@ -41,6 +41,22 @@ async def test_when_the_database_is_gone_nobody_waits_for_the_failures_of_all_ot
 
     waited = await asyncio.gather(*(fail() for _ in range(40)))
     assert max(waited) < 1.0  # one after the other it would be two seconds
+
+
+async def test_searches_that_the_database_stops_make_nobody_else_fail() -> None:
+    slots = SearchSlots(limit=1, patience=0.1)
+    ended: list[str] = []
+
+    async def search(number: int) -> None:
+        try:
+            async with slots.take():
+                await asyncio.sleep(0.08)
+                raise SearchTimeoutError("stopped")
+        except (SearchTimeoutError, StoreError) as error:
+            ended.append(error.code)
+
+    await asyncio.gather(*(search(number) for number in range(4)))
+    assert ended == ["search_timeout"] * 4
 
 
 async def test_when_the_database_stands_still_nobody_waits_for_ever() -> None:
