@@ -53,6 +53,7 @@ class ChatQuery:
     top_k: int
     threshold: float | None = None
     instructions: str = ""  # of the client, after the agent's
+    retractable: bool = True  # as in `RagQuery`
 
 
 class ContextUse(StrEnum):
@@ -124,6 +125,7 @@ class AgentChat:
             history=history,
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
+            retractable=query.retractable,
         )
         answered = self._answer(request, outcome, query.question, query.agent)
         async with aclosing(answered):
@@ -185,12 +187,13 @@ class AgentChat:
         texts = texts_in(language)
         notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
         notice += "." if quotes_only else texts.not_from_documents
+        unfinished = self.prompts.message("unfinished", language)
         system, user = self._plain_prompt(request, question, language)
         # With no passages, each citation of the model is shown as not found and each claim as not proved.
         checker = AnswerChecker(
             (),
             question=question,
-            harmless=[notice],
+            harmless=[notice, unfinished],
             notice=self.prompts.message("withheld", language),
             language=language,
             secrets=[system],
@@ -198,12 +201,20 @@ class AgentChat:
         yield SourcesFound(sources=(), shown=(), timings_ms={})
         for event in checker.feed(notice if quotes_only else f"{notice}\n\n"):
             yield event
+        incomplete = False
         if not quotes_only:
-            deltas = chat.stream(_messages(system, user), max_tokens=agent.spec.max_tokens)
+            deltas = chat.stream(
+                _messages(system, user), max_tokens=agent.spec.max_tokens, retractable=request.retractable
+            )
             async with aclosing(deltas):
                 async for delta in deltas:
-                    for event in checker.feed(delta.text):
+                    text = f"{notice}\n\n{delta.text}" if delta.restart else delta.text
+                    for event in checker.feed(text, restart=delta.restart):
                         yield event
+                    incomplete = delta.finish_reason == "length"
+        if incomplete:
+            for event in checker.feed(f"\n\n{unfinished}"):
+                yield event
         events, checked = checker.finish()
         for event in events:
             yield event
@@ -224,6 +235,7 @@ class AgentChat:
             unmarked_sentences=len(checked.unmarked),
             withheld_sentences=checked.withheld,
             flagged=checked.flagged,
+            incomplete=incomplete,
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:

@@ -54,10 +54,10 @@ async def write_answer(query: RagQuery, prompted: Prompted) -> AsyncGenerator[Ch
     model: ChatModel = query.model
     spoke = False
     try:
-        deltas = model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens)
+        deltas = model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens, retractable=query.retractable)
         async with aclosing(deltas):
             async for delta in _introduced(deltas, prompted) if prompted.preface else deltas:
-                spoke = spoke or bool(delta.text)
+                spoke = bool(delta.text) or (spoke and not delta.restart)
                 yield delta
         return
     except ModelError as error:
@@ -77,11 +77,14 @@ async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> 
     held, waiting, last = "", True, None
     async for delta in deltas:
         last = delta
+        if delta.restart:
+            held, waiting = "", True
+            yield replace(delta, text="")
         if waiting:
             held += delta.text
             if prompted.refusal.startswith(held.strip()):
                 continue
-            waiting, last = False, replace(delta, text=f"{prompted.preface}\n\n{held}")
+            waiting, last = False, replace(delta, text=f"{prompted.preface}\n\n{held}", restart=False)
         yield last
     if waiting and last is not None:
         yield replace(last, text=held)
@@ -142,9 +145,8 @@ class AnswerChecker:
         self._harmless = set(filter(None, map(str.strip, (*harmless, notice))))
         self._notice = notice
         self._language = language
-        self._guard = OutputGuard(self._shown, secrets=secrets, notice=notice, language=language or "en")
-        self._withholding = _Withholding(self._clear) if withhold else None
-        self._named = NamedEvidence()
+        self._secrets = tuple(secrets)
+        self._withhold = withhold
         self._check = partial(
             CitationStream,
             self._shown,
@@ -153,15 +155,26 @@ class AnswerChecker:
             clean=without_injections,
             skip=self._is_harmless,
         )
+        self._begin()
+
+    def _begin(self) -> None:
+        self._guard = OutputGuard(
+            self._shown, secrets=self._secrets, notice=self._notice, language=self._language or "en"
+        )
+        self._withholding = _Withholding(self._clear) if self._withhold else None
+        self._named = NamedEvidence()
         self._citations = self._check(named=self._named)
         self._pieces: list[str] = []
         self._emitted = 0
         self._withheld = 0
 
-    def feed(self, delta: str) -> list[AnswerDelta | CitationChecked]:
-        """Take the next piece of the model's text."""
+    def feed(self, delta: str, *, restart: bool = False) -> list[AnswerDelta | CitationChecked]:
+        """Take the next piece of the model's text; with `restart` the text begins here."""
+        if restart:
+            self._begin()
         text = self._guard.feed(self._named.feed(delta))
-        return self._show(self._withholding.feed(text) if self._withholding else text)
+        events = self._show(self._withholding.feed(text) if self._withholding else text)
+        return [AnswerDelta(text="", restart=True), *events] if restart else events
 
     def finish(self) -> tuple[list[AnswerDelta | CitationChecked], CheckedAnswer]:
         """The last events, and the whole answer."""

@@ -7,7 +7,6 @@ without one, a question that leans on the one before is joined to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -19,7 +18,7 @@ from rag_service.errors import ModelError
 from rag_service.language.detection import guess_language
 from rag_service.language.languages import FALLBACK_LANGUAGE, Questions, languages_of
 from rag_service.language.words import count_tokens, terms, words
-from rag_service.models.llm.model import ChatModel
+from rag_service.models.llm.model import ChatModel, collect
 from rag_service.retrieval.planner import find_names
 
 log = structlog.get_logger(__name__)
@@ -100,11 +99,12 @@ async def make_standalone(question: str, history: Sequence[Turn], chat: ChatMode
     system, user = prompts.template("rewrite", language).render(values)
     messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]
     try:
-        deltas = chat.stream(messages, max_tokens=_REWRITE_TOKENS)
-        async with aclosing(deltas):
-            text = "".join([delta.text async for delta in deltas])
+        text, last = await collect(chat.stream(messages, max_tokens=_REWRITE_TOKENS))
     except ModelError as error:
         log.warning("question_not_rewritten", exc_info=error)
+        return lean_on_history(question, history, language)
+    if last.finish_reason == "length":  # it thought aloud, or explained itself
+        log.warning("question_not_rewritten", reason="cut")
         return lean_on_history(question, history, language)
     lines = [line.strip(" \t\"'«»“”") for line in text.splitlines()]
     rewritten = next((line for line in lines if line), "")

@@ -22,6 +22,7 @@ class AnswerDelta:
     """A piece of the answer's text."""
 
     text: str
+    restart: bool = False  # the text begins here: all text and citations before it are void
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class CitationChecked:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerComplete:
-    """Last event: the complete answer. Its text is all deltas joined."""
+    """Last event: the complete answer. Its text is all deltas from the last `restart` on, joined."""
 
     answer: Answer
 

@@ -242,7 +242,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             shown,
             others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
             question=query.question,
-            harmless=[prompted.refusal, prompted.preface, prompted.model_failed],
+            harmless=[prompted.refusal, prompted.preface, prompted.model_failed, prompted.unfinished],
             notice=self._prompts.message("withheld", language),
             language=language,
             secrets=[prompted.secret],
@@ -256,10 +256,14 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             async for delta in deltas:
                 last = delta
                 began = time.perf_counter()
-                events = checker.feed(delta.text)
+                events = checker.feed(delta.text, restart=delta.restart)
                 verifying += time.perf_counter() - began
                 for event in events:
                     await emit(event)
+        if last.finish_reason == "length":
+            prompted = prompted.cut()
+            for event in checker.feed(f"\n\n{prompted.unfinished}"):
+                await emit(event)
         began = time.perf_counter()
         events, checked = checker.finish()
         record_span("verify", verifying + time.perf_counter() - began)
@@ -333,6 +337,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             flagged=() if refused else checked.flagged,
             guardrails=guardrails,
             model_error=query.model_error,
+            incomplete=last.finish_reason == "length",
         )
 
     # The rest of LlamaIndex's interface.

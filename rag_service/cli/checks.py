@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +27,7 @@ from rag_service.models.embedding.guarded import close_embedding, warm_up
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import JudgedClaim
 from rag_service.models.judge.judges import build_judge
-from rag_service.models.llm.model import build_chat
+from rag_service.models.llm.model import build_chat, collect
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import RetryPolicy
 from rag_service.settings import Settings
@@ -196,9 +195,7 @@ async def check_chat(settings: Settings) -> str:
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
     message = ChatMessage(role=MessageRole.USER, content="Answer with the word: ready")
     try:
-        async with aclosing(chat.stream([message], max_tokens=8)) as deltas:
-            async for _ in deltas:
-                pass
+        await collect(chat.stream([message]))  # without a limit of its own: some models think first
     finally:
         await chat.aclose()
     limit = "" if known is None else f" of {known}"

@@ -70,6 +70,7 @@ class RagQuery(QueryBundle):
     recorded: bool = True  # whether the answer is stored
     model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
     model_error: str | None = None  # code of the error of the model that was to answer
+    retractable: bool = True  # whether the reader of the stream can take back text: `AnswerDelta.restart`
     emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of

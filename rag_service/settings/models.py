@@ -13,6 +13,7 @@ CHAT_PROVIDERS = ("extractive", "ollama", "openai_like")
 EMBEDDING_PROVIDERS = ("local", "huggingface", "ollama", "openai_like")
 RERANK_STRATEGIES = ("none", "heuristic", "sbert", "llm", "cohere")
 JUDGES = ("none", "llm", "cross_encoder")
+Thinking = bool | Literal["low", "medium", "high"]
 PACKAGED_MODEL = "multilingual-e5-small"  # that of the provider `local`
 
 
@@ -36,7 +37,11 @@ class ChatSettings(SettingGroup):
     context_window: int = Field(8192, ge=512, description="Context window of the chat model in tokens (num_ctx).")
     max_tokens: int = Field(700, ge=16, description="Maximum length of an answer in tokens (num_predict).")
     temperature: float = Field(0.1, ge=0, le=2, description="Sampling temperature of the chat model.")
-    thinking: bool = Field(False, description="Let a reasoning model think before it answers.")
+    thinking: Thinking = Field(
+        False,
+        description="Let a reasoning model think before it answers: `true`, `false`, or for models with levels `low`,"
+        " `medium` or `high`.",
+    )
     concurrency: int = Field(
         4, alias="model_concurrency", ge=1, description="Maximum number of concurrent requests to the chat model."
     )

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,8 @@ class Reply:
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    deltas: tuple[str, ...] = ()  # of a streamed answer
+    deltas: tuple[str, ...] = ()  # of a streamed answer; one empty text is an answer without any
+    finish_reason: str = "stop"
     cut: bool = False  # the stream ends without a reason or `[DONE]`
     hang: bool = False  # silence after the deltas
     dimension: int | None = None
@@ -48,7 +49,8 @@ class OpenAIDouble:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.dimension = 384
-        self.answer = "The contract ends in May [C1]."
+        self.answer: str | Callable[[dict[str, Any]], str] = "The contract ends in May [C1]."
+        self.unknown: str | None = None  # field of a chat request that is refused
         self.key: str | None = None  # refused otherwise
         self.models = ["llama3.2", "nomic-embed-text"]
         self.disconnects: list[float] = []
@@ -95,6 +97,8 @@ class OpenAIDouble:
         if reply.status != 200:
             error = {"error": {"message": "it failed", "type": "server_error", "code": None}}
             await _send(send, reply.status, error, reply.headers)
+        elif scope["path"] == CHAT and self.unknown in body:
+            await _send(send, 400, {"error": {"message": f"Unrecognized request argument: {self.unknown}"}})
         elif scope["path"] == CHAT:
             await self._chat(body, reply, receive, send)
         elif scope["path"] == EMBED:
@@ -113,11 +117,12 @@ class OpenAIDouble:
         return {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}  # no order is promised
 
     async def _chat(self, body: dict[str, Any], reply: Reply, receive: Any, send: Any) -> None:
-        deltas = reply.deltas or tuple(f"{word} " for word in self.answer.split())
+        text = self.answer if isinstance(self.answer, str) else self.answer(body)
+        deltas = reply.deltas or tuple(f"{word} " for word in text.split())
         events = [_chunk(body, {"role": "assistant", "content": ""})]
         events += [_chunk(body, {"content": delta}) for delta in deltas]
         if not (reply.cut or reply.hang):
-            events.append(_chunk(body, {}, finish_reason="stop"))
+            events.append(_chunk(body, {}, finish_reason=reply.finish_reason))
             if body.get("stream_options", {}).get("include_usage"):
                 usage = {"prompt_tokens": 42, "completion_tokens": 7, "total_tokens": 49}
                 events.append({**_chunk(body, {}), "choices": [], "usage": usage})

@@ -66,12 +66,17 @@ class Prompted:
     warning: str  # why the answer is uncertain; may be empty
     preface: str  # shown before the answer: the warning, and which files were searched; may be empty
     model_failed: str  # shown before the quotes that take the place of a failing model's answer
+    unfinished: str  # shown after an answer that was cut off, or ended in a repetition
     secret: str  # text that the answer must not repeat
     choice: Mapping[str, float]  # `Evidence.signals`, once it is answered
 
     def failed(self) -> Prompted:
         """The same after the model has failed: the answer begins with that, and is uncertain."""
         return replace(self, preface=f"{self.model_failed} {self.preface}".strip(), warning=self.model_failed)
+
+    def cut(self) -> Prompted:
+        """The same for an answer that the model did not finish: it is uncertain."""
+        return replace(self, warning=self.warning or self.unfinished)
 
 
 def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings) -> Prompted:
@@ -131,6 +136,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         warning=warning,
         preface=f"{note} {warning}".strip(),
         model_failed=prompts.message("model_failed", language),
+        unfinished=prompts.message("unfinished", language),
         secret=template.render({**values, "refusal": "", "question": ""})[0],
         choice=evidence.signals,
     )

@@ -106,14 +106,14 @@ def load_prompts(folder: Path | None = None, *, replacement: Path | None = None)
     if replacement is not None:
         for language in language_codes():
             templates["grounded", language] = _load_template(replacement, "grounded")
-    messages_file = root / "messages.yaml"
-    if not messages_file.exists():
-        messages_file = shipped_folder("prompts") / "messages.yaml"
+    packaged_file = shipped_folder("prompts") / "messages.yaml"
+    messages_file = root / "messages.yaml" if (root / "messages.yaml").exists() else packaged_file
     messages = load_yaml(messages_file.read_text(encoding="utf-8"))
     for key in REQUIRED_MESSAGES:
         if FALLBACK_LANGUAGE not in (messages or {}).get(key, {}):
             raise DefinitionError(f"{messages_file}: {key}.{FALLBACK_LANGUAGE} is missing; add the sentence.")
-    return Prompts(templates=templates, messages=messages)
+    packaged_messages = load_yaml(packaged_file.read_text(encoding="utf-8"))
+    return Prompts(templates=templates, messages={**packaged_messages, **messages})
 
 
 def _load_template(file: Path, name: str) -> PromptTemplate:

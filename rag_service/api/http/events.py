@@ -65,7 +65,7 @@ def _present(event: AnswerEvent, found: Sequence[Hit]) -> WireEvent:
             sources = [present_hit(SourceBody, hit) for hit in event.sources]
             return WireEvent("sources", SourcesData(sources=sources, context_used=present_context(event.shown)))
         case AnswerDelta():
-            return WireEvent("delta", DeltaData(text=event.text))
+            return WireEvent("delta", DeltaData(text=event.text, restart=event.restart))
         case CitationChecked():
             return WireEvent("citation", present_citation(event.citation, found))
         case AnswerComplete():

@@ -269,6 +269,9 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     model_error: Annotated[
         str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
     ] = None
+    incomplete: Annotated[
+        bool, Meta(description="The chat model reached its length limit or only repeated itself; the answer says so.")
+    ] = False
     related: Annotated[
         list[RelatedBody],
         Meta(description="If nothing was found, at most three of the nearest passages. They are not proof."),
@@ -292,8 +295,11 @@ class SourcesData(Struct, kw_only=True, frozen=True, rename="camel"):
     context_used: list[ContextBody]
 
 
-class DeltaData(Struct, kw_only=True, frozen=True):
+class DeltaData(Struct, kw_only=True, frozen=True, omit_defaults=True):
     text: str
+    restart: Annotated[
+        bool, Meta(description="The answer begins here: discard all text and citations received so far.")
+    ] = False
 
 
 class DoneData(Struct, kw_only=True, frozen=True, rename="camel"):

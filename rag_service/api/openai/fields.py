@@ -82,6 +82,7 @@ def read_conversation(
         raise InvalidRequestError(
             [FieldError(f"messages[{last}].content", fault.message) for fault in error.errors]
         ) from error
+    query.retractable = not request.stream  # these streams have no words for it
     said = [(message.role, _text_of(message).strip()) for message in request.messages[:last]]
     return Conversation(
         query=query,

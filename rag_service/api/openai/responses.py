@@ -88,6 +88,10 @@ class ResponseUsage(Struct, kw_only=True, frozen=True):
     output_tokens_details: OutputDetails
 
 
+class IncompleteDetails(Struct, kw_only=True, frozen=True):
+    reason: str = "max_output_tokens"
+
+
 class ResponseBody(Struct, kw_only=True, frozen=True):
     """A whole reply."""
 
@@ -101,7 +105,9 @@ class ResponseBody(Struct, kw_only=True, frozen=True):
     rag: RagBody | None = None
     object: str = "response"
     error: None = None
-    incomplete_details: None = None
+    incomplete_details: Annotated[
+        IncompleteDetails | None, Meta(description="If the chat model did not finish the answer.")
+    ] = None
     instructions: None = None
     metadata: dict[str, str] = {}
     parallel_tool_calls: bool = False
@@ -119,12 +125,14 @@ def present_response(answer: AnswerBody, form: CompletionForm, *, key: UUID, cre
         if one.document_id is not None
     ]
     part = OutputText(text=answer.answer + form.sources(answer), annotations=citations)
+    status = "incomplete" if answer.incomplete else "completed"
     return ResponseBody(
         id=f"resp_{key.hex}",
         created_at=created,
         model=form.model,
-        status="completed",
-        output=[OutputMessage(id=f"msg_{key.hex}", status="completed", content=[part])],
+        status=status,
+        incomplete_details=IncompleteDetails() if answer.incomplete else None,
+        output=[OutputMessage(id=f"msg_{key.hex}", status=status, content=[part])],
         usage=ResponseUsage(
             input_tokens=answer.prompt_tokens,
             output_tokens=answer.completion_tokens,
@@ -165,8 +173,8 @@ class ResponseEncoder:
     def encode(self, event: WireEvent) -> bytes:
         """What an event is in that API; nothing for those that it has no words for."""
         match event.data:
-            case DeltaData(text=text):
-                return self._write_delta(text)
+            case DeltaData(text=text, restart=restart):
+                return self._write_delta(f"\n\n{text}" if restart else text)
             case AnswerBody() as answer:
                 return self._finish(answer)
             case Problem() as problem:
@@ -186,7 +194,7 @@ class ResponseEncoder:
                 self._write_part("response.output_text.done", text=part.text, logprobs=[]),
                 self._write_part("response.content_part.done", part=part),
                 self._write("response.output_item.done", output_index=0, item=message),
-                self._write("response.completed", response=whole),
+                self._write(f"response.{whole.status}", response=whole),
             )
         )
 

@@ -218,6 +218,7 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
                 top_k=question.top_k,
                 threshold=question.threshold,
                 instructions=conversation.instructions,
+                retractable=question.retractable,
             ),
             identity,
         )

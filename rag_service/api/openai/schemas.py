@@ -115,7 +115,9 @@ class CompletionMessage(Struct, kw_only=True, frozen=True):
 class Choice(Struct, kw_only=True, frozen=True):
     message: CompletionMessage
     index: int = 0
-    finish_reason: str = "stop"
+    finish_reason: Annotated[
+        str, Meta(description="`stop`, or `length` if the chat model did not finish the answer.")
+    ] = "stop"
     logprobs: None = None
 
 

@@ -41,7 +41,12 @@ class CompletionForm:
             id=completion_id(answer.answer_id),
             created=int(time.time()),
             model=self.model,
-            choices=[Choice(message=CompletionMessage(content=text, citations=answer.citations))],
+            choices=[
+                Choice(
+                    message=CompletionMessage(content=text, citations=answer.citations),
+                    finish_reason=_finish_reason(answer),
+                )
+            ],
             usage=_usage(answer),
             rag=self.extension(answer),
         )
@@ -71,6 +76,10 @@ def completion_id(key: UUID) -> str:
     return f"chatcmpl-{key.hex}"
 
 
+def _finish_reason(answer: AnswerBody) -> str:
+    return "length" if answer.incomplete else "stop"
+
+
 def _usage(answer: AnswerBody) -> Usage:
     return Usage(
         prompt_tokens=answer.prompt_tokens,
@@ -95,8 +104,8 @@ class ChunkEncoder:
     def encode(self, event: WireEvent) -> bytes:
         """What an event is in that API; nothing for those that it has no words for."""
         match event.data:
-            case DeltaData(text=text):
-                return self._write([ChunkChoice(delta=Delta(content=text))])
+            case DeltaData(text=text, restart=restart):  # what was sent cannot be taken back
+                return self._write([ChunkChoice(delta=Delta(content=f"\n\n{text}" if restart else text))])
             case AnswerBody() as answer:
                 return self._finish(answer)
             case Problem() as problem:
@@ -105,7 +114,7 @@ class ChunkEncoder:
                 return b""
 
     def _finish(self, answer: AnswerBody) -> bytes:
-        last = ChunkChoice(delta=Delta(citations=answer.citations), finish_reason="stop")
+        last = ChunkChoice(delta=Delta(citations=answer.citations), finish_reason=_finish_reason(answer))
         sources = self._form.sources(answer)
         written = self._write([ChunkChoice(delta=Delta(content=sources))]) if sources else b""
         written += self._write([last], answer)

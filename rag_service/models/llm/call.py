@@ -158,6 +158,7 @@ async def iterate(produce: Callable[[], Iterable[ChatResponse]]) -> AsyncGenerat
 _PROMPT_COUNTS = frozenset({"prompt_tokens", "input_tokens", "prompt_eval_count"})
 _COMPLETION_COUNTS = frozenset({"completion_tokens", "output_tokens", "eval_count"})
 _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_REFUSED = frozenset({400, 422})  # answers to a request that a server cannot read
 _MAX_BUFFERED = 1000  # pieces that a stream may still give without waiting when it is left
 
 
@@ -181,8 +182,12 @@ class ChatCall:
         *,
         limits: ChatLimits,
         retries: RetryPolicy,
+        spare: LLM | None = None,
     ):
+        """`spare`: asked once if the server refuses the request of `llm`, such as for a field that it does not know."""
         self._llm = llm
+        self._spare = spare
+        self.used_spare = False
         self._messages = messages
         self._options = options
         self._limits = limits
@@ -262,11 +267,7 @@ class ChatCall:
 
     async def _read(self) -> None:
         try:
-            async for attempt in self._retries.tries(BUSY_STATUSES):
-                with attempt:
-                    await self._end()  # what the last try left behind
-                    self._stream = stream_chat(self._llm, self._messages, self._options)
-                    response = await anext(self._stream, None)
+            response = await self._begin()
             while response is not None:
                 await self._responses.put(response)
                 response = await anext(self._stream, None) if self._stream else None
@@ -275,6 +276,25 @@ class ChatCall:
             await self._responses.put(error)
         finally:
             await self._end()
+
+    async def _begin(self) -> ChatResponse | None:
+        """The first response; that of the spare LLM if the server refuses the request of the other."""
+        try:
+            return await self._try()
+        except Exception as error:
+            if self._spare is None or status_of(error) not in _REFUSED:
+                raise
+        self._llm, self.used_spare = self._spare, True
+        return await self._try()
+
+    async def _try(self) -> ChatResponse | None:
+        response = None
+        async for attempt in self._retries.tries(BUSY_STATUSES):
+            with attempt:
+                await self._end()  # what the last try left behind
+                self._stream = stream_chat(self._llm, self._messages, self._options)
+                response = await anext(self._stream, None)
+        return response
 
     async def _end(self) -> None:
         """Close the stream, if it has not ended, by cancelling it where it waits for the model.

@@ -5,7 +5,7 @@
         async for delta in deltas: ...
 
 Each try makes exactly one call to the LLM. It is tried again only while nothing has come from the model,
-because text that a reader has seen cannot be taken back.
+because text that a reader has seen cannot be taken back, unless it was no part of the answer: see `thinking.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 
 import structlog
@@ -24,7 +25,9 @@ from llama_index.core.llms import LLM
 
 from rag_service.errors import ModelError, ModelOutputError
 from rag_service.models.llm.call import ChatCall, ChatLimits, prepare_call
+from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
+from rag_service.models.llm.thinking import AnswerText, Piece
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, Slots, shielded
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
@@ -43,9 +46,67 @@ class ChatDelta:
     """A piece of the answer. The last one carries no text but what is known at the end."""
 
     text: str
+    restart: bool = False  # the answer begins here: what came before was thought, or ended in a repetition
     prompt_tokens: int | None = None  # as the model counted, if it did
     completion_tokens: int | None = None  # likewise
-    finish_reason: str | None = None  # "stop", or "length" when max_tokens cut the answer
+    finish_reason: str | None = None  # "stop"; "length": max_tokens cut the answer, or it repeated itself and was left
+
+
+class _NoAnswerError(ModelError):
+    """The model ended without an answer."""
+
+
+class _Answer:
+    """What has come of an answer."""
+
+    def __init__(
+        self, thinking: AnswerText, *, room: int, thinks_unmarked: bool = False, may_repeat: bool = False
+    ) -> None:
+        """
+        Args:
+            thinking: tells thoughts from the answer.
+            room: characters that the model may write, its thoughts included.
+            thinks_unmarked: whether it is known to begin with thoughts without marking them.
+            may_repeat: whether repetitions are no fault.
+        """
+        self.text = ""  # without thoughts
+        self.repeats = self.is_cut = False
+        self._thinking = thinking
+        self._room = room
+        self._thinks_unmarked = thinks_unmarked
+        self._may_repeat = may_repeat
+        self._tail = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is wanted of the model."""
+        return self.repeats or self._room <= 0
+
+    @property
+    def opened_by_prompt(self) -> bool:
+        """As in `AnswerText`."""
+        return self._thinking.opened_by_prompt
+
+    @property
+    def without_repetition(self) -> str:
+        return without_repetition(self.text) if self.repeats else self.text
+
+    def take(self, text: str) -> Piece:
+        """Take the next piece of what the model writes; returns what of it is answer."""
+        text = text[: self._room]
+        self._room -= len(text)
+        self._tail = (self._tail + text)[-WINDOW:]
+        self.repeats = not self._may_repeat and repeats(self._tail)
+        return self._add(self._thinking.feed(text))
+
+    def finish(self, reason: str | None) -> Piece:
+        """The rest; `reason` is the model's own for its end."""
+        self.is_cut = self.is_over or reason == "length"
+        return self._add(self._thinking.finish(drop_held=self.is_cut and self._thinks_unmarked))
+
+    def _add(self, piece: Piece) -> Piece:
+        self.text = piece.text if piece.restart else self.text + piece.text
+        return piece
 
 
 @dataclass(eq=False)
@@ -63,6 +124,9 @@ class ChatModel:
     breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker("chat model", failures=0, seconds=1))
     close: Callable[[], Awaitable[Any]] | None = None
     fallback: ChatModel | None = None  # answers from the same prompt where this model fails
+    unswitched: LLM | None = None  # the same LLM, which does not tell its server whether to think; None: it never does
+    refuses_switch: bool | None = None  # whether the server refuses to be told; None: not known yet
+    _thinks_unmarked: bool | None = field(default=None, init=False)  # `AnswerText.opened_by_prompt` of the last answer
 
     @property
     def model_name(self) -> str:
@@ -81,42 +145,52 @@ class ChatModel:
         max_tokens: int | None = None,
         response_schema: Mapping[str, Any] | None = None,
         expected_prompt_tokens: int | None = None,
+        retractable: bool = True,
+        switched: bool = True,
     ) -> AsyncGenerator[ChatDelta]:
-        """The answer, piece by piece; the last delta has `last` set and the counts.
+        """The answer, piece by piece; the last delta has no text but the counts.
 
         Close the generator (`contextlib.aclosing`) to leave early: the connection to the model ends
-        at once and the slot is free. Deltas of a model's thinking and leading white space are skipped.
+        at once and the slot is free. A model's thinking, in fields or in the text, and leading white space are
+        skipped. A model that only repeats itself is left.
 
         `max_tokens` overrides RAG_MAX_TOKENS; a model that ignores it is left when it has written far more.
         `expected_prompt_tokens` is our own count; when the model counted less than 60 % of it, the prompt was cut:
-        logged as `prompt_truncated`.
+        logged as `prompt_truncated`. `retractable`: whether the reader can follow a `restart`; for one who cannot,
+        the text is held until it is known whether the model marks the beginning of its thoughts. `switched`: tell
+        the server whether to think, as the settings say.
 
         Raises:
             ModelBusyError: too many requests wait here, or the server answers 429 or 503 to the last.
             ModelError: not reachable, too slow, or broken off; the cause is chained. Also while the
-                circuit breaker is open.
+                circuit breaker is open, and if the model ends without an answer.
             ModelOutputError: `response_schema` is given and the model cannot follow one.
         """
         if response_schema is not None and not self.structured_output:
             raise ModelOutputError("The language model cannot produce structured output.")
-        llm, prepared, options = prepare_call(self.llm, messages, max_tokens=max_tokens, schema=response_schema)
+        prepare = partial(prepare_call, messages=messages, max_tokens=max_tokens, schema=response_schema)
+        spare = self.unswitched  # asked instead if the server refuses to be told whether to think
+        llm, prepared, options = prepare(spare if spare and (self.refuses_switch or not switched) else self.llm)
+        spare = prepare(spare)[0] if spare and switched and self.refuses_switch is None else None
         self.breaker.check()  # before anybody waits for a slot
         async with self.slots.take():
-            call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries)
-            outcome, said = "left or failed", False
-            room = sys.maxsize if self.provider == "extractive" else (max_tokens or self.max_tokens) * _TOKEN_LENGTH
+            call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries, spare=spare)
+            answer = self._begin_answer(max_tokens, retractable=retractable)
+            outcome = "left or failed"
+            text: str | None = ""
             with self.breaker.guard(), span("model") as describe:
                 try:
-                    while room > 0 and (text := await call.next()) is not None:
-                        text, room = text[:room], room - len(text)
-                        if not said:
-                            text = text.lstrip()
-                            said = bool(text)
-                        if text:
-                            yield ChatDelta(text=text)
-                    if not said:
-                        raise ModelError("The language model stopped before the end of its answer.")
-                    outcome = "complete"
+                    while text is not None:
+                        text = None if answer.is_over else await call.next()
+                        piece = answer.finish(call.finish_reason) if text is None else answer.take(text)
+                        if piece.text or piece.restart:
+                            yield ChatDelta(text=piece.text, restart=piece.restart)
+                    self._learn(call, answer, spare=spare, schema=response_schema)
+                    if not answer.text.strip():
+                        raise _NoAnswerError("The language model stopped before the end of its answer.")
+                    if retractable and (kept := answer.without_repetition) != answer.text:
+                        yield ChatDelta(text=kept, restart=True)
+                    outcome = "repeated itself" if answer.repeats else "complete"
                 finally:
                     self._report(call, outcome, describe)
                     await shielded(call.close)
@@ -128,8 +202,25 @@ class ChatModel:
             text="",
             prompt_tokens=counted,
             completion_tokens=call.completion_tokens,
-            finish_reason=call.finish_reason if room > 0 else "length",
+            finish_reason="length" if answer.is_cut else call.finish_reason,
         )
+
+    def _begin_answer(self, max_tokens: int | None, *, retractable: bool) -> _Answer:
+        if self.provider == "extractive":  # what documents say is no thought, and may repeat itself
+            return _Answer(AnswerText(thinks=False), room=sys.maxsize, may_repeat=True)
+        known = self._thinks_unmarked
+        return _Answer(
+            AnswerText(hold=not retractable if known is None else known),
+            room=(max_tokens or self.max_tokens) * _TOKEN_LENGTH,
+            thinks_unmarked=known is True,
+        )
+
+    def _learn(self, call: ChatCall, answer: _Answer, *, spare: LLM | None, schema: Mapping[str, Any] | None) -> None:
+        """What a complete answer shows about the model and its server."""
+        if spare is not None:
+            self.refuses_switch = call.used_spare
+        if schema is None and (answer.opened_by_prompt or not answer.is_cut):
+            self._thinks_unmarked = answer.opened_by_prompt
 
     def _report(self, call: ChatCall, outcome: str, describe: Callable[..., None]) -> None:
         """Tell log and trace of a call that is over.
@@ -161,22 +252,35 @@ class ChatModel:
     ) -> str:
         """The whole answer as JSON text that the model was held to `schema` for.
 
-        The text is not validated here: a model may ignore the schema. Raises ModelOutputError if the model cannot
-        follow a schema or `max_tokens` cut the JSON off.
+        The text is not validated here: a model may ignore the schema. A model that answers nothing is asked once more
+        without telling it whether to think, which some cannot follow beside a schema.
+
+        Raises ModelOutputError if the model cannot follow a schema or `max_tokens` cut the JSON off.
         """
-        parts = []
-        stream = self.stream(messages, max_tokens=max_tokens, response_schema=schema)
-        async with contextlib.aclosing(stream) as deltas:
-            async for delta in deltas:
-                parts.append(delta.text)
-                if delta.finish_reason == "length":
-                    raise ModelOutputError("The language model's answer exceeds its length limit.")
-        return _without_fence("".join(parts))
+        ask = partial(self.stream, messages, max_tokens=max_tokens, response_schema=schema)
+        try:
+            text, last = await collect(ask())
+        except _NoAnswerError:
+            if self.unswitched is None or self.refuses_switch:
+                raise
+            text, last = await collect(ask(switched=False))
+        if last.finish_reason == "length":
+            raise ModelOutputError("The language model's answer exceeds its length limit.")
+        return _without_fence(text)
 
     async def aclose(self) -> None:
         """Close the connections to the model server."""
         if self.close is not None:
             await self.close()
+
+
+async def collect(deltas: AsyncGenerator[ChatDelta]) -> tuple[str, ChatDelta]:
+    """The whole text of an answer, and its last delta."""
+    text, last = "", ChatDelta(text="")
+    async with contextlib.aclosing(deltas):
+        async for last in deltas:
+            text = last.text if last.restart else text + last.text
+    return text, last
 
 
 def _without_fence(text: str) -> str:
@@ -222,4 +326,6 @@ def build_chat(
         breaker=CircuitBreaker("chat model", failures=failures, seconds=settings.servers.breaker_seconds),
         close=provider.close,
         fallback=fallback,
+        unswitched=provider.unswitched,
+        refuses_switch=provider.refuses_switch,
     )

@@ -13,6 +13,7 @@ from llama_index.core.llms import LLM
 from rag_service.models.plugins import instantiate, load_class, parse_options, require_extra
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
+from rag_service.settings.models import Thinking
 from rag_service.unpicklable import Unpicklable
 
 _OPTIONS = "RAG_CHAT_OPTIONS"
@@ -24,6 +25,8 @@ class Provider:
 
     llm: LLM
     close: Callable[[], Awaitable[Any]] | None = None
+    unswitched: LLM | None = None  # the same without the switch of thinking; None: there is no such switch
+    refuses_switch: bool | None = None  # whether the server refuses the switch; None: not known
 
 
 def build_llm(settings: Settings) -> Provider:
@@ -63,8 +66,12 @@ def _build_ollama(settings: Settings) -> Provider:
         # Without num_ctx, which the class sends, and num_predict the server applies defaults of its own.
         "additional_kwargs": {"num_predict": settings.chat.max_tokens},
     } | _options(settings)
+    llm = instantiate(ServiceOllama, {**options, "async_client": client}, setting=_OPTIONS)
     return Provider(
-        llm=instantiate(ServiceOllama, {**options, "async_client": client}, setting=_OPTIONS), close=client.close
+        llm=llm,
+        close=client.close,
+        unswitched=llm.model_copy(update={"thinking": None}),
+        refuses_switch=None if options["thinking"] else False,  # every model may be told not to think
     )
 
 
@@ -79,6 +86,7 @@ def _build_openai_like(settings: Settings) -> Provider:
 
     client = httpx.AsyncClient(**client_options(settings, read_timeout=_read_timeout(settings)))
     key = settings.servers.openai_api_key
+    fields = {"stream_options": {"include_usage": True}}  # token counts come in one more chunk at the end
     options = {
         "model": settings.chat.model,
         "api_base": settings.servers.openai_url,
@@ -90,13 +98,23 @@ def _build_openai_like(settings: Settings) -> Provider:
         "timeout": settings.servers.answer_timeout,
         "is_chat_model": True,
         "is_function_calling_model": False,
-        # Token counts come in one more chunk at the end, if asked for.
-        "additional_kwargs": {"stream_options": {"include_usage": True}},
+        "additional_kwargs": fields | {"extra_body": _thinking_fields(settings.chat.thinking)},
     } | _options(settings)
-    return Provider(
-        llm=instantiate(ServiceOpenAILike, {**options, "async_http_client": client}, setting=_OPTIONS),
-        close=client.aclose,
-    )
+    llm = instantiate(ServiceOpenAILike, {**options, "async_http_client": client}, setting=_OPTIONS)
+    unswitched = None
+    if "additional_kwargs" not in _options(settings):
+        unswitched = llm.model_copy(update={"additional_kwargs": fields})
+    return Provider(llm=llm, close=client.aclose, unswitched=unswitched)
+
+
+def _thinking_fields(thinking: Thinking) -> dict[str, Any]:
+    """What tells a server whether to think: variables of the chat template, in vLLM, SGLang and llama.cpp.
+
+    gpt-oss has levels instead; vLLM reads them from the field of OpenAI's own API, llama.cpp from the template's.
+    https://docs.vllm.ai/en/stable/features/reasoning_outputs
+    """
+    level = {"reasoning_effort": thinking} if isinstance(thinking, str) else {}
+    return {**level, "chat_template_kwargs": {"enable_thinking": bool(thinking), **level}}
 
 
 def _options(settings: Settings) -> dict[str, Any]:

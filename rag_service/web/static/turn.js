@@ -103,7 +103,10 @@ export class Turn {
   }
 
   _take(event, data) {
-    if (event === "delta") this.text += data.text;
+    if (event === "delta" && data.restart) {
+      this.text = data.text; // what came before was not the answer
+      this.evidence.citations = [];
+    } else if (event === "delta") this.text += data.text;
     else this.evidence.take(event, data);
     if (event === "sources" && data.sources.length) this._setBusy(true, t("writing", { count: data.sources.length }));
     if (event === "final") {

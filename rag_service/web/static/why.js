@@ -33,8 +33,9 @@ export function makeWhy(final, question) {
 }
 
 /** Why an answer is uncertain: what weighs most. */
-function reasonOf({ citations, flagged, guardrails, modelError }) {
+function reasonOf({ citations, flagged, guardrails, modelError, incomplete }) {
   if (modelError) return t("uncertain_model");
+  if (incomplete) return t("uncertain_incomplete");
   if (citations.some(({ status }) => REFUTED.has(status))) return t("uncertain_refuted");
   if (flagged?.length) return t("uncertain_unproved");
   return t(guardrails?.passed === false ? "uncertain_rules" : "uncertain_question");

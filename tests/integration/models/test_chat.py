@@ -84,6 +84,21 @@ async def test_a_thinking_model_may_think_longer_than_the_first_token_limit(
     assert text == "May."
 
 
+async def test_a_level_of_thinking_reaches_the_server(make_chat: MakeChat, ollama: OllamaDouble) -> None:
+    await collect(make_chat(thinking="low"))
+    assert ollama.bodies(CHAT)[0]["think"] == "low"
+
+
+async def test_a_model_that_cannot_think_answers_without_being_told_to(
+    make_chat: MakeChat, ollama: OllamaDouble
+) -> None:
+    ollama.script(CHAT, failure(400, '"llama3.2" does not support thinking'))
+    model = make_chat(thinking=True)
+    assert (await collect(model))[0] == ollama.answer
+    await collect(model)
+    assert [body.get("think") for body in ollama.bodies(CHAT)] == [True, None, None]
+
+
 # -- retries
 
 
@@ -305,6 +320,17 @@ async def test_structured_output_is_enforced_by_the_schema(make_chat: MakeChat, 
     assert await make_chat().complete_json(MESSAGES, schema) == '{"ok": true}'
     (body,) = ollama.bodies(CHAT)
     assert body["format"] == schema
+
+
+async def test_structured_output_that_comes_back_empty_is_asked_for_once_without_the_switch_of_thinking(
+    make_chat: MakeChat, ollama: OllamaDouble
+) -> None:
+    ollama.script(CHAT, chat(Think("Hm.")), chat(Say("{}")), chat(Think("Hm.")), chat(Think("Hm.")))
+    model = make_chat()
+    assert await model.complete_json(MESSAGES, {"type": "object"}) == "{}"
+    with pytest.raises(ModelError):
+        await model.complete_json(MESSAGES, {"type": "object"})
+    assert [body.get("think") for body in ollama.bodies(CHAT)] == [False, None, False, None]
 
 
 async def test_structured_output_cut_by_its_limit_is_an_error(make_chat: MakeChat, ollama: OllamaDouble) -> None:

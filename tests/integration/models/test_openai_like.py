@@ -12,7 +12,7 @@ from llama_index.core.llms import MockLLM
 from rag_service.errors import ConfigurationError, EmbeddingError, ModelBusyError, ModelError
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding, warm_up
-from rag_service.models.llm.model import ChatModel, build_chat
+from rag_service.models.llm.model import ChatModel, build_chat, collect
 from rag_service.settings import Settings
 from tests.doubles.ollama import vector
 from tests.doubles.openai import CHAT, EMBED, OpenAIDouble, Reply, openai_server
@@ -77,6 +77,58 @@ async def test_structured_output_is_held_to_the_schema(chat: ChatModel, openai_s
     assert (await chat.complete_json(MESSAGES, schema)).strip() == '{"score": 7}'
     [body] = openai_server.bodies(CHAT)
     assert body["response_format"]["json_schema"]["schema"] == schema
+
+
+async def test_an_answer_cut_by_its_limit_says_so(chat: ChatModel, openai_server: OpenAIDouble) -> None:
+    openai_server.script(CHAT, Reply(deltas=("The contract ",), finish_reason="length"))
+    text, last = await collect(chat.stream(MESSAGES))
+    assert (text, last.finish_reason) == ("The contract ", "length")
+
+
+@pytest.mark.parametrize(
+    ("thinking", "fields"),
+    [
+        (False, {"chat_template_kwargs": {"enable_thinking": False}}),
+        (True, {"chat_template_kwargs": {"enable_thinking": True}}),
+        (
+            "low",
+            {
+                "chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": "low"},
+                "reasoning_effort": "low",
+            },
+        ),
+    ],
+)
+async def test_the_server_is_told_whether_to_think(
+    make_settings: MakeSettings, openai_server: OpenAIDouble, thinking: object, fields: dict[str, object]
+) -> None:
+    chat = build_chat(make_settings(thinking=thinking), extractive=MockLLM(), retries=QUICK)
+    await collect(chat.stream(MESSAGES))
+    await chat.aclose()
+    [body] = openai_server.bodies(CHAT)
+    assert fields.items() <= body.items()
+    assert ("reasoning_effort" in body) == ("reasoning_effort" in fields)
+
+
+async def test_a_server_that_refuses_the_switch_of_thinking_is_asked_without_it_from_then_on(
+    chat: ChatModel, openai_server: OpenAIDouble
+) -> None:
+    openai_server.unknown = "chat_template_kwargs"
+    for _ in range(2):
+        assert (await collect(chat.stream(MESSAGES)))[0].strip() == openai_server.answer
+    bodies = openai_server.bodies(CHAT)
+    assert ["chat_template_kwargs" in body for body in bodies] == [True, False, False]
+    assert all(body["stream_options"] == {"include_usage": True} for body in bodies)
+
+
+async def test_another_refusal_is_not_tried_again_once_the_switch_is_known(
+    chat: ChatModel, openai_server: OpenAIDouble
+) -> None:
+    await collect(chat.stream(MESSAGES))
+    openai_server.script(CHAT, Reply(status=400))
+    with pytest.raises(ModelError, match="refused the request"):
+        await collect(chat.stream(MESSAGES))
+    assert len(openai_server.bodies(CHAT)) == 2
 
 
 async def test_a_cut_stream_is_an_error_and_not_half_an_answer(chat: ChatModel, openai_server: OpenAIDouble) -> None:

@@ -308,6 +308,7 @@ UNCERTAIN = """({ makeDecision }, changes) => {
     ("locale", "changes", "reason"),
     [
         ("en-US", {"modelError": "gone", "flagged": [[0, 1]]}, "The language model failed"),
+        ("en-US", {"incomplete": True, "flagged": [[0, 1]]}, "The language model did not finish the answer"),
         ("en-US", {"flagged": [[0, 1]]}, "Some sentences are not proved by their source"),
         ("es-ES", {"guardrails": {"passed": False}}, "La respuesta incumple una regla"),
         ("fr-FR", {}, "Chaque phrase est prouvée, mais ne répond peut-être pas à votre question."),
@@ -318,6 +319,19 @@ def test_uncertain_answer_names_the_reason_that_weighs_most(
     visit: Open, locale: str, changes: dict[str, Any], reason: str
 ) -> None:
     assert reason in run(visit(locale=locale), "why.js", UNCERTAIN, changes)
+
+
+def test_a_stream_that_begins_anew_discards_the_text_and_its_citations(visit: Open) -> None:
+    script = """({ Turn }) => {
+        const turn = new Turn("When?", { messages: [] });
+        turn._paint = () => null;
+        turn._take("delta", { text: "Hm, " });
+        turn._take("citation", { mark: 1, sentenceStart: 0 });
+        turn._take("delta", { text: "", restart: true });
+        turn._take("delta", { text: "May." });
+        return [turn.text, turn.evidence.citations.length];
+    }"""
+    assert run(visit(), "turn.js", script) == ["May.", 0]
 
 
 def test_answer_without_documents_says_that_and_no_other_reason(visit: Open) -> None:

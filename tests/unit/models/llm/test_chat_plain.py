@@ -27,7 +27,7 @@ from llama_index.core.llms import LLM, CustomLLM, MockLLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 
 from rag_service.errors import ConfigurationError, ContextOverflowError, ModelError, ModelOutputError
-from rag_service.models.llm.model import build_chat
+from rag_service.models.llm.model import ChatModel, build_chat, collect
 from rag_service.settings import Settings
 
 MESSAGES = [ChatMessage(role=MessageRole.USER, content="One two three")]
@@ -82,7 +82,8 @@ async def test_max_tokens_of_one_call_is_set_in_the_field_that_llama_indexs_clas
 
 
 async def test_a_model_that_ignores_its_limit_is_left() -> None:
-    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM(*["word " * 100] * 1000))
+    pages = [" ".join(f"word{page * 100 + number}" for number in range(100)) for page in range(1000)]
+    chat = build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM(*pages))
     deltas = [delta async for delta in chat.stream(MESSAGES, max_tokens=50)]
     assert len("".join(delta.text for delta in deltas)) == 1000
     assert deltas[-1].finish_reason == "length"
@@ -121,6 +122,51 @@ async def test_a_model_without_structured_output_says_so() -> None:
     assert not chat.structured_output
     with pytest.raises(ModelOutputError):
         await chat.complete_json(MESSAGES, {"type": "object"})
+
+
+# -- thoughts in the text, and repetitions
+
+
+def speaking(*deltas: str) -> ChatModel:
+    return build_chat(Settings(), extractive=MockLLM(), llm=FakeLLM(*deltas))
+
+
+async def test_nothing_but_thought_is_no_answer() -> None:
+    for thought in ("<think>Hm.</think>\n", "<think>Hm, hm, hm", "Hm, hm.</think>"):
+        with pytest.raises(ModelError, match="stopped before the end"):
+            await collect(speaking(thought).stream(MESSAGES))
+
+
+async def test_an_answer_that_turns_out_to_be_thought_is_taken_back_and_the_next_is_held() -> None:
+    chat = speaking("Hm, ", "May?", "</think>", "\n\nMay", " 30.")
+    first = [(delta.text, delta.restart) async for delta in chat.stream(MESSAGES)]
+    assert first == [("Hm, ", False), ("May?", False), ("May", True), (" 30.", False), ("", False)]
+    second = [delta.text async for delta in chat.stream(MESSAGES)]
+    assert second == ["May", " 30.", ""]
+
+
+async def test_a_reader_who_cannot_take_text_back_gets_none_before_the_model_is_known() -> None:
+    thinking, plain = speaking("Hm.", "</think>", "\nMay", " 30."), speaking("May", " 30.")
+    assert [delta.text async for delta in thinking.stream(MESSAGES, retractable=False)] == ["May", " 30.", ""]
+    assert [delta.text async for delta in plain.stream(MESSAGES, retractable=False)] == ["May 30.", ""]
+    assert [delta.text async for delta in plain.stream(MESSAGES, retractable=False)] == ["May", " 30.", ""]
+
+
+async def test_structured_output_may_follow_thoughts() -> None:
+    for thought in ("<think>Hm.</think>", "Hm.</think>\n", ""):
+        assert await speaking(thought, '{"said": "</think>', ' ends it."}').complete_json(MESSAGES, {}) == (
+            '{"said": "</think> ends it."}'
+        )
+
+
+async def test_a_model_that_repeats_itself_is_left_and_its_good_part_kept() -> None:
+    chat = speaking("It is 5 [C1]. ", *["The fee is 35 euros [C2]. "] * 1000)
+    deltas = [delta async for delta in chat.stream(MESSAGES)]
+    assert len(deltas) == 6
+    text, last = await collect(chat.stream(MESSAGES))
+    assert (text, last.finish_reason) == ("It is 5 [C1]. The fee is 35 euros [C2].", "length")
+    with pytest.raises(ModelOutputError):
+        await chat.complete_json(MESSAGES, {})
 
 
 # -- objects and classes of the user's own
