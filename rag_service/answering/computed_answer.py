@@ -24,8 +24,8 @@ log = structlog.get_logger(__name__)
 
 _OPERATION_TOKENS = 400  # of a proposed operation
 
-# Share of certain computed answers that are right; 1.0 on the questions of tests/integration/tables, of which there are
-# too few to claim more.
+# Share of certain computed answers that are right; 1.0 on the questions of evals/sets, of which there are too few to
+# claim more.
 COMPUTED_CONFIDENCE = 0.95
 
 

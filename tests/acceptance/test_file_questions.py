@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from evals.sets.questions import read_set
 from rag_service.app import create_app
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.embedded import EmbeddedServer
-from tests.acceptance.test_spreadsheets import table, workbook
 from tests.conftest import cloned_database, make_fake_embedding
 from tests.integration.answers.conftest import OpenService, open_service, opened_service
 from tests.integration.tenancy.conftest import House
@@ -27,6 +27,7 @@ __all__ = ["open_service"]  # fixture
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+SHEETS = read_set("stock_and_orders")
 RAPPORT = pdf(
     "Rapport annuel des entrepôts. Ce rapport décrit les ventes et les stocks de l'année. Les ventes progressent.",
     "Les entrepôts de Lyon et de Lille ont livré 4200 palettes. Le transport coûte 18 euros par palette.",
@@ -67,8 +68,7 @@ async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
                 "Informe anual 2023.pdf": pdf("El resultado anual fue de 80000 euros. La plantilla crece."),
                 "beneficiary-change.en.md": HANDBOOK.encode(),
                 "contrato médico.md": CONTRACT.encode(),
-                "production.xlsx": workbook(),
-                "orders.csv": table(),
+                **{name: SHEETS.read_file(name) for name in SHEETS.file_names},
             }
             for name, data in files.items():
                 await service.ingest(DocumentInput(data=data, file_name=name), LOCAL_ADMIN)

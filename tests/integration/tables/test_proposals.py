@@ -9,23 +9,22 @@ from typing import Any
 
 import pytest
 
+from evals.sets.measure import is_said
+from evals.sets.questions import read_set
 from rag_service.components import Components
 from rag_service.domain import LOCAL_ADMIN, Decision
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.tables.asking.answers import TableAnswers
-from rag_service.tables.asking.proposals import ProposalError, read_proposal
-from rag_service.tables.storage import find_tables
 from tests.doubles.ollama import OllamaDouble, ollama
 from tests.integration.answers.conftest import Ingest, OpenService, ingest, open_service
-from tests.integration.tables.free_questions import FREE, OPERATIONS, free_files
-from tests.integration.tables.questions import TRICKY, Asked
-from tests.integration.tables.sheets import files
-from tests.integration.tables.test_stored_tables import ask, computed, counts
+from tests.integration.tables.conftest import is_computed
+from tests.integration.tables.test_stored_tables import ask, counts, tents
 from tests.statements import WatchedDatabase
 
 __all__ = ["ingest", "ollama", "open_service"]  # fixtures
 
+FREE, TEAM = read_set("free_questions"), read_set("team_sheets")
 MIN_RIGHT = 0.97  # of the questions that the files answer, by a model that writes the right operation
 NO_ANSWER = "I do not know."
 SQL = "'; DROP TABLE rag.tables; --"
@@ -44,21 +43,25 @@ def is_proposal(body: Body) -> bool:
     return "filters" in (body.get("format") or {}).get("properties", {})
 
 
-def right_operation(body: Body) -> str:
+def right_operations() -> Callable[[Body], str]:
     """What a model that understands writes, its columns by the names that the message gives them."""
-    asked = json.loads(body["messages"][1]["content"])
-    wanted = OPERATIONS.get(asked["question"])
-    if wanted is None:
-        return json.dumps({"operation": "none", "table": 1})
-    document, operation = wanted
-    table = next(one for one in asked["tables"] if one["document"] == document)
-    names = {column["name"]: column["column"] for column in table["columns"]}
-    filters = [
-        {"column": names[column], "comparison": comparison, "values": values}
-        for column, comparison, values in operation.get("filters", ())
-    ]
-    named = {key: names[operation[key]] for key in ("column", "group") if key in operation}
-    return json.dumps(operation | named | {"filters": filters, "table": table["table"]})
+    questions = {one.text: one for one in FREE.questions}
+
+    def write(body: Body) -> str:
+        asked = json.loads(body["messages"][1]["content"])
+        question = questions[asked["question"]]
+        if question.operation is None:
+            return json.dumps({"operation": "none", "table": 1})
+        table = next(one for one in asked["tables"] if one["document"] in question.documents)
+        names = {column["name"]: column["column"] for column in table["columns"]}
+        filters = [
+            {"column": names[column], "comparison": comparison, "values": values}
+            for column, comparison, values in question.operation.get("filters", ())
+        ]
+        named = {key: names[question.operation[key]] for key in ("column", "group") if key in question.operation}
+        return json.dumps({**question.operation, **named, "filters": filters, "table": table["table"]})
+
+    return write
 
 
 def wrong_operations() -> Callable[[Body], str]:
@@ -83,46 +86,58 @@ def wrong_operations() -> Callable[[Body], str]:
     return write
 
 
-def is_right(asked: Asked, text: str) -> bool:
-    return asked.value is not None and any(value in text for value in asked.value.split("|"))
+async def test_a_right_operation_is_computed_and_uncertain(
+    service: Components, ingest: Ingest, ollama: OllamaDouble
+) -> None:
+    await ingest(FREE.read_file("volunteers.csv"), "volunteers.csv")
+    write = right_operations()
+    ollama.answer = lambda body: write(body) if is_proposal(body) else NO_ANSWER
+    answer = await ask(service, "Who has been with us the longest?")
+    assert "2015-06-11: Old Bill" in answer.text
+    assert is_computed(answer)
+    assert answer.decision is Decision.UNCERTAIN
 
 
+@pytest.mark.slow
 async def test_right_operations_answer_freely_put_questions(
     service: Components, ingest: Ingest, ollama: OllamaDouble
 ) -> None:
-    for file_name, data in free_files().items():
-        await ingest(data, file_name)
-    ollama.answer = lambda body: right_operation(body) if is_proposal(body) else NO_ANSWER
+    for name in FREE.file_names:
+        await ingest(FREE.read_file(name), name)
+    write = right_operations()
+    ollama.answer = lambda body: write(body) if is_proposal(body) else NO_ANSWER
     missed, false = [], []
-    for asked in FREE:
-        answer = await ask(service, asked.question)
-        right = computed(answer) and is_right(asked, answer.text)
-        if not right and asked.value is not None:
-            missed.append((asked.question, answer.text))
-        if computed(answer) and not right and answer.decision is Decision.CAN_PROCEED:
-            false.append((asked.question, answer.text))
-    assert len(missed) <= (1 - MIN_RIGHT) * sum(asked.value is not None for asked in FREE), missed
+    for asked in FREE.questions:
+        answer = await ask(service, asked.text)
+        right = is_computed(answer) and is_said(asked, answer.text)
+        if asked.answers and not right:
+            missed.append((asked.text, answer.text))
+        if is_computed(answer) and not right and answer.decision is Decision.CAN_PROCEED:
+            false.append((asked.text, answer.text))
+    assert len(missed) <= (1 - MIN_RIGHT) * sum(bool(asked.answers) for asked in FREE.questions), missed
     assert not false
 
 
+@pytest.mark.parametrize("names", [["tents.xlsx"], pytest.param(TEAM.file_names, marks=pytest.mark.slow, id="all")])
 async def test_wrong_operations_are_never_certain_and_never_become_sql(
-    service: Components, ingest: Ingest, ollama: OllamaDouble, database_server: EmbeddedServer
+    service: Components, ingest: Ingest, ollama: OllamaDouble, database_server: EmbeddedServer, names: list[str]
 ) -> None:
-    for file_name, data in files().items():
-        await ingest(data, file_name)
+    for name in names:
+        await ingest(TEAM.read_file(name), name)
     stored = counts(database_server)
     write = wrong_operations()
     ollama.answer = lambda body: write(body) if is_proposal(body) else NO_ANSWER
-    for asked in TRICKY:
-        answer = await ask(service, asked.question)
-        certain = computed(answer) and answer.decision is Decision.CAN_PROCEED
-        assert not certain or is_right(asked, answer.text), (asked.question, answer.text)
-    assert sum(map(is_proposal, ollama.bodies("/api/chat"))) > len(TRICKY) / 2  # else nothing was tried
+    questions = [asked for asked in TEAM.questions if not asked.answers and set(asked.documents) <= set(names)]
+    for asked in questions:
+        answer = await ask(service, asked.text)
+        certain = is_computed(answer) and answer.decision is Decision.CAN_PROCEED
+        assert not certain, (asked.text, answer.text)
+    assert sum(map(is_proposal, ollama.bodies("/api/chat"))) > len(questions) / 2  # else nothing was tried
     assert counts(database_server) == stored
 
 
 async def test_a_proposal_runs_no_other_statements_than_the_grammar(service: Components, ingest: Ingest) -> None:
-    await ingest(files()["tents.xlsx"], "tents.xlsx")
+    await ingest(tents(), "tents.xlsx")
     hits = await service.engine.search(RagQuery("tents", identity=LOCAL_ADMIN))
     replies = iter([json.dumps({"operation": "sum", "table": 1, "column": "1A"}), SUM_WHERE])
 
@@ -148,29 +163,3 @@ SUM_WHERE = json.dumps(
         "filters": [{"column": "1F", "comparison": "=", "values": ["Lyon", SQL]}],
     }
 )
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        SQL,
-        "[]",
-        '{"operation": "sum", "table": 2, "column": "1E"}',
-        '{"operation": "sum", "table": 1, "column": "1Z"}',
-        '{"operation": "sum", "table": 1, "column": "E); DROP TABLE tables"}',
-        '{"operation": "drop", "table": 1}',
-        '{"operation": "mean", "table": 1, "column": "1A"}',
-        '{"operation": "difference", "table": 1, "column": "1E"}',
-        '{"operation": "lookup", "table": 1, "column": "1E"}',
-        '{"operation": "count", "table": 1, "filters": [{"column": "1C", "comparison": ">", "values": ["NaN"]}]}',
-        '{"operation": "count", "table": 1, "filters": [{"column": "1C", "comparison": ">", "values": ["1 OR 1=1"]}]}',
-        '{"operation": "count", "table": 1, "filters": [{"column": "1A", "comparison": ">", "values": ["x"]}]}',
-        '{"operation": "count", "table": 1, "where": "1=1"}',
-    ],
-)
-async def test_what_cannot_be_done_is_refused(service: Components, ingest: Ingest, reply: str) -> None:
-    document = (await ingest(files()["tents.xlsx"], "tents.xlsx")).document_id
-    async with service.database.transaction(LOCAL_ADMIN) as connection:
-        tables = await find_tables(connection, [document])
-    with pytest.raises(ProposalError):
-        read_proposal(reply, tables)

@@ -1,0 +1,124 @@
+"""Asks the questions of a set and counts the replies: right, quoted, green."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.sets.questions import HALVES, Question, QuestionSet
+from rag_service.client.results import CitedAnswer
+from rag_service.client.service import Service
+from rag_service.domain import Decision, ProofMethod
+
+_MARK = re.compile(r" ?\[C\d+\]")
+_SPACE = re.compile(r"\s+")
+_THOUSANDS = re.compile(r"(?<=\d) (?=\d{3}\b)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """A question of a set and what the service replied."""
+
+    question: Question
+    text: str
+    is_right: bool  # it says a right answer; a computed one takes it from the right cells
+    is_computed: bool
+    is_green: bool  # its decision is `can_proceed`
+
+    @property
+    def is_answerable(self) -> bool:
+        return bool(self.question.answers)
+
+    @property
+    def is_false(self) -> bool:
+        """Whether it proceeds although it must not."""
+        return self.is_green and (not self.is_right or self.question.certain is False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Counts of replies."""
+
+    questions: int = 0
+    right: int = 0
+    quoted: int = 0  # right, by quotes alone: a small number may stand in a quoted row by chance
+    green: int = 0  # of all
+    green_right: int = 0
+    green_wrong: int = 0  # although the files answer the question
+    green_doubtful: int = 0  # right, but what the answer takes for granted has to be told
+    unanswerable: int = 0
+    unanswerable_green: int = 0
+
+
+def ask_set(service: Service, asked: QuestionSet) -> list[Reply]:
+    """Ingest the files of a set into a corpus of its own and ask its questions there."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in asked.file_names:
+            (Path(folder) / name).write_bytes(asked.read_file(name))
+        report = service.sync(folder, corpus=asked.name)
+    if report.left:
+        raise ValueError(f"{asked.name}: {report}")
+    engine = service.corpora()[asked.name].query_engine
+    return [_judge(question, engine.query(question.text).metadata["answer"]) for question in asked.questions]
+
+
+def count(replies: Iterable[Reply]) -> Figures:
+    """The figures of replies."""
+    replies = list(replies)
+    answered = [reply for reply in replies if reply.is_answerable]
+    right = [reply for reply in answered if reply.is_right]
+    green = [reply for reply in answered if reply.is_green]
+    unanswerable_green = sum(reply.is_green for reply in replies if not reply.is_answerable)
+    return Figures(
+        questions=len(replies),
+        right=len(right),
+        quoted=sum(not reply.is_computed for reply in right),
+        green=len(green) + unanswerable_green,
+        green_right=sum(reply.is_right for reply in green),
+        green_wrong=sum(not reply.is_right for reply in green),
+        green_doubtful=sum(reply.is_right and reply.question.certain is False for reply in green),
+        unanswerable=len(replies) - len(answered),
+        unanswerable_green=unanswerable_green,
+    )
+
+
+def by_half(replies: Iterable[Reply]) -> Iterator[tuple[str, list[Reply]]]:
+    """The replies of each half that a set has."""
+    replies = list(replies)
+    for half in HALVES:
+        if found := [reply for reply in replies if reply.question.half == half]:
+            yield half, found
+
+
+def is_said(question: Question, text: str) -> bool:
+    """Whether a text says a right answer, with all its parts."""
+    return any(all(says(text, part) for part in parts) for parts in question.answers)
+
+
+def says(text: str, part: str) -> bool:
+    """Whether a text holds a value as whole words or as a whole number, however it is spaced."""
+    plain, wanted = (_THOUSANDS.sub("", _SPACE.sub(" ", _MARK.sub("", one))) for one in (text, part))
+    return re.search(rf"(?<![\w.,-]){re.escape(wanted)}(?![\w-]|[.,]\d)", plain) is not None
+
+
+def _judge(question: Question, answer: CitedAnswer) -> Reply:
+    is_computed = any(citation.method == ProofMethod.COMPUTED for citation in answer.citations)
+    is_placed = question.cells is None or _is_taken_from(question.cells, answer, is_computed)
+    return Reply(
+        question=question,
+        text=answer.text,
+        is_right=is_said(question, answer.text) and is_placed,
+        is_computed=is_computed,
+        is_green=answer.decision == Decision.CAN_PROCEED,
+    )
+
+
+def _is_taken_from(cells: str, answer: CitedAnswer, is_computed: bool) -> bool:
+    """Whether the first citation is of these cells, or a quote of their row."""
+    location = answer.citations[0].location if answer.citations else None
+    if location is None:
+        return False
+    return location.cell == cells if is_computed else location.row == int(re.sub(r"\A\D+|\D.*", "", cells))

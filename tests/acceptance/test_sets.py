@@ -1,0 +1,34 @@
+"""Each half of each eval set keeps its thresholds, with the packaged embedding model and without a chat model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evals.sets.measure import ask_set, by_half, count
+from evals.sets.questions import read_set, set_names
+from evals.sets.thresholds import missed
+from rag_service import open_service
+from rag_service.client.service import Service
+from rag_service.store.embedded import EmbeddedServer
+from tests.conftest import cloned_database, parsing_here
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sets")]
+
+
+@pytest.fixture(scope="module")
+def service(postgres: EmbeddedServer) -> Iterator[Service]:
+    """Of the module: each set has a corpus of its own."""
+    with (
+        parsing_here(),
+        cloned_database(postgres) as server,
+        open_service(database_url=server.service_conninfo, chat_provider="extractive") as opened,
+    ):
+        yield opened
+
+
+@pytest.mark.parametrize("name", set_names())
+def test_a_set_keeps_its_thresholds(service: Service, name: str) -> None:
+    replies = ask_set(service, read_set(name))
+    assert [line for half, found in by_half(replies) for line in missed(name, half, count(found))] == []
