@@ -32,6 +32,12 @@ def test_the_shipped_prompts_exist_in_every_language(name: str, language: str) -
         assert prompts.messages[key][language]
 
 
+def test_a_message_that_a_folder_lacks_is_the_packaged_one(tmp_path: Path) -> None:
+    prompts = load_prompts(prompts_folder(tmp_path))
+    assert prompts.message("refusal", "en") == "said"
+    assert prompts.message("unfinished", "es") == load_prompts().message("unfinished", "es")
+
+
 def test_what_is_put_in_is_never_expanded_again(tmp_path: Path) -> None:
     template = load_prompts(prompts_folder(tmp_path, grounded_en=TEMPLATE)).template("grounded", "en")
     _, user = template.render({"context": "{{question}}", "question": "why?"})
