@@ -17,7 +17,15 @@ from llama_index.core.node_parser import (
     SentenceWindowNodeParser,
     get_leaf_nodes,
 )
-from llama_index.core.schema import BaseNode, Document, IndexNode, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    IndexNode,
+    MetadataMode,
+    NodeRelationship,
+    RelatedNodeInfo,
+    TextNode,
+)
 
 from rag_service.domain import Filters
 from rag_service.errors import InputError
@@ -136,9 +144,7 @@ async def test_all_leaves_of_a_hierarchy_are_stored(store: ChunkStore, fake_embe
 async def test_calls_that_name_one_document_add_to_it(store: ChunkStore) -> None:
     first, second = parse("sentences", Document(text="Gate 4 opens at six. It closes at ten.", id_="halls"))
     for node in (first, second):
-        node.relationships.clear()
-        node.relationships[NodeRelationship.SOURCE] = Document(id_="halls").as_related_node_info()
-        node.relationships[NodeRelationship.SOURCE].hash = None
+        node.relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="halls")}
         await asyncio.to_thread(store.add, [node])
     assert await stored_ids(store) == [first.node_id, second.node_id]
 
@@ -152,6 +158,14 @@ async def test_nodes_that_come_backwards_stand_in_the_order_of_the_document(stor
     for node in reversed(nodes):
         await store.async_add([node])
     assert await stored_ids(store) == [node.node_id for node in nodes]
+
+
+async def test_an_offset_that_no_text_has_is_not_believed(store: ChunkStore) -> None:
+    nodes = [TextNode(text="Gate 4.", start_char_idx=-5), TextNode(text="Gate 5.", start_char_idx=10**12)]
+    for node in nodes:
+        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="halls")
+    await store.async_add(embedded(nodes))
+    assert [node.get_content() for node in await stored(store)] == ["Gate 4.", "Gate 5."]
 
 
 async def test_a_node_that_is_added_again_takes_its_own_place(store: ChunkStore) -> None:

@@ -35,7 +35,7 @@ from rag_service.store.rows import database_now
 
 _OWN_KEYS = (CORPUS_ID, DOCUMENT_ID, LANGUAGE, CHUNK_INDEX, CHUNK_TYPE, CHAR_START, CHAR_END, SPANS)
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_JOINT = "\n\n"  # between nodes whose place in their document is not known
+_JOINT = "\n\n"  # between nodes that do not adjoin, or of which that is not known
 
 
 async def store_nodes(
@@ -231,7 +231,7 @@ def _lay_out(contents: Sequence[str], starts: Sequence[int | None]) -> tuple[str
     missing = 0  # how many characters of the source before this place are not in the text
     for number in _by_place(known, contents):
         content, gap = contents[number], known[number] - missing - len(text)
-        if gap > 0:
+        if gap > 0 or not text:
             filled = min(gap, len(_JOINT)) if text else 0
             text += "\n" * filled
             missing += gap - filled
