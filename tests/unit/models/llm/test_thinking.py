@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_service.models.llm.thinking import AnswerText
@@ -46,7 +46,6 @@ def read(pieces: list[str], *, hold: bool = False, drop_held: bool = False) -> t
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@settings(max_examples=40, deadline=None)
 @given(thoughts=THOUGHTS, cuts=st.lists(st.integers(0, 400), max_size=30), hold=st.booleans())
 def test_thoughts_are_left_out_however_they_are_spelt_and_cut(
     spelling: str, thoughts: list[str], cuts: list[int], hold: bool
