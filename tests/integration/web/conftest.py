@@ -22,7 +22,7 @@ from tests.unit.api.samples import application_over
 ServePage = Callable[..., httpx.Client]
 
 
-def _down(identity: Identity) -> AbstractAsyncContextManager[Any]:
+def _down(identity: Identity, *, limited: bool = False) -> AbstractAsyncContextManager[Any]:
     """A database that is away: answers are given, and not kept."""
     raise StoreError("The database cannot be reached.")
 
