@@ -38,6 +38,8 @@ def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
         (["10", "20", "=SUM(A1:A2)"], ["10", "20", None]),
         (["10", "20", "30", "40", "pending"], ["10", "20", "30", "40", None]),
         (["1,5*", "2,5"], ["1.5", "2.5"]),
+        (["500 ¹", "640 ²,³", "120 ⁽⁴⁾"], ["500", "640", "120"]),  # marks
+        (["10²", "20", "30"], [None, None, None]),  # a power is no number of the column
         (["2.5 kg", "3 kg"], ["2.5", "3"]),
     ],
 )
