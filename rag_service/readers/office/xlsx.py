@@ -293,11 +293,21 @@ def render(value: object, number_format: str = "General") -> str:
         return value.isoformat()
     if isinstance(value, datetime.time):
         return _time(value)
+    if isinstance(value, datetime.timedelta):
+        return _duration(value)
     return one_line(str(value))
 
 
 def _time(value: datetime.time) -> str:
     return value.isoformat(timespec="seconds" if value.second or value.microsecond else "minutes")
+
+
+def _duration(value: datetime.timedelta) -> str:
+    """Hours, minutes and seconds, as the formats of durations show them: "30:05"."""
+    seconds = round(abs(value).total_seconds())
+    sign = "-" if value < datetime.timedelta() else ""
+    shown = f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}"
+    return f"{shown}:{seconds % 60:02}" if seconds % 60 else shown
 
 
 def _with_currency(number: str, number_format: str) -> str:
