@@ -55,8 +55,8 @@ def _print_table(asked: dict[str, list[Reply]]) -> None:
     table.add_column("set")
     table.add_column("half")
     table.add_column("language")
-    for name in fields(Figures):
-        table.add_column(name.name.replace("_", " "), justify="right")
+    for figure in fields(Figures):
+        table.add_column(figure.name.replace("_", " "), justify="right")
     for name, replies in asked.items():
         for half, found in by_half(replies):
             languages = sorted({reply.question.language for reply in found})
