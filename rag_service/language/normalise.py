@@ -9,9 +9,10 @@ What `normalise` makes equal, and nothing else:
   end of a line nobody can tell a hyphenated word from a compound
 - soft hyphens, zero-width and direction characters are removed
 - ligatures and the ellipsis are spelt out: ﬁ → fi, œ → oe, … → ...
+- powers: a number after `^` is raised, `10^6` is `10⁶`
 - accents: base letter and combining marks are composed (NFC), so that é is é however it was typed
 - on request: letter case; accents themselves; and markup, that is Markdown emphasis, link targets,
-  block quote signs and citation marks
+  block quote signs, citation marks and footnote marks (see `raised`)
 
 The result remembers where each of its characters comes from, so a match found in it gives exact
 offsets in the original.
@@ -23,6 +24,9 @@ import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
+
+from rag_service.language.raised import MARK as FOOTNOTE_MARK
+from rag_service.language.raised import RAISED, RAISED_DIGITS, TO_RAISED
 
 _S = "[ \t\u00a0\u202f]"
 # A citation mark: [C1], [c1], [C 1], [C1, C2], [C1, 2], [C1-3], also in full-width brackets. Every repetition is
@@ -62,6 +66,7 @@ def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     run = rf"[\s{hidden}]"
     quoted = r"\n[ \t]*(?:>[ \t]?)+|" if markup else ""
     edits = [
+        r"(?P<power>(?<=\w)\^[({]?[-−+]?[0-9]{1,4}[)}]?)",
         rf"(?P<dash>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))[{hidden}]*[{_DASH}][{hidden}]*"
         rf"(?:[ \t]*\r?\n\s*)?(?={_LETTER}))",
         rf"(?P<soft>(?:(?<={_LETTER})|(?<=[{_COMBINING}]))\u00ad[ \t]*\r?\n\s*(?={_LETTER}))",
@@ -72,16 +77,16 @@ def _pattern(markup: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
         r"(?P<dotted>İ)",
     ]
     # One character class and one look ahead: the search must not slow down on plain text.
-    places = rf"{_SPACES}{hidden}{_DASH}«İ{''.join(_EXPANSIONS)}{_COMBINING}"
+    places = rf"\^{_SPACES}{hidden}{_DASH}«İ{''.join(_EXPANSIONS)}{_COMBINING}"
     following = rf"\s{hidden}{_TIGHT_BEFORE}"
     if markup:
         edits[:0] = [
-            rf"(?P<mark>{run}*{MARK})",
+            rf"(?P<mark>{run}*(?:{MARK}|{FOOTNOTE_MARK}))",
             r"(?P<link>!?\[(?=[^\[\]\n]{0,300}\]\([^()\s]{0,2000}\))|\]\([^()\s]{0,2000}\))",
             r"(?P<emphasis>(?<!\w)_+(?=\w)|(?<=[^\s_])_+(?!\w)|~~)",
         ]
-        places += r"\[\]_~［【!"
-        following += r"\[［【"
+        places += rf"\[\]_~［【!{RAISED_DIGITS}"
+        following += rf"\[［【{RAISED}"
     return re.compile(rf"[{places}]| (?=[{following}])"), re.compile("|".join(edits))
 
 
@@ -148,7 +153,7 @@ class Normalised:
 def normalise(text: str, *, fold_case: bool = False, fold_accents: bool = False, markup: bool = False) -> Normalised:
     """Normalises `text` as the module declares, in linear time.
 
-    `markup` leaves out Markdown emphasis, link targets, block quote signs and citation marks.
+    `markup` leaves out Markdown emphasis, link targets, block quote signs, citation marks and footnote marks.
     """
     pieces: list[str] = []
     starts: list[int] = []
@@ -206,6 +211,8 @@ def _replacement(found: str, change: re.Match[str], fold_accents: bool) -> str:
             if fold_accents:
                 return "" if unicodedata.combining(found[0]) else found[0]
             return unicodedata.normalize("NFC", found).replace("İ", "I")
+        case "power":
+            return found.strip("^(){}").translate(TO_RAISED)
         case "expansion":
             return _EXPANSIONS[found]
         case "dotted":

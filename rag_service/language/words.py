@@ -18,6 +18,7 @@ from itertools import repeat
 import Stemmer
 
 from rag_service.language.languages import Rules, language_codes, load_language
+from rag_service.language.raised import keep_numbers_apart, without_marks
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*|\d+[^\W\d_]+", re.UNICODE)
 _MAX_TERM_LENGTH = 64  # longer runs are encodings or garbage; the head is enough to match on
@@ -33,10 +34,10 @@ _SPACED_THOUSANDS = re.compile(
 
 
 def fold(text: str) -> str:
-    """Case-folded text without accents: "Año" and "ANO" both give "ano"."""
+    """Case-folded text without accents: "Año" and "ANO" both give "ano"; "10⁶" gives "10^6"."""
     if text.isascii():
         return text.lower()
-    folded = text.casefold()
+    folded = keep_numbers_apart(text.casefold())
     if len(folded) <= _DECOMPOSED:
         return unicodedata.normalize("NFKD", folded).translate(_without_marks)
     pieces = (folded[start : start + _DECOMPOSED] for start in range(0, len(folded), _DECOMPOSED))
@@ -58,8 +59,9 @@ _without_marks = _WithoutMarks({ord("œ"): "oe", ord("æ"): "ae"})
 def words(text: str) -> list[str]:
     """Words of a text in order, folded. Numbers keep their separators: "1.234,56" is one word.
 
-    Spaces that separate thousands are dropped: "1 200 €" gives "1200".
+    Spaces that separate thousands are dropped: "1 200 €" gives "1200". So are footnote marks.
     """
+    text = without_marks(text)
     if _THOUSANDS.search(text):
         text = _NO_BREAK_THOUSANDS.sub("", text)
         text = _SPACED_THOUSANDS.sub(lambda number: number.group().replace(" ", ""), text)

@@ -38,7 +38,9 @@ _WEB_PAGE = re.compile(
     r"(?:<!doctype\s+html|<(?:html|head|title|meta|body)[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
-_HEADER = re.compile(rb"(?:[!-9;-~]{1,60}:[^\n]{0,1000}\r?\n(?:[ \t][^\n]{0,1000}\r?\n){0,100}){1,200}")
+_HEADER = re.compile(  # a mailbox from which a message was taken leaves its separator
+    rb"(?:From [^\r\n]{1,1000}\r?\n)?(?:[!-9;-~]{1,60}:[^\n]{0,1000}\r?\n(?:[ \t][^\n]{0,1000}\r?\n){0,100}){1,200}"
+)
 _HEADERS = re.compile(rb"^(from|to|date|subject|message-id|mime-version|received):", re.IGNORECASE | re.MULTILINE)
 _MAILBOX = re.compile(rb"\s*From [^\r\n]{1,1000}\r?\n[!-9;-~]{1,60}:")  # a separator, then a header
 _MIN_HEADERS = 3  # different ones, for a message without the extension of one

@@ -10,12 +10,14 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from rag_service.answering.proof.lexicon import PERCENT, Lexicon, Pole, fold_word, load_lexicon
+from rag_service.language.raised import RAISED_DIGITS
 from rag_service.language.words import index_term
 
 WORD = re.compile(r"[^\W_]+(?:'t\b)?")
 _DATE = r"(?<![\w/])\d{1,4}(?P<sep>[/.-])\d{1,2}(?P=sep)\d{2,4}(?![\d/])"
-_CODE = (
-    r"(?<![^\W_])(?:[^\W\d_]{1,4}-\d{1,4}(?![\w-])|[^\W\d_]+\d[^\W_]*"
+_CODE = (  # first a number with what is raised behind it: "10⁶" is neither 10 nor 6
+    rf"(?<![^\W_])(?:\d+(?:[.,]\d+)*[⁺⁻]?[{RAISED_DIGITS}]+[^\W_]*|"
+    r"[^\W\d_]{1,4}-\d{1,4}(?![\w-])|[^\W\d_]+\d[^\W_]*"
     r"|(?!\d+(?:km|kg|min|mins|cm|mm|ml|mg|kw|gb|tb|mb|h|m|g|l|k|d|s|w)\b)\d+[^\W\d_]+[^\W_]*)"
 )
 _PLAIN = r"\d{1,3}(?: \d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)*"

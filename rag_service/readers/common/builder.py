@@ -13,10 +13,13 @@ from typing import Any
 
 from rag_service.domain import Location, ParsedDocument, Span
 from rag_service.errors import DocumentError, TooLargeError
+from rag_service.readers.common.raised import settle_raised
 
 MAX_CHARACTERS = 5_000_000  # about 2,500 printed pages; anything longer is a data dump
 MAX_WARNINGS = 100
 MAX_SPANS = 300_000  # one per table row and cell; about 200 MB in the worker
+HIDDEN = "Hidden text was not read."
+STRUCK_OUT = "Struck-out and deleted text was not read."
 
 _LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # C0 and C1 controls except tab and newline, lone surrogates (not encodable), byte-order marks, non-characters; and what
@@ -28,10 +31,13 @@ _FORBIDDEN = re.compile(
 
 
 def clean(text: str) -> str:
-    """Normalise line ends to \\n and characters to NFC; remove control characters and marks of layout."""
+    """Normalise line ends to \\n and characters to NFC; remove control characters and marks of layout.
+
+    Raised and lowered digits are settled, see `raised`.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return unicodedata.normalize("NFC", _FORBIDDEN.sub("", _LINE_ENDS.sub("\n", text)))
+    return settle_raised(unicodedata.normalize("NFC", _FORBIDDEN.sub("", _LINE_ENDS.sub("\n", text))))
 
 
 def one_line(text: str) -> str:

@@ -16,7 +16,9 @@ from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, read_xml
+from rag_service.readers.office.docx_characters import Characters, is_on
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -28,7 +30,8 @@ _SKIPPED = frozenset(
 )
 _BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
 _NOTE_MARKS = {_W + f"{kind}Reference": kind for kind in ("footnote", "endnote", "comment")}
-_TEXTS = (_W + "t", "{http://schemas.openxmlformats.org/officeDocument/2006/math}t")
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_TEXTS = (_W + "t", _M + "t")
 _MAX_SPAN = 200  # columns that a merged cell may cover
 
 
@@ -43,11 +46,12 @@ def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
     archive = open_archive(data, name)
     check_members(archive, name)
     document = Document(io.BytesIO(data))
-    writer = _Writer(BlockWriter(TextBuilder(name)), _outline_levels(document), _read_notes(archive, name))
+    builder = TextBuilder(name)
+    characters = Characters(document.styles.element)
+    for warning in characters.settle(document.element.body):
+        builder.warn(warning)
+    writer = _Writer(BlockWriter(builder), _outline_levels(document), _read_notes(archive, name, characters))
     writer.write_blocks(document.element.body)
-    builder = writer.blocks.builder
-    if any(_is_hidden(run) for run in document.element.body.iter(_W + "r")):
-        builder.warn("Hidden text was not read.")
     if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
         builder.warn("Files embedded in the document were not read.")
     properties = document.core_properties
@@ -59,11 +63,13 @@ def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
     )
 
 
-def _read_notes(archive: zipfile.ZipFile, name: str) -> dict[tuple[str, str], str]:
+def _read_notes(archive: zipfile.ZipFile, name: str, characters: Characters) -> dict[tuple[str, str], str]:
     """(kind of note, its id) → its text."""
     notes: dict[tuple[str, str], str] = {}
     for kind in ("footnote", "endnote", "comment"):
         root = read_xml(archive, f"word/{kind}s.xml", name)
+        if root is not None:
+            characters.settle(root)
         for note in [] if root is None else root.iter(_W + kind):
             text = one_line("".join(_pieces(note)))
             if text and note.get(_W + "type") in (None, "normal"):
@@ -159,17 +165,26 @@ def _pieces(element: Element) -> Iterator[str]:
             yield child.text or ""
         elif child.tag in _BREAKS:
             yield _BREAKS[child.tag]
-        elif child.tag in _SKIPPED or not isinstance(child.tag, str) or _is_hidden(child):
+        elif child.tag in _SKIPPED or not isinstance(child.tag, str):
             continue
+        elif child.tag == _M + "sup":
+            yield raise_run("".join(_pieces(child)))
+        elif child.tag == _M + "sub":
+            yield lower_run("".join(_pieces(child)))
+        elif child.tag == _M + "f":
+            yield _fraction(child)
         else:
             yield from _pieces(child)
             if child.tag in (_PARAGRAPH, _CELL):
                 yield "\n"  # a paragraph of a text box or cell ends its line
 
 
-def _is_hidden(run: Element) -> bool:
-    mark = run.find(f"{_W}rPr/{_W}vanish")
-    return mark is not None and _is_on(mark)
+def _fraction(fraction: Element) -> str:
+    """A fraction of an equation on one line; a whole number before it stays apart."""
+    parts = [one_line("".join(_pieces(part))) for part in fraction.iterchildren(_M + "num", _M + "den")]
+    if len(parts) == 2 and all(part.isdecimal() and len(part) <= 3 for part in parts):
+        return f"{raise_run(parts[0])}/{lower_run(parts[1])}"
+    return "/".join(part if part.isalnum() else f"({part})" for part in parts)
 
 
 def _rows(table: Element) -> Iterator[Row]:
@@ -190,18 +205,14 @@ def _rows(table: Element) -> Iterator[Row]:
             column += width
         if cells:
             header = row.find(f"{_W}trPr/{_W}tblHeader")
-            yield Row(number, cells, is_header=header is not None and _is_on(header))
+            yield Row(number, cells, is_header=header is not None and is_on(header))
 
 
 def _is_bold(cell: Element) -> bool:
     """Whether all text of a cell is bold by direct formatting; table styles say nothing about a single table."""
     runs = [run for run in cell.iter(_W + "r") if any((text.text or "").strip() for text in run.iter(_W + "t"))]
     marks = [run.find(f"{_W}rPr/{_W}b") for run in runs]
-    return bool(marks) and all(mark is not None and _is_on(mark) for mark in marks)
-
-
-def _is_on(switch: Element) -> bool:
-    return switch.get(_W + "val", "true") not in ("0", "false", "off")
+    return bool(marks) and all(mark is not None and is_on(mark) for mark in marks)
 
 
 def _descend(parent: Element, *tags: str) -> Iterator[Element]:

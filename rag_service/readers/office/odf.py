@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.archive import damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import TextBuilder, one_line
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import places_on, write_table
 from rag_service.readers.common.xml import Element, local_name, read_xml
 
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
-_OFFICE, _TEXT, _TABLE, _DRAW, _PRESENTATION = (
-    f"{{{_ODF}{part}:1.0}}" for part in ("office", "text", "table", "drawing", "presentation")
+_OFFICE, _TEXT, _TABLE, _DRAW, _PRESENTATION, _STYLE = (
+    f"{{{_ODF}{part}:1.0}}" for part in ("office", "text", "table", "drawing", "presentation", "style")
 )
 _MEDIA_TYPE = "application/vnd.oasis.opendocument."
 _SKIPPED = frozenset(
     {"tracked-changes", "annotation", "annotation-end", "note", "ruby-text", "forms", "sequence-decls"}
 )
+_STYLED = {  # element → family of its style
+    _TEXT + "span": "text", _TEXT + "a": "text", _TEXT + "p": "paragraph", _TEXT + "h": "paragraph",
+    _TABLE + "table-cell": "table-cell",
+}  # fmt: skip
 _MAX_REPEATED = 200  # cells or rows written out; spreadsheets repeat empty ones a million times
 _MAX_CELLS = 300_000
 
@@ -41,6 +46,8 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
         raise damaged(name)
     kind = local_name(body[0])
     builder = TextBuilder(name)
+    for warning in _settle_characters(body, _looks_of_styles(content, read_xml(archive, "styles.xml", name))):
+        builder.warn(warning)
     writer = BlockWriter(builder)
     if kind == "spreadsheet":
         _write_sheets(builder, body[0])
@@ -180,6 +187,60 @@ def _cell_text(cell: Element) -> str:
     remarks = {paragraph for note in cell.iter(_OFFICE + "annotation") for paragraph in note.iter(_TEXT + "p")}
     paragraphs = (paragraph for paragraph in cell.iter(_TEXT + "p", _TEXT + "h") if paragraph not in remarks)
     return one_line(" ".join(map(_text, paragraphs)))
+
+
+def _looks_of_styles(*files: Element | None) -> Mapping[tuple[str, str], str]:
+    """(family, name) of a style → what it makes of characters: super, sub, struck, hidden."""
+    own: dict[tuple[str, str], str] = {}
+    parents: dict[tuple[str, str], str] = {}
+    for style in (style for file in files if file is not None for style in file.iter(_STYLE + "style")):
+        family = style.get(_STYLE + "family") or ""
+        name = family, style.get(_STYLE + "name") or ""
+        properties = style.find(_STYLE + "text-properties")
+        values = {} if properties is None else {key.rpartition("}")[2]: value for key, value in properties.items()}
+        line = values.get("text-line-through-style") or values.get("text-line-through-type") or "none"
+        place = (values.get("text-position") or "0%").split()[0]
+        if values.get("display") == "none":
+            own[name] = "hidden"
+        elif line != "none":
+            own[name] = "struck"
+        elif place in ("super", "sub"):
+            own[name] = place
+        elif place.strip("-0%"):
+            own[name] = "sub" if place.startswith("-") else "super"
+        parents[name] = style.get(_STYLE + "parent-style-name") or ""
+    for name in [name for name in parents if name not in own]:
+        above = name
+        for _ in range(20):  # styles may refer to each other in a circle
+            above = above[0], parents.get(above, "")
+            if above in own:
+                own[name] = own[above]
+                break
+    return own
+
+
+def _settle_characters(body: Element, looks: Mapping[tuple[str, str], str]) -> list[str]:
+    """Drop what is struck out or hidden, write what is raised or lowered; warnings of what was dropped."""
+    warnings = dict.fromkeys([STRUCK_OUT] if next(body.iter(_TEXT + "deletion"), None) is not None else [])
+    for element in list(body.iter(*_STYLED)):
+        family = _STYLED[element.tag]
+        key = _TABLE if family == "table-cell" else _TEXT
+        look = looks.get((family, element.get(key + "style-name") or ""))
+        if look in ("struck", "hidden"):
+            warnings[STRUCK_OUT if look == "struck" else HIDDEN] = None
+            element[:] = []
+            element.text = ""
+        elif look in ("super", "sub"):
+            _change_texts(element, raise_run if look == "super" else lower_run)
+    return list(warnings)
+
+
+def _change_texts(element: Element, change: Callable[[str], str]) -> None:
+    element.text = change(element.text or "")
+    for child in element:
+        if local_name(child) not in _SKIPPED:
+            _change_texts(child, change)
+        child.tail = change(child.tail or "")
 
 
 def _number(element: Element, attribute: str) -> int:

@@ -9,9 +9,10 @@ from rag_service.domain import ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import TextBuilder, one_line
+from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, read_xml, relations_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
@@ -119,7 +120,10 @@ class _Slide:
                     self._writer.write_paragraph(line, part="comment")
 
     def _read(self, path: str) -> Element | None:
-        return read_xml(self._archive, path, self._name) if path else None
+        root = read_xml(self._archive, path, self._name) if path else None
+        if root is not None and any(map(_is_struck, root.iter(_A + "rPr"))):
+            self._writer.builder.warn(STRUCK_OUT)
+        return root
 
 
 def _shapes(root: Element) -> Iterator[Element]:
@@ -137,13 +141,30 @@ def _placeholder(shape: Element) -> str:
 def _paragraphs(element: Element) -> Iterator[str]:
     for paragraph in element.iter(_A + "p"):
         pieces = (
-            part.text or "" if part.tag == _A + "t" else " "
+            _run_text(part) if part.tag == _A + "t" else " "
             for part in paragraph.iter(_A + "t", _A + "br", _A + "tab")
             if part.getparent().get("type") != "slidenum"
         )
         text = one_line("".join(pieces))
         if text:
             yield text
+
+
+def _run_text(text: Element) -> str:
+    """The text of a run, raised or lowered as its run is; none of one that is struck out."""
+    look = text.getparent().find(_A + "rPr")
+    if look is None:
+        return text.text or ""
+    if _is_struck(look):
+        return ""
+    baseline = look.get("baseline") or "0"  # 1/1000 of a percent
+    if not baseline.strip("-0%"):
+        return text.text or ""
+    return lower_run(text.text or "") if baseline.startswith("-") else raise_run(text.text or "")
+
+
+def _is_struck(look: Element) -> bool:
+    return look.get("strike") in ("sngStrike", "dblStrike")
 
 
 def _rows(table: Element) -> Iterator[Row]:

@@ -22,14 +22,17 @@ from openpyxl.xml.constants import SHEET_MAIN_NS
 from rag_service.domain import EncodedTable, Location, ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, open_archive
-from rag_service.readers.common.builder import MAX_SPANS, TextBuilder, one_line
+from rag_service.readers.common.builder import MAX_SPANS, STRUCK_OUT, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
-from rag_service.readers.common.xml import read_xml, relations_of
+from rag_service.readers.common.xml import Element, parse_xml, read_member, read_xml, relations_of
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
+_RUN, _LOOK, _TEXT = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("r", "rPr", "t"))
+_STRIKE, _SCRIPT, _INLINE = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("strike", "vertAlign", "is"))
 _MAX_CELLS = 2_000_000  # of the workbook, some 500 MB
 _MAX_MERGES = 5_000  # per sheet; others are ignored
 _MAX_SPANNED = 200  # columns named by a wide merged header
@@ -46,10 +49,16 @@ class _Formula(str):
 
 
 class _SheetParser(WorkSheetParser):
-    """Reads values, or formulas without a stored value."""
+    """Reads values, or formulas without a stored value; texts in a cell without what is struck out."""
+
+    has_struck = False
 
     def parse_cell(self, element: Any) -> dict[str, Any]:
         cell: dict[str, Any] = super().parse_cell(element)
+        inline = element.find(_INLINE) if element.get("t") == "inlineStr" else None
+        if inline is not None and inline.find(_RUN) is not None:
+            cell["value"] = _rich_text(inline)
+            self.has_struck = self.has_struck or any(map(_is_struck, inline.iter(_LOOK)))
         # A formula whose value is an empty text has the type "str".
         if cell["value"] is None and element.get("t", "n") != "str" and element.find(FORMULA_TAG) is not None:
             parse: Any = self.parse_formula  # openpyxl is untyped
@@ -72,20 +81,61 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     archive = open_archive(data, name)
     check_members(archive, name)
     workbook = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    has_struck = _settle_shared_strings(archive, workbook, name)
     cells_left = _MAX_CELLS
     sheets: list[_Sheet] = []
     for sheet in workbook.worksheets:
-        rows = _read_rows(sheet, name, cells_left)
+        rows, found = _read_rows(sheet, name, cells_left)
+        has_struck = has_struck or found
         cells_left -= sum(len(row.cells) for row in rows)
         title = one_line(str(sheet.title))
         sheets.append(_Sheet(title=title, rows=rows, comments=list(_read_comments(archive, sheet, name))))
     try:
-        return _build(sheets, workbook, name)
+        document = _build(sheets, workbook, name)
     except TooLargeError:
-        document = _build_long(sheets, workbook, name)
-        if document is None:
+        long = _build_long(sheets, workbook, name)
+        if long is None:
             raise
-        return document
+        document = long
+    return replace(document, warnings=(*document.warnings, STRUCK_OUT)) if has_struck else document
+
+
+def _settle_shared_strings(archive: zipfile.ZipFile, workbook: Any, name: str) -> bool:
+    """Write raised and lowered runs of shared texts as all readers do, and drop struck-out ones; whether any was."""
+    main = next((path for kind, path in relations_of(archive, "", name).values() if kind == "officeDocument"), "")
+    files = [path for kind, path in relations_of(archive, main, name).values() if kind == "sharedStrings"]
+    data = b"".join(read_member(archive, path, name) or b"" for path in files[:1])
+    sheets = workbook.worksheets
+    if not sheets or not (b"vertAlign" in data or b"strike" in data):
+        return False
+    strings = sheets[0]._shared_strings  # one list for all sheets
+    root = parse_xml(data, name)
+    for number, shared in enumerate(root.iterchildren(f"{{{SHEET_MAIN_NS}}}si")):
+        if shared.find(f"{_RUN}/{_LOOK}") is not None and number < len(strings):
+            strings[number] = _rich_text(shared)
+    return any(map(_is_struck, root.iter(_LOOK)))
+
+
+def _rich_text(text: Element) -> str:
+    return "".join(_run_text(run) for run in text if run.tag in (_RUN, _TEXT))
+
+
+def _run_text(run: Element) -> str:
+    text = (run.text if run.tag == _TEXT else run.findtext(_TEXT)) or ""
+    look = run.find(_LOOK)
+    if look is None:
+        return text
+    script = look.find(_SCRIPT)
+    return "" if _is_struck(look) else _place(text, None if script is None else script.get("val"))
+
+
+def _is_struck(look: Element) -> bool:
+    strike = look.find(_STRIKE)
+    return strike is not None and strike.get("val", "1") not in ("0", "false")
+
+
+def _place(text: str, script: str | None) -> str:
+    return {"superscript": raise_run, "subscript": lower_run}.get(script or "", str)(text)
 
 
 @dataclass(kw_only=True)
@@ -162,11 +212,14 @@ def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterato
                 yield comment.get("ref") or "", text
 
 
-def _read_rows(sheet: Sheet, name: str, max_cells: int) -> list[Row]:
-    """Read existing cells only; `sheet.iter_rows` would generate the 17 billion from A1 to XFD1048576."""
+def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool]:
+    """The rows of a sheet, and whether cells were left out because they are struck out.
+
+    Reads existing cells only; `sheet.iter_rows` would generate the 17 billion from A1 to XFD1048576.
+    """
     workbook: Any = sheet.parent
     grid: dict[int, dict[int, Cell]] = {}
-    formats: dict[int, tuple[str, bool]] = {}
+    formats: dict[int, _Format] = {}
     count = 0
     with sheet._get_source() as source:
         parser = _SheetParser(
@@ -190,23 +243,38 @@ def _read_rows(sheet: Sheet, name: str, max_cells: int) -> list[Row]:
                     )
     if parser.merged_cells is not None:
         _spread_merged(grid, parser.merged_cells.mergeCell[:_MAX_MERGES])
-    return [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
+    rows = [Row(number, [columns[column] for column in sorted(columns)]) for number, columns in sorted(grid.items())]
+    return rows, parser.has_struck or any(format.is_struck for format in formats.values())
 
 
-def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, tuple[str, bool]]) -> Cell | None:
+@dataclass(frozen=True, kw_only=True)
+class _Format:
+    """What the style of a cell says about its value."""
+
+    number: str
+    is_strong: bool
+    is_struck: bool
+    script: str | None  # superscript, subscript
+
+
+def _cell(sheet: Sheet, raw: dict[str, Any], formats: dict[int, _Format]) -> Cell | None:
     value, style = raw["value"], raw["style_id"]
     if value is None:
         return None
     if style not in formats:
         cell = ReadOnlyCell(sheet, **raw)
-        formats[style] = (
-            str(cell.number_format),
-            bool(cell.font.bold) or getattr(cell.fill, "patternType", None) == "solid",
+        formats[style] = _Format(
+            number=str(cell.number_format),
+            is_strong=bool(cell.font.bold) or getattr(cell.fill, "patternType", None) == "solid",
+            is_struck=bool(cell.font.strike),
+            script=cell.font.vertAlign,
         )
-    number_format, is_strong = formats[style]
-    text = render(value, number_format)
+    format = formats[style]
+    text = "" if format.is_struck else render(value, format.number)
     is_text = isinstance(value, str) and not isinstance(value, _Formula)
-    return Cell(raw["column"], text, is_text, is_strong=is_strong) if text else None
+    if is_text and format.script:
+        text = one_line(_place(text, format.script))
+    return Cell(raw["column"], text, is_text, is_strong=format.is_strong) if text else None
 
 
 def render(value: object, number_format: str = "General") -> str:
@@ -225,11 +293,21 @@ def render(value: object, number_format: str = "General") -> str:
         return value.isoformat()
     if isinstance(value, datetime.time):
         return _time(value)
+    if isinstance(value, datetime.timedelta):
+        return _duration(value)
     return one_line(str(value))
 
 
 def _time(value: datetime.time) -> str:
     return value.isoformat(timespec="seconds" if value.second or value.microsecond else "minutes")
+
+
+def _duration(value: datetime.timedelta) -> str:
+    """Hours, minutes and seconds, as the formats of durations show them: "30:05"."""
+    seconds = round(abs(value).total_seconds())
+    sign = "-" if value < datetime.timedelta() else ""
+    shown = f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}"
+    return f"{shown}:{seconds % 60:02}" if seconds % 60 else shown
 
 
 def _with_currency(number: str, number_format: str) -> str:

@@ -13,7 +13,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from rag_service.readers.pdf.words import Word
+from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.pdf.words import Word, script_of
 
 COLUMN = "   "  # marks a gap wider than any space of justified text
 # The following are fractions of a row's height.
@@ -25,6 +26,7 @@ _SAME_HEIGHT = 0.2
 _SAME_ROW = 0.7  # a figure centred beside a label of two lines is 0.5 to 0.68 away from either line
 _OVERLAP = 0.2  # of neighbouring words: italics and kerning
 _MUCH_NEARER = 0.5  # of the distance to the row above; a footnote mark is 0.3 above its row, 0.7 below the previous
+_SCRIPT = re.compile(r"[-−+(\[]?\d{1,2}(?:[,;]\d{1,2})*[,;.)\]]?")  # what stands raised or lowered by itself
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # Hebrew, Arabic and related scripts
 
 
@@ -68,9 +70,10 @@ class Row:
     def text(self) -> str:
         """Its words in order; `COLUMN` marks a wide gap."""
         is_reversed, words = self._is_right_to_left(), self.in_order()
-        parts = [words[0].text]
+        texts = [word.text for word in words] if is_reversed else list(_with_scripts(words))
+        parts = [texts[0]]
         is_justified = _is_justified(words, self.anchor.height)
-        for before, word in itertools.pairwise(words):
+        for (before, word), text in zip(itertools.pairwise(words), texts[1:], strict=True):
             gap = word.left - before.right
             if is_reversed:
                 gap = max(gap, before.left - word.right)
@@ -78,7 +81,7 @@ class Row:
                 parts.append(COLUMN)
             elif gap > _TOUCHING * self.anchor.height or (word.spaced and word.number == before.number + 1):
                 parts.append(" ")
-            parts.append(word.text)
+            parts.append(text)
         return "".join(parts)
 
     def _is_right_to_left(self) -> bool:
@@ -89,6 +92,22 @@ class Row:
             self.anchor = other.anchor
         for word in other.words:
             self.add(word)
+
+
+def _with_scripts(words: Sequence[Word]) -> Iterator[str]:
+    """Their texts; marks and exponents that are words of their own are raised or lowered beside another word."""
+    for place, word in enumerate(words):
+        script = 0
+        if _SCRIPT.fullmatch(word.text):
+            for other in words[max(0, place - 1) : place] + words[place + 1 : place + 2]:
+                gap = max(word.left, other.left) - min(word.right, other.right)
+                if gap < COLUMN_GAP * other.height and not script:
+                    script = script_of(_edges(word), _edges(other))
+        yield word.text if script == 0 else raise_run(word.text) if script > 0 else lower_run(word.text)
+
+
+def _edges(word: Word) -> tuple[float, float]:
+    return word.middle - word.height / 2, word.height
 
 
 def _is_justified(words: Sequence[Word], height: float) -> bool:

@@ -14,14 +14,23 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from rag_service.domain import Location, ParsedDocument
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import write_table
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _MARKUP = re.compile(r"[*_`\[<\\&]")
 _MAX_FRONT_MATTER = 65_536  # characters
+# Code, which stays as it is; the end of a paragraph, where nothing that is open goes on; marks of characters.
+_CHARACTERS = re.compile(
+    r"(?P<code>^(?P<fence>`{3}|~{3})[^\n]*\n(?:(?!(?P=fence))[^\n]*\n)*(?:(?P=fence).*)?|(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks))"
+    r"|(?P<end>\n[ \t]*\n)|\[\^(?P<note>\d{1,3}|[a-z])\](?P<definition>:?)"
+    r"|(?<![~\\])(?P<tildes>~~)(?!~)|<(?P<closing>/?)(?P<tag>sup|sub|s|del|strike)\b[^<>\n]{0,200}>",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MAX_OPEN = 10  # marks of characters within each other
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -41,8 +50,8 @@ def parse_markdown(source: str, *, name: str) -> ParsedDocument:
     A `---` block that is not a YAML mapping stays part of the text.
     """
     metadata, body = _split_front_matter(clean(source))
-    body = body.strip("\n")
     builder = TextBuilder(name)
+    body = clean(_settle_characters(body.strip("\n"), builder))
     first_heading = _write_blocks(builder, body)
     return builder.build(
         title=choose_title(name, metadata.get("title"), first_heading),
@@ -50,6 +59,34 @@ def parse_markdown(source: str, *, name: str) -> ParsedDocument:
         language=language_of(metadata.get("language")) or language_of(metadata.get("lang")),
         metadata=metadata,
     )
+
+
+def _settle_characters(body: str, builder: TextBuilder) -> str:
+    """Write raised and lowered runs and footnote marks as all readers do; drop what is struck out."""
+    pieces: list[str] = []
+    opened: list[tuple[str, int]] = []  # (mark, its piece)
+    done = 0
+    for match in _CHARACTERS.finditer(body):
+        pieces.append(body[done : match.start()])
+        done = match.end()
+        mark = match["tildes"] or (match["tag"] or "").lower()
+        if match["note"]:
+            pieces.append(raise_run(match["note"]))
+        elif mark and opened and opened[-1][0] == mark and (match["tildes"] or match["closing"]):
+            _, start = opened.pop()
+            inside = "".join(pieces[start + 1 :])
+            del pieces[start:]
+            if mark in ("sup", "sub"):
+                pieces.append(raise_run(inside) if mark == "sup" else lower_run(inside))
+            else:
+                builder.warn(STRUCK_OUT)
+        else:
+            if mark and not match["closing"] and len(opened) < _MAX_OPEN:
+                opened.append((mark, len(pieces)))
+            elif match["end"]:
+                opened.clear()
+            pieces.append(match[0])
+    return "".join([*pieces, body[done:]])
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
+from rag_service.readers.common.raised import lower_run, raise_run
 
 MEDIA_TYPE = "application/rtf"
 _TOKEN = re.compile(
@@ -37,6 +38,7 @@ _CODE_PAGES = {  # of fonts: \fcharset → Python's name
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "gbk", 136: "big5", 161: "cp1253", 162: "cp1254",
     163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
 }  # fmt: skip
+_SCRIPTS = {"super": 1, "up": 1, "sub": -1, "dn": -1, "nosupersub": 0}
 _MAX_DEPTH = 1_000
 
 
@@ -48,6 +50,8 @@ class _Group:
     unicode_skip: int = 1  # characters that follow \\u for programs without Unicode
     encoding: str = "cp1252"
     is_hidden: bool = False
+    is_struck: bool = False  # or deleted
+    script: int = 0  # 1: raised, -1: lowered
 
 
 @dataclass
@@ -165,8 +169,14 @@ class _Reader:
             self._group = replace(group, encoding=self._fonts.get(number, self._fonts.get(-1, "cp1252")))
         elif word == "fcharset" and number:
             self._fonts[self._font] = _codec(_CODE_PAGES.get(number, "cp1252"))
-        elif word in ("v", "deleted"):
+        elif word == "v":
             self._group = replace(group, is_hidden=number != 0)
+        elif word in ("strike", "striked", "deleted"):
+            self._group = replace(group, is_struck=number != 0)
+        elif word in _SCRIPTS:
+            self._group = replace(group, script=_SCRIPTS[word] * (number != 0))
+        elif word == "plain":
+            self._group = replace(group, is_hidden=False, is_struck=False, script=0)
         elif group.destination == _STYLES:
             if word == "s":
                 self._style_number = number or 0
@@ -215,8 +225,10 @@ class _Reader:
         if self._bytes:
             self._decode()
         destination = self._group.destination
-        if not text or self._group.is_hidden:
+        if not text or self._is_dropped(destination):
             return
+        if self._group.script:
+            text = raise_run(text) if self._group.script > 0 else lower_run(text)
         if destination == "":
             self._paragraph.pieces.append(text)
         elif destination == "footnote":
@@ -225,6 +237,13 @@ class _Reader:
             self._style_name.append(text)
         elif destination == _TITLE:
             self._title.append(text)
+
+    def _is_dropped(self, destination: str) -> bool:
+        if not (self._group.is_hidden or self._group.is_struck):
+            return False
+        if destination in ("", "footnote"):
+            self._writer.builder.warn(HIDDEN if self._group.is_hidden else STRUCK_OUT)
+        return True
 
     def _end_paragraph(self) -> None:
         self._decode()

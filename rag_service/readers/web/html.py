@@ -1,7 +1,7 @@
 """Web pages: the main content as headings, paragraphs, lists and tables.
 
-Left out: scripts, styles, controls, what is hidden, and navigation. Navigation is what the page declares as such (by
-element, role, class or id), everything outside `main` where a page has it, and lists that consist of links.
+Left out: scripts, styles, controls, what is hidden or struck out, and navigation. Navigation is what the page declares
+as such (by element, role, class or id), everything outside `main` where a page has it, and lists that consist of links.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from lxml import etree, html
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name
 
 MEDIA_TYPE = "text/html"
@@ -37,6 +38,10 @@ _NAVIGATION_NAMES = frozenset({
     "advertisement",
 })  # fmt: skip
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_STYLED = re.compile(
+    r"(?P<struck>text-decoration[a-z-]*\s*:[^;]*line-through)|vertical-align\s*:\s*(?:(?P<sup>super)|(?P<sub>sub))\b",
+    re.IGNORECASE,
+)
 _LINKS_SHARE, _MIN_LINKS = 0.8, 4  # of the text of a list in links: navigation
 _MIN_MAIN = 100  # characters; a `main` with less is filled by a script
 _MAX_LINK = 200  # characters of a target that is written; longer ones track the reader
@@ -86,6 +91,8 @@ def write_page(writer: BlockWriter, root: Element | None) -> None:
     """Write the main content of a page."""
     if root is None:
         return
+    if _settle_characters(root):
+        writer.builder.warn(STRUCK_OUT)
     body = root.find("body")
     top = root if body is None else body
     mains = [found for found in top.iter("main") if len("".join(found.itertext()).strip()) >= _MIN_MAIN]
@@ -95,6 +102,35 @@ def write_page(writer: BlockWriter, root: Element | None) -> None:
         _Page(writer, has_main=bool(mains)).write(part)
     if len(writer.builder) == before and not mains:
         _Page(writer, has_main=True).write(top)  # a page of links: they are what it is for
+
+
+def _settle_characters(root: Element) -> bool:
+    """Write raised and lowered runs as all readers do, and drop what is struck out; whether anything was."""
+    struck: list[Element] = []
+    scripts: list[Element] = []
+    walk = etree.iterwalk(root, events=("start",))
+    for _, element in walk:
+        kind = _kind_of_characters(element)
+        if kind == "struck" and element is not root:
+            struck.append(element)
+            walk.skip_subtree()
+        elif kind in ("sup", "sub") and not any(local_name(inner) in _BLOCKS for inner in element.iter()):
+            scripts.append(element)
+            walk.skip_subtree()
+    for element in scripts:
+        text = element.text_content()
+        element[:] = []
+        element.text = raise_run(text) if _kind_of_characters(element) == "sup" else lower_run(text)
+    for element in struck:
+        element.drop_tree()
+    return bool(struck)
+
+
+def _kind_of_characters(element: Element) -> str:
+    """struck, sup or sub, by its style or its tag; or another tag."""
+    style = _STYLED.search(element.get("style") or "")
+    tag = (style.lastgroup if style else "") or local_name(element)
+    return "struck" if tag in ("s", "strike", "del") else tag
 
 
 class _Page:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag_service.domain import Span
+from rag_service.language.raised import MARK
 from rag_service.tables.reading.values import is_nothing, normal_figure
 
+_MARK_AT_END = re.compile(rf" *{MARK}(?= {{2}}|$)")  # of a part; offsets must stay
 _PART = re.compile(r"\S+(?: \S+)*")
 _FIGURES = re.compile(r"[$€£]? ?\(?[$€£]? ?[-−–]?\d[\d.,]*\)? ?%?\)?|[—–-](?= |$)")
 _OPENING, _CLOSING = ("$", "€", "£", "(", "$ ("), ("%", ")", ")%", ") %")  # signs in columns of their own
@@ -50,6 +52,7 @@ def read_page_lines(text: str, spans: Sequence[Span]) -> Iterator[PageLine]:
             continue
         start = span.start
         for line in text[span.start : span.end].split("\n"):
+            line = _MARK_AT_END.sub(lambda mark: " " * len(mark[0]), line)
             yield PageLine(page, start, line, tuple(_parts(line, start)))
             start += len(line) + 1
 

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 
 from rag_service.language.languages import languages_of, union_of
+from rag_service.language.raised import MARK
 from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
 
@@ -28,11 +29,10 @@ _FIGURE = re.compile(
     r"\s*(?P<close>\))?",
     re.IGNORECASE,
 )
-_FOOTNOTE = re.compile(r"\s*(?:[*†‡¹²³]+|\(\d\))$")
+_FOOTNOTE = re.compile(rf"(?:\s*(?:[*†‡]+|\(\d\))|\s+{MARK})$")
 _LONE_DIGIT = re.compile(r"\(\d\)")  # beside other figures no footnote mark: minus one
 _PERCENT_OUTSIDE = re.compile(r"\)\s*%$")
 _SIGN_OUTSIDE = re.compile(r"^([$€£])\s*\(")
-_SQUARED = re.compile(r"[^\W\d_][²³]$")
 _SPACES = re.compile(r"['’ \u00a0\u202f]")
 _GROUPED = re.compile(r"\d{1,3}(?:['’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?")
 _NOTHING = frozenset({"-", "–", "—", "--", "n/a", "na", "n.a.", "nd", "n/d", "n.d.", "s/d", "s.o.", "?", "...", "…"})
@@ -217,8 +217,7 @@ def _day(year: int, month: int, day: int) -> Decimal | None:
 
 
 def _match(text: str) -> re.Match[str] | None:
-    without = text if _SQUARED.search(text) else _FOOTNOTE.sub("", text)
-    match = _FIGURE.fullmatch(without.strip())
+    match = _FIGURE.fullmatch(_FOOTNOTE.sub("", text).strip())
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
     digits = match["digits"]

@@ -155,6 +155,13 @@ OPERATIONS = {  # file, question, answer without marks, formula, cells
         "C2 − B2 = 4",
         "B2:C2",
     ),
+    "widest difference of two columns": (
+        "transporte.csv",
+        "¿Qué destino tiene la mayor diferencia entre 2024 y 2025?",
+        "El valor más alto de «Coste 2025 − Coste 2024» es 22 €: Lisboa.",
+        "22 (B3:C3)",
+        "B3:C3",
+    ),
     "one column below another": (
         "stock.xlsx",
         "Which tools are below the minimum stock?",
@@ -169,11 +176,12 @@ OPERATIONS = {  # file, question, answer without marks, formula, cells
 async def library(postgres: EmbeddedServer) -> AsyncIterator[Library]:
     files = {
         **files_of("team_sheets", "tents.xlsx", "employees.xlsx", "ventas.csv"),
-        **files_of("several_columns", "loans.xlsx", "fees.xlsx", "stock.xlsx"),
+        **files_of("several_columns", "loans.xlsx", "fees.xlsx", "stock.xlsx", "transporte.csv"),
         **files_of("small_sheets", "loans.csv"),
         **files_of("months", "sales.csv"),
         **files_of("stretches", "turnos.csv"),
         **files_of("page_tables"),
+        **files_of("kept_sheets", "inventario.pdf"),
     }
     async with open_library(postgres, files) as opened:
         yield opened
@@ -194,6 +202,13 @@ async def test_a_table_of_a_pdf_is_computed_with_its_page(library: Library) -> N
     answer = await library.ask("What is the total number of employees?", "people.pdf")
     assert "is 585 over 2 rows" in answer.text
     assert answer.citations[0].location == Location(page=2)
+    assert answer.decision is Decision.CAN_PROCEED
+
+
+async def test_a_ruled_table_of_a_pdf_is_computed_with_its_page(library: Library) -> None:
+    answer = await library.ask("¿Qué artículo es el más caro?", "inventario.pdf")
+    assert "615,00 EUR/ud.: PT-01, Puerta blindada" in answer.text
+    assert answer.citations[0].location == Location(page=1)
     assert answer.decision is Decision.CAN_PROCEED
 
 

@@ -110,19 +110,20 @@ _ODF_NAMES = " ".join(
     f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
     for short, name in (
         ("office", "office"), ("text", "text"), ("table", "table"), ("draw", "drawing"),
-        ("presentation", "presentation"), ("meta", "meta"),
+        ("presentation", "presentation"), ("meta", "meta"), ("style", "style"),
     )
 )  # fmt: skip
 
 
-def odf(kind: str, body: str, *, title: str = "") -> bytes:
-    """A `text`, `spreadsheet` or `presentation` with this body."""
+def odf(kind: str, body: str, *, title: str = "", styles: str = "") -> bytes:
+    """A `text`, `spreadsheet` or `presentation` with this body and these automatic styles."""
     dublin = 'xmlns:dc="http://purl.org/dc/elements/1.1/"'
     meta = f"<office:meta><dc:title>{escape(title)}</dc:title><dc:language>es-ES</dc:language></office:meta>"
     return zipped(
         {
             "mimetype": f"application/vnd.oasis.opendocument.{kind}",
-            "content.xml": f"<office:document-content {_ODF_NAMES}><office:body><office:{kind}>{body}"
+            "content.xml": f"<office:document-content {_ODF_NAMES}><office:automatic-styles>{styles}"
+            f"</office:automatic-styles><office:body><office:{kind}>{body}"
             f"</office:{kind}></office:body></office:document-content>",
             "meta.xml": f"<office:document-meta {_ODF_NAMES} {dublin}>{meta}</office:document-meta>",
         }

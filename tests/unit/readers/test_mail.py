@@ -165,6 +165,12 @@ def message_of(subject: str, body: str) -> EmailMessage:
     return message
 
 
+def test_a_message_may_begin_with_the_separator_of_its_mailbox() -> None:
+    document = parse(mailbox(message_of("Crane", "The inspection is at 07:45.")), file_name="crane.eml")
+    assert document.text.startswith("From: Ana <ana@mar.example>\nSubject: Crane\n\nThe inspection")
+    assert document.title == "Crane"
+
+
 @pytest.mark.parametrize(("name", "ending"), [("Sent.mbox", "\n"), ("Sent", "\r\n")])
 def test_each_message_of_a_mailbox_has_its_place(name: str, ending: str) -> None:
     with_file = message_of("Prices 7/2026", "See the list.\n\n>From May on, berth 7 costs 40 €.")

@@ -30,6 +30,7 @@ def test_each_page_is_a_span_with_its_number() -> None:
         ("Annual Report 2023", "Annual Report 2023"),
         ("Microsoft Word - final2.docx", "report"),
         ("untitled", "report"),
+        ("(anonymous)", "report"),
         ("", "report"),
     ],
 )

@@ -56,9 +56,9 @@ def test_a_line_knows_the_height_of_its_letters_unless_it_is_turned() -> None:
     ]  # fmt: skip
 
 
-def test_a_footnote_mark_stays_at_its_word() -> None:
+def test_a_footnote_mark_stays_at_its_word_and_is_raised() -> None:
     lines = [phrase("a line above it", 0, 102), phrase("Fair value", 0, 90), phrase("and below", 0, 78)]
-    assert page(*lines, word("(1)", 48, 93, height=6)) == "a line above it\nFair value(1)\nand below"
+    assert page(*lines, word("(1)", 48, 93, height=6)) == "a line above it\nFair value⁽¹⁾\nand below"
 
 
 def test_figures_centred_beside_a_label_of_two_lines_stand_on_one_line() -> None:

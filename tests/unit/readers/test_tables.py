@@ -64,6 +64,8 @@ def test_quoted_value_leads_to_exactly_one_cell() -> None:
         (datetime.datetime(2024, 5, 1), "dd/mm/yy", "2024-05-01"),
         (datetime.datetime(2024, 5, 1, 13, 30), "General", "2024-05-01 13:30"),
         (datetime.time(7, 5), "h:mm", "07:05"),
+        (datetime.timedelta(hours=30, minutes=5), "[h]:mm", "30:05"),
+        (-datetime.timedelta(minutes=90, seconds=7), "[h]:mm:ss", "-1:30:07"),
         ("two\nlines\x00 ", "@", "two lines"),
     ],
 )

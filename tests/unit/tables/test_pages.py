@@ -32,6 +32,12 @@ def row(table: Table, name: str) -> list[float | None]:
     return [None if c is None or c.number is None else float(c.number) for c in found.cells[1:]]
 
 
+def test_footnote_marks_are_neither_names_nor_figures() -> None:
+    lines = [*INCOME[:6], ("Freight\u00b9", "188", "201\u00b2", "176"), *INCOME[7:]]
+    (table,) = tables_of(lines)
+    assert row(table, "Freight") == [188, 201, 176]
+
+
 def test_a_statement_has_years_unit_title_and_negative_figures() -> None:
     (table,) = tables_of(list(INCOME))
     assert [column.name for column in table.columns[1:]] == [

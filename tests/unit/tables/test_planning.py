@@ -40,6 +40,7 @@ Diego Ruiz,Sales,2018-06-01,58000,45,yes
     "licences.csv": "Licence;Vendor;Fee\nEditor;Acme;120 €\nCompiler;Borland;$300\nTracker;Acme;80 €\n",
     "loans.csv": "Category,Jan,Feb,Mar,Apr\nGarden,12,20,95,162\nCraft,64,70,66,52\n",
     "tools.csv": "Tool,In stock,Minimum\nGrinder,3,4\nSander,2,2\nTrimmer,5,3\n",
+    "rooms.csv": "Room,Floor,Monthly rent (€)\nStudio,3,410\nAnnexe,1,350\nLoft,3,620\n",
     "bolts.csv": "Bolt,Stock\nM8,120\nM10,98\nM12,45\n",
 }
 
@@ -105,6 +106,7 @@ def write(plan: Plan | SeveralColumns) -> str:
 OPERATIONS = {
     "look-up": ("tents.csv", "What is the price of the Camper XL?", "lookup Price where Model = Camper XL"),
     "count": ("employees.csv", "How many people are in Sales?", "count where Department = Sales"),
+    "distinct": ("employees.csv", "How many departments are there?", "distinct Department"),
     "sum": ("tents.csv", "What is the total stock of tents?", "sum Stock"),
     "mean": ("tents.csv", "What is the average price?", "mean Price"),
     "median": ("tents.csv", "What is the median weight?", "median Weight"),
@@ -130,6 +132,11 @@ OPERATIONS = {
     "share": ("tents.csv", "What share of the stock is in Lille?", "share Stock where Warehouse = Lille"),
     "each group": ("tents.csv", "What is the total stock per warehouse?", "sum Stock per Warehouse"),
     "best group": ("tents.csv", "Which warehouse has the most stock?", "sum Stock per Warehouse best maximum"),
+    "best group by rows": (
+        "employees.csv",
+        "Which department has the most employees?",
+        "count per Department best maximum",
+    ),
     "columns added up": (
         "loans.csv",
         "How many garden loans were there in total from February to April?",
@@ -144,6 +151,11 @@ OPERATIONS = {
         "budget.csv",
         "What is the difference between the 2024 and 2025 budget for Marketing?",
         "difference Budget 2024/Budget 2025 where Service = Marketing",
+    ),
+    "widest difference of two columns": (
+        "budget.csv",
+        "Which service has the largest difference between 2024 and 2025?",
+        "widest Budget 2024/Budget 2025",
     ),
     "one column below another": (
         "tools.csv",
@@ -174,7 +186,20 @@ CONDITIONS = {
         "Which employees were hired after 2018?",
         "lookup Name where Hire date > 2018-12-31",
     ),
-    "yes or no": ("employees.csv", "Who hasn't paid yet?", "lookup Name where Paid empty no"),
+    "after a month": (
+        "employees.csv",
+        "Which employees were hired after May 2019?",
+        "lookup Name where Hire date > 2019-05-31",
+    ),
+    "a day": (
+        "employees.csv",
+        "Who was hired on 13 September 2021?",
+        "lookup Name where Hire date between 2021-09-13, 2021-09-13",
+    ),
+    "an ordinal": ("rooms.csv", "Which rooms are on the third floor?", "lookup Room where Floor = 3"),
+    "yes": ("employees.csv", "Which employees have paid?", "lookup Name where Paid = yes"),
+    "still to be done": ("employees.csv", "Who still has to pay?", "lookup Name where Paid empty no"),
+    "not yet": ("employees.csv", "Who hasn't paid yet?", "lookup Name where Paid empty no"),
     "months between two": (
         "visits.csv",
         "How many visitors in total from May to July?",
@@ -189,6 +214,11 @@ LANGUAGES = {
 }
 SEVERAL_READINGS = {
     "two columns fit": ("budget.csv", "What is the total budget?", ["sum Budget 2024", "sum Budget 2025"]),
+    "two columns are asked for": (
+        "tents.csv",
+        "What are the price and the weight of Duna 2?",
+        ["lookup Price where Model = Duna 2", "lookup Weight where Model = Duna 2"],
+    ),
     "rows or pieces": (
         "tents.csv",
         "How many tents are in the warehouse Sevilla?",
@@ -202,6 +232,7 @@ IN_DOUBT = {
         "What is the price per kg of Alpina 2?",
         "lookup Price where Model = Alpina 2 in doubt",
     ),
+    "a total that nobody asked for": ("visits.csv", "How many visitors did we have?", "sum Visitors in doubt"),
     "a month of any year": (
         "employees.csv",
         "How many people were hired in March?",
@@ -212,7 +243,7 @@ NOT_PLANNED = {
     "a word of no column": ("tents.csv", "Which tent has the best rating?"),
     "a value that is not there": ("employees.csv", "What is the average salary in Paris?"),
     "a negation": ("tents.csv", "How many tents are not in Lyon?"),
-    "an ordinal": ("tents.csv", "Which tent is the second lightest?"),
+    "the second of a ranking": ("tents.csv", "Which tent is the second lightest?"),
     "a product of two columns": ("tents.csv", "What is the total value of the stock?"),
     "months beyond the columns": (
         "loans.csv",
