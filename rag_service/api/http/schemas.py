@@ -68,7 +68,8 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
         list[MessageRequest],
         Meta(
             max_length=200,
-            description="Earlier messages, oldest first. A follow-up question is rewritten as a standalone one.",
+            description="Earlier messages, oldest first. A follow-up question is rewritten as a standalone one, or "
+            "without a chat model joined to the questions that it needs; `searchedFor` has the result.",
         ),
     ] = []
     stream: Annotated[bool, Meta(description="Reply with an event stream.")] = False
@@ -267,6 +268,13 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     completion_tokens: int
     model_error: Annotated[
         str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
+    ] = None
+    searched_for: Annotated[
+        str | None,
+        Meta(
+            description="A follow-up question as searched for: rewritten by the chat model, or after the questions "
+            "that it needs, a line each. null: searched for as asked."
+        ),
     ] = None
     related: Annotated[
         list[RelatedBody],
