@@ -353,6 +353,7 @@ class Answer:
     guardrails: tuple[GuardrailCheck, ...] = ()  # what the knowledge base forbids to say, checked
     model_error: str | None = None  # code of the error of the model that was to answer: the text is quotes
     incomplete: bool = False  # the model reached its length limit or only repeated itself: the text says so
+    searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
     related: tuple[
         Hit, ...
     ] = ()  # where no passage is above the threshold: the nearest, to look at; they prove nothing

@@ -23,7 +23,6 @@ from rag_service.answering.conversation import (
     HISTORY_SHARE,
     HISTORY_TOKENS,
     cut_history,
-    make_standalone,
     render_history,
 )
 from rag_service.answering.decision import NO_CONFIDENCE
@@ -111,17 +110,17 @@ class AgentChat:
             log.warning("chat_without_store", exc_info=error)
             outcome.context = ContextUse.STORE_UNAVAILABLE
             scope = AgentScope()
-        if scope.global_ids or scope.personal_ids:
-            outcome.question = await make_standalone(query.question, query.history, chat, self.prompts)
+        corpora = (*scope.global_ids, *scope.personal_ids)
         request = RagQuery(
-            outcome.question,
+            query.question,
             identity=identity,
             model=chat,
-            filters=Filters(corpus_ids=(*scope.global_ids, *scope.personal_ids)),
+            filters=Filters(corpus_ids=corpora),
             top_k=query.top_k,
             threshold=query.threshold,
             prompt="chat",
             instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
+            turns=query.history if corpora else (),
             history=history,
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
@@ -165,6 +164,7 @@ class AgentChat:
         async with aclosing(events):
             try:
                 async for event in events:
+                    outcome.question = request.question
                     if isinstance(event, SourcesFound) and not event.sources:
                         outcome.context = ContextUse.NO_CONTEXT
                         return
@@ -236,6 +236,7 @@ class AgentChat:
             withheld_sentences=checked.withheld,
             flagged=checked.flagged,
             incomplete=incomplete,
+            searched_for=request.searched_for,
         )
         request.retrieval = None  # the answer does not rest on it
         if self.record is not None and request.recorded:

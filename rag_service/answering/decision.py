@@ -154,6 +154,7 @@ def decide(
     context_tokens: int,
     minimum: int,
     warned: bool = False,
+    joined: bool = False,
     proved: bool = True,
     allowed: bool = True,
     least: float = MIN_CONFIDENCE,
@@ -166,13 +167,14 @@ def decide(
         context_tokens: size of the context shown to the model.
         minimum: smallest context that the index definition accepts.
         warned: whether the answer begins with a warning, such as of names that no document mentions.
+        joined: whether the question was joined to the ones before it, so that nobody has said what it asks.
         proved: whether every sentence that states something is verified, and no citation speaks against one.
         allowed: whether the answer says nothing that the knowledge base forbids to say.
         least: below this confidence it is uncertain, 0..1.
     """
     if refused:
         return Decision.OUT_OF_SCOPE
-    if warned or not (proved and allowed) or confidence.value < least or context_tokens < minimum:
+    if warned or joined or not (proved and allowed) or confidence.value < least or context_tokens < minimum:
         return Decision.UNCERTAIN
     return Decision.CAN_PROCEED
 

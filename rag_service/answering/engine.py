@@ -165,7 +165,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                 response = await self._synthesizer.reply(query, reply.text, language=reply.language)
             else:
                 if query.turns:
-                    await self._synthesizer.condense(query)
+                    await self._synthesizer.condense(query, partial(self._find, query))
                 response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
         answer = replace(response.answer, id=answer_id, latency_ms=latency)
@@ -183,6 +183,10 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         )
         await query.emit(AnswerComplete(answer=answer))
         return CitedResponse(answer, response.source_nodes)
+
+    async def _find(self, query: RagQuery, question: str) -> Sequence[Hit]:
+        """The passages of another question, best first, as the query would find them."""
+        return (await self._passages.search(replace(query, query_str=question, turns=()))).hits
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         raise RuntimeError("This engine is asynchronous: use `aquery`, or the engine of `open_service()`.")

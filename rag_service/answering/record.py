@@ -32,7 +32,7 @@ from rag_service.domain import (
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition
 from rag_service.models.prefixes import vectors_name
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.query import FollowUp, RagQuery
 from rag_service.settings import Settings
 from rag_service.store.accounts.answers import store_answer
 from rag_service.store.database import Database
@@ -156,7 +156,7 @@ def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
     """The recorded request, ready to be asked again."""
     request = record["request"]
     filters = request["filters"]
-    agent_id = request.get("agentId")
+    agent_id, follow_up = request.get("agentId"), request.get("followUp")
     return RagQuery(
         record["question"],
         identity=identity,
@@ -176,6 +176,7 @@ def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
         prompt=request.get("prompt"),
         instructions=request.get("instructions", ""),
         history=request.get("history", ""),
+        follow_up=None if follow_up is None else FollowUp(**{**follow_up, "replies": tuple(follow_up["replies"])}),
         personal_corpora=frozenset(UUID(value) for value in request.get("personalCorpora", ())),
         agent_id=None if agent_id is None else UUID(agent_id),
     )
@@ -201,6 +202,7 @@ def _write_request(query: RagQuery) -> dict[str, Any]:
         "prompt": query.prompt,
         "instructions": query.instructions,
         "history": query.history,
+        "followUp": None if query.follow_up is None else asdict(query.follow_up),
         "personalCorpora": sorted(map(str, query.personal_corpora)),
         "agentId": None if query.agent_id is None else str(query.agent_id),
     }

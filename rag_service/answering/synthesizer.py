@@ -39,6 +39,7 @@ from rag_service.answering.computed_answer import (
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
     HISTORY_TOKENS,
+    FindPassages,
     cut_history,
     make_standalone,
     render_history,
@@ -167,11 +168,13 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         """A reply to a message that asks for nothing: no retrieval, no model."""
         return CitedResponse(replace(await self._say(query, text, language), model=NO_MODEL), [])
 
-    async def condense(self, query: RagQuery) -> None:
-        """Make the question standalone; what was said before stays for the prompt."""
+    async def condense(self, query: RagQuery, find: FindPassages) -> None:
+        """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
         limit = min(HISTORY_TOKENS, int(query.model.context_window * HISTORY_SHARE))
         query.history = render_history(cut_history(query.turns, max_tokens=limit))
-        query.query_str = await make_standalone(query.question, query.turns, query.model, self._prompts)
+        query.query_str, query.follow_up = await make_standalone(
+            query.question, query.turns, query.model, self._prompts, find
+        )
 
     async def _say(self, query: RagQuery, text: str, language: str) -> Answer:
         """An answer that the service itself gives."""
@@ -192,6 +195,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             tokens=TokenCount(prompt=0, completion=0, estimated=False),
             latency_ms=0.0,
             model=query.model.model_name,
+            searched_for=query.searched_for,
             related=() if retrieval is None else find_related(retrieval.hits),
         )
 
@@ -318,6 +322,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 confidence,
                 refused=refused,
                 warned=bool(prompted.warning),
+                joined=query.follow_up is not None and query.follow_up.joined,
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
                 proved=has_proof and not unproved,
@@ -338,6 +343,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             guardrails=guardrails,
             model_error=query.model_error,
             incomplete=last.finish_reason == "length",
+            searched_for=query.searched_for,
         )
 
     # The rest of LlamaIndex's interface.

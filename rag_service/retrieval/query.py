@@ -43,6 +43,15 @@ class Retrieval:
     files: NamedFiles | None = None  # that the question names; None: it names none
 
 
+@dataclass(frozen=True, kw_only=True)
+class FollowUp:
+    """How the question that is searched for was made of one that needs what was said before it."""
+
+    asked: str  # the question itself
+    joined: bool  # to the questions that it needs; False: a chat model rewrote it
+    replies: tuple[str, ...] = ()  # to these questions: what they quote does not answer the next one
+
+
 async def _ignore(event: Any) -> None:
     """Nobody listens."""
 
@@ -65,6 +74,7 @@ class RagQuery(QueryBundle):
     instructions: str = ""  # an agent's, added to the rules of the template
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     history: str = ""  # of the conversation, neutralised
+    follow_up: FollowUp | None = None  # what the question was made of; None: it is searched for as asked
     personal_corpora: frozenset[UUID] = frozenset()  # their passages are shown in a block of their own
     agent_id: UUID | None = None  # the agent that answers, for the record
     recorded: bool = True  # whether the answer is stored
@@ -81,6 +91,11 @@ class RagQuery(QueryBundle):
     @property
     def question(self) -> str:
         return self.query_str
+
+    @property
+    def searched_for(self) -> str | None:
+        """The question with what it needs of the conversation; None: it was searched for as asked."""
+        return None if self.follow_up is None else self.question
 
     @property
     def found(self) -> Retrieval:

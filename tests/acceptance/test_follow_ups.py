@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -13,8 +15,9 @@ import pytest_asyncio
 from rag_service.answering.conversation import lean_on_history
 from rag_service.app import create_app
 from rag_service.components import Components, open_components
-from rag_service.domain import LOCAL_ADMIN, CorpusKind, Filters, Turn
-from rag_service.language.detection import guess_language, reply_to_small_talk
+from rag_service.domain import LOCAL_ADMIN, CorpusKind, Decision, Filters, Hit, Turn
+from rag_service.evaluation.metrics import holds_answer
+from rag_service.language.detection import reply_to_small_talk
 from rag_service.language.languages import language_codes, load_language
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
@@ -72,8 +75,67 @@ async def test_a_follow_up_through_rest(client: httpx.AsyncClient) -> None:
     body = {"query": "And in Paris?", "messages": said("What is the ceiling for a hotel night in ordinary towns?")}
     answer = (await client.post("/api/v1/query/answer", json=body)).json()
     assert "160 euros" in answer["answer"]
+    assert answer["searchedFor"] == "What is the ceiling for a hotel night in ordinary towns?\nAnd in Paris?"
     stored = (await client.get(f"/api/v1/answers/{answer['answerId']}")).json()
-    assert stored["question"] == "What is the ceiling for a hotel night in ordinary towns?\nAnd in Paris?"
+    assert stored["question"] == answer["searchedFor"]
+
+
+async def ask(client: httpx.AsyncClient, question: str, *said: tuple[str, str]) -> Any:
+    """The reply, after the earlier questions and replies."""
+    messages = [
+        {"role": role, "content": text} for turn in said for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
+    return (await client.post("/api/v1/query/answer", json={"query": question, "messages": messages})).json()
+
+
+@in_module_loop
+async def test_the_quote_of_the_turn_before_does_not_answer_the_next(client: httpx.AsyncClient) -> None:
+    first, quote = (
+        "What is the ceiling for a hotel night?",
+        "The ceiling for a hotel night is 95 euros in ordinary towns.",
+    )
+    assert (await ask(client, first))["citations"][0]["quote"].startswith(quote.rstrip("."))
+    reply = await ask(client, "And for two nights?", (first, f"{quote} [C1]"))
+    assert reply["citations"]
+    assert not any(quote.rstrip(".") in citation["quote"] for citation in reply["citations"])
+
+
+@in_module_loop
+async def test_a_sentence_is_chosen_for_the_last_question(client: httpx.AsyncClient) -> None:
+    reply = await ask(
+        client, "And in Paris?", ("What is the ceiling for a hotel night in ordinary towns?", "It varies.")
+    )
+    assert reply["citations"][0]["quote"] == "In Paris the ceiling is 160 euros a night"
+
+
+@in_module_loop
+async def test_an_answer_to_a_joined_question_is_at_most_uncertain(client: httpx.AsyncClient) -> None:
+    question = "What is the ceiling for a hotel night in Paris?"
+    alone = await ask(client, question)
+    joined = await ask(
+        client, "And in Paris?", ("What is the ceiling for a hotel night in ordinary towns?", "95 euros.")
+    )
+    assert joined["citations"][0]["quote"] == alone["citations"][0]["quote"]
+    assert (alone["decision"], joined["decision"]) == ("can_proceed", "uncertain")
+
+
+@in_module_loop
+async def test_a_complete_question_is_left_alone(client: httpx.AsyncClient) -> None:
+    question = "What is the ceiling for a hotel night in ordinary towns?"
+    alone = await ask(client, question)
+    again = await ask(client, question, (question, alone["answer"]))
+    assert again["searchedFor"] is None
+    assert [again[key] for key in ("answer", "decision")] == [alone[key] for key in ("answer", "decision")]
+
+
+@in_module_loop
+async def test_a_replay_of_a_follow_up_finds_no_difference(client: httpx.AsyncClient) -> None:
+    before = await ask(client, "What is the annual rent of the premises?")
+    reply = await ask(
+        client, "And who is the landlord?", ("What is the annual rent of the premises?", before["answer"])
+    )
+    replayed = await client.post(f"/api/v1/answers/{reply['answerId']}/replay")
+    assert replayed.json()["differences"] == []
 
 
 @in_module_loop
@@ -82,6 +144,7 @@ async def test_a_change_of_topic_is_searched_by_itself(client: httpx.AsyncClient
     streamed = await client.post("/api/v1/query/answer/stream", json=body, headers={"Accept": "application/x-ndjson"})
     final = next(line["data"] for line in map(json.loads, streamed.text.splitlines()) if line["event"] == "final")
     assert "Les Trois Ecluses" in final["answer"]
+    assert final["searchedFor"] is None
 
 
 @in_module_loop
@@ -89,6 +152,7 @@ async def test_a_follow_up_through_openai(client: httpx.AsyncClient) -> None:
     messages = [*said("What is the ceiling for a hotel night?"), {"role": "user", "content": "And in Paris?"}]
     reply = await client.post("/v1/chat/completions", json={"model": "rag-service", "messages": messages})
     assert "160 euros" in reply.json()["choices"][0]["message"]["content"]
+    assert reply.json()["rag"]["searchedFor"] == "What is the ceiling for a hotel night?\nAnd in Paris?"
 
 
 @in_module_loop
@@ -111,8 +175,8 @@ async def test_the_chat_model_makes_it_standalone_in_one_call(open_service: Open
         ollama.script("/api/chat", chat(Say(standalone), Done()), chat(Say(answer), Done()))
         turns = (Turn(role="user", content="What may a hotel cost?"), Turn(role="assistant", content="95 euros."))
         found = await opened.engine.answer(RagQuery("And over there?", identity=LOCAL_ADMIN, turns=turns))
-    assert found.question == standalone
-    assert found.text == answer
+    assert (found.question, found.searched_for) == (standalone, standalone)
+    assert (found.text, found.decision) == (answer, Decision.CAN_PROCEED)
 
 
 @pytest.mark.parametrize(("language", "message"), [(code, text) for code, texts in SPOKEN.items() for text in texts])
@@ -156,9 +220,9 @@ async def test_conversations_that_go_on_and_that_change_the_topic(service: Compo
     corpora = {code: await _corpus(service, code) for code in ("en", "es", "fr", "pt")}
     for number, (code, kind, before, question, (article, paragraph)) in enumerate(SETS["conversations"]):
         turns = [Turn(role="user", content=text) for text in before]
-        standalone = lean_on_history(question, turns, guess_language(question) or "en")
-        filters = Filters(corpus_ids=(corpora[code],))
-        found = await service.engine.search(RagQuery(standalone, identity=LOCAL_ADMIN, threshold=0.0, filters=filters))
+        find = partial(_search, service, Filters(corpus_ids=(corpora[code],)))
+        standalone, _ = await lean_on_history(question, turns, find)
+        found = await find(standalone)
         first = found[0].chunk.document.file_name if found else None
         right.setdefault((kind, ("developed", "held out")[number % 2]), []).append(first == f"{article}-{paragraph}.md")
     shares = {key: (sum(values), len(values)) for key, values in right.items()}
@@ -168,6 +232,63 @@ async def test_conversations_that_go_on_and_that_change_the_topic(service: Compo
     assert shares["topic", "held out"][0] >= 10
     assert shares["carry", "developed"][0] >= 11
     assert shares["carry", "held out"][0] >= 10
+
+
+async def _search(service: Components, filters: Filters, question: str) -> Sequence[Hit]:
+    return await service.engine.search(RagQuery(question, identity=LOCAL_ADMIN, threshold=0.0, filters=filters))
+
+
+@pytest.mark.slow
+async def test_conversations_over_the_sample_documents(service: Components) -> None:
+    """Every question is answered by the service, with the packaged embedding model, and so are those before it."""
+    conversations = json.loads((ROOT / "evals" / "conversations.json").read_text(encoding="utf-8"))["conversations"]
+    filters = {name: Filters(corpus_ids=(await _sample_corpus(service, name),)) for name in SAMPLES}
+    first, right, repeated, green, alone = [], [], [], [], []
+    for one in conversations:
+        ask = partial(RagQuery, identity=LOCAL_ADMIN, filters=filters[one["corpus"]], recorded=False)
+        turns: list[Turn] = []
+        quoted: set[str | None] = set()
+        for question in one["before"]:
+            before = await service.engine.answer(ask(question, turns=tuple(turns)))
+            turns += [Turn(role="user", content=question), Turn(role="assistant", content=before.text)]
+            quoted |= {citation.quote for citation in before.citations}
+        answer = await service.engine.answer(ask(one["question"], turns=tuple(turns)))
+        best = answer.sources[0].chunk if answer.sources else None
+        is_file = best is not None and best.document.file_name == one["document"]
+        first.append(is_file and holds_answer(best.text, one["answers"]))
+        right.append(holds_answer(answer.text, one["answers"]))
+        if answer.searched_for is not None:
+            repeated += [citation.quote for citation in answer.citations if citation.quote in quoted]
+            green += [one["question"]] if answer.decision is Decision.CAN_PROCEED else []
+        elif one["complete"]:
+            alone.append(one["question"])
+    assert len(conversations) == 40
+    assert (repeated, green) == ([], [])
+    assert sum(first) >= 32
+    assert sum(right) >= 26
+    assert len(alone) >= 8  # of 9
+
+
+SAMPLES = ("general", "retirement", "procedures_es", "cooperative.pt")
+
+
+async def _sample_corpus(service: Components, name: str) -> UUID:
+    """The documents of an index, or the articles of a set as documents."""
+    folder = ROOT / "indices" / name / "documents"
+    documents = {path.name: path.read_bytes() for path in sorted(folder.glob("*"))}
+    if not documents:
+        for article in json.loads((ROOT / "evals" / f"{name}.json").read_text(encoding="utf-8"))["data"]:
+            text = "\n\n".join([f"# {article['title']}", *(part["context"] for part in article["paragraphs"])])
+            documents[f"{article['title']}.md"] = text.encode()
+    index = service.indices.get(name, service.indices["general"])
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        corpus = await create_corpus(
+            connection, LOCAL_ADMIN, name=name, kind=CorpusKind.PERSONAL, index_name=index.name
+        )
+    for file_name, data in documents.items():
+        document = DocumentInput(data=data, file_name=file_name)
+        await service.ingestor.ingest(document, corpus=corpus, index=index, identity=LOCAL_ADMIN)
+    return corpus.id
 
 
 async def _corpus(service: Components, code: str) -> Any:

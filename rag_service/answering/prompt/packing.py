@@ -118,14 +118,25 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         warning = f"{about_files} {warning}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
+    follow_up = query.follow_up
+    asked, before = query.question, ""
+    replies: tuple[str, ...] = ()
+    equivalents = {term.term: term.group for term in retrieval.plan.terms}
+    if follow_up is not None and follow_up.joined:  # the questions before have their answers
+        asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
+        forms = word_forms(asked)
+        groups = {group for term, group in equivalents.items() if term in forms}
+        equivalents = {term: group for term, group in equivalents.items() if group in groups}
     evidence = Evidence(
-        question=query.question,
+        question=asked,
         language=language,
         hits=tuple(_quotable(hit, retrieval.weights, place) for hit in context.hits),
         weights=retrieval.weights,
-        equivalents={term.term: term.group for term in retrieval.plan.terms if term.group >= 0},
+        equivalents={term: group for term, group in equivalents.items() if group >= 0},
         refusal=refusal,
         by_document=files is not None and len(files.found) > 1,
+        before=before,
+        replies=replies,
     )
     grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 PresentKept = Callable[[AnswerBody], KeptAnswerBody]
 
-KEPT_MESSAGES = 5  # read from a stored conversation
+KEPT_MESSAGES = 10  # read from a stored conversation: the question that follow-ups go back to may be some turns before
 _TITLE = 80  # characters of the first question
 # Columns of the message; passages that prove nothing.
 _ELSEWHERE = {"answer", "citations", "answer_id", "related", "conversation_id"}

@@ -69,7 +69,8 @@ class AnswerRequest(SearchRequest, kw_only=True, frozen=True, rename="camel", fo
         list[MessageRequest],
         Meta(
             max_length=200,
-            description="Earlier messages, oldest first. A follow-up question is rewritten as a standalone one.",
+            description="Earlier messages, oldest first. A follow-up question is rewritten as a standalone one, or "
+            "without a chat model joined to the questions that it needs; `searchedFor` has the result.",
         ),
     ] = []
     stream: Annotated[bool, Meta(description="Reply with an event stream.")] = False
@@ -272,6 +273,13 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     incomplete: Annotated[
         bool, Meta(description="The chat model reached its length limit or only repeated itself; the answer says so.")
     ] = False
+    searched_for: Annotated[
+        str | None,
+        Meta(
+            description="A follow-up question as searched for: rewritten by the chat model, or after the questions "
+            "that it needs, a line each. null: searched for as asked."
+        ),
+    ] = None
     related: Annotated[
         list[RelatedBody],
         Meta(description="If nothing was found, at most three of the nearest passages. They are not proof."),

@@ -93,6 +93,7 @@ class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
     model_error: Annotated[
         str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
     ]
+    searched_for: Annotated[str | None, Meta(description="A follow-up question as searched for; null: as asked.")]
 
 
 class Usage(Struct, kw_only=True, frozen=True):

@@ -60,6 +60,7 @@ class CompletionForm:
             language=answer.language,
             ignored=list(self.ignored),
             model_error=answer.model_error,
+            searched_for=answer.searched_for,
         )
 
     def sources(self, answer: AnswerBody) -> str:

@@ -59,6 +59,7 @@ COMPARED = 12  # sentences compared by vectors: the best by the other features; 
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
 _ENOUGH = 0.55  # further quotes are added until the answer is among them with this probability
 _ENOUGH_FOR_ALL = 0.8  # the same for a quote with words of the question that no quote holds yet
+_MARK = re.compile(r"\[c\d+\]")  # in folded text
 _ENDS = re.compile(r"[.!?…]\W*$")  # of a sentence
 _NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w]|[.,]\d)")
 _RANGE = re.compile(r"(?<![\w.,])(\d{1,9}) ?(?:[-–—]|\b(?:a|to|y|and|et|e|ate)\b) ?(\d{1,9})\b")  # in folded text
@@ -76,6 +77,9 @@ class Evidence:
     equivalents: Mapping[str, int] = field(default_factory=dict)
     refusal: str = ""  # the reply when nothing fits
     by_document: bool = False  # whether each document is quoted, as for a comparison of files
+    # Of a follow-up: the questions that it needs, and the replies to them. What these quote is not quoted again.
+    before: str = ""
+    replies: tuple[str, ...] = ()
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
     # one holds the best of all sentences.
     signals: dict[str, float] = field(default_factory=dict)
@@ -229,12 +233,13 @@ async def select_sentences(
     quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
     chosen: list[Sentence] = []
     said, covered = "", 0.0
+    quoted = read_quotes(evidence.replies)
     answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
     for quote, share in quotes:
         if len(chosen) == MAX_QUOTES or covered >= (_ENOUGH if quote.holds <= answered else _ENOUGH_FOR_ALL):
             break
         covered += share
-        if quote.folded not in said:
+        if quote.folded not in said and _on_one_line(quote.folded) not in quoted:
             chosen.append(quote)
             said += quote.folded + "\0"
             answered |= quote.holds
@@ -316,7 +321,8 @@ def join_runs(sentences: Sequence[Sentence], shares: Sequence[float]) -> list[tu
 def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     """All sentences of the passages, and what words tell of each: one row of `WORD_FEATURES` a sentence.
 
-    A word of the question that no chunk holds in any form cannot tell sentences apart and is left out.
+    A word of the question that no chunk holds in any form cannot tell sentences apart and is left out. So is a sentence
+    that was quoted before; of a longer quote, one stays that holds a word that is asked for now only.
     """
     weights, equivalents = evidence.weights, evidence.equivalents
     asked: dict[int | str, set[str]] = {}  # word of the question → its forms in the corpora
@@ -326,6 +332,9 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
         asked.setdefault(word, set()).add(term)
         weight_of[word] = max(weight_of.get(word, 0.0), weights[term])
     total = sum(weight_of.values()) or 1.0
+    quoted, earlier = read_quotes(evidence.replies), word_forms(evidence.before)
+    said = "\n".join(quoted)
+    new = {word for word, forms in asked.items() if forms.isdisjoint(earlier)}
     wanted, known = answer_type(evidence.question), word_forms(evidence.question)
     figures = list(map(int, _NUMBER.findall(evidence.question)))
     standings = [hit.scores.relevance if hit.scores.fused is None else hit.scores.fused for hit in evidence.hits]
@@ -339,6 +348,9 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
             if not _ENDS.search(sentence.text) and sentence.forms and sentence.forms <= known:
                 continue  # a piece of a line that tells no more than the question
             holds = frozenset(word for word, forms in asked.items() if not sentence.forms.isdisjoint(forms))
+            text = _on_one_line(sentence.folded)
+            if said and text in said and (text in quoted or holds.isdisjoint(new)):
+                continue
             held = sum(map(weight_of.__getitem__, holds))
             fits = wanted is not None and wanted.search(sentence.folded) is not None
             named = _share_of_figures(figures, sentence.folded) if figures else 0.0
@@ -348,6 +360,17 @@ def rate_by_words(evidence: Evidence) -> tuple[list[Sentence], np.ndarray]:
     features = np.array(rows).reshape(-1, len(WORD_FEATURES))
     features[:, 1:3] = _rate_spelling(evidence.question, sentences)
     return sentences, features
+
+
+def read_quotes(replies: Sequence[str]) -> frozenset[str]:
+    """What replies quote, folded and each on one line: all that stands before a mark, and every line of it."""
+    pieces = [piece for reply in replies for piece in _MARK.split(fold(reply))]
+    lines = [line for piece in pieces for line in piece.splitlines()]
+    return frozenset(filter(None, map(_on_one_line, pieces + lines)))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def answer_type(question: str) -> re.Pattern[str] | None:

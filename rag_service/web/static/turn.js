@@ -10,7 +10,7 @@ import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { proofOf } from "./proof.js";
-import { makeDecision, makeWhy } from "./why.js";
+import { makeDecision, makeSearched, makeWhy } from "./why.js";
 
 const PAINT_EVERY = 60; // milliseconds; tokens may come faster than anybody reads
 const SMALL_TALK = "small-talk"; // the `model` of a reply to "hello" or "thanks"
@@ -133,6 +133,7 @@ export class Turn {
     const decision = makeDecision(final, !kinds.size);
     this._below.replaceChildren(
       ...[
+        makeSearched(final),
         makeLegend(kinds, final.citations),
         final.withheldSentences ? notice("warn", el("p", {}, t("withheld", { count: final.withheldSentences }))) : null,
         final.ragUsed === false && final.model !== SMALL_TALK ? notice("warn", el("p", {}, t(`rag_${final.contextUse}`))) : null,
@@ -144,7 +145,7 @@ export class Turn {
           el("div", { className: "answer-actions" }, feedback.buttons, this._editButton(), this._copyButton()),
         ),
         feedback.more,
-        makeWhy(final, this.question),
+        makeWhy(final),
       ].filter(Boolean),
     );
     announce(`${t("complete")} ${decision.textContent}`);

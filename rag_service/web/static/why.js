@@ -7,12 +7,11 @@ import { summarize } from "./proof.js";
 
 const REFUTED = new Set(["contradicted", "misattributed", "not_found"]);
 
-/** The disclosure "Why this answer". @param final the body of the `final` event @param question as it was typed */
-export function makeWhy(final, question) {
+/** The disclosure "Why this answer". @param final the body of the `final` event */
+export function makeWhy(final) {
   const parts = final.confidenceParts;
   const facts = [
     [t("why_decision"), t(`decision_${final.decision}`)],
-    final.standaloneQuestion && final.standaloneQuestion !== question && [t("why_searched"), final.standaloneQuestion],
     // A high number beside "uncertain" would contradict it: how sure the passages make us is not all that counts.
     final.decision === "can_proceed" && [t("why_confidence"), meter(final.confidence)],
     [t("why_relevance"), decimal(parts.meanRelevance)],
@@ -62,6 +61,12 @@ function meter(value) {
     el("meter", { min: 0, max: 1, value, "aria-label": t("why_score") }),
     el("span", {}, decimal(value)),
   );
+}
+
+/** What was searched for in place of a follow-up question, or null. */
+export function makeSearched({ searchedFor }) {
+  if (!searchedFor) return null;
+  return el("p", { className: "muted" }, t("searched_for", { question: searchedFor.replaceAll("\n", " ") }));
 }
 
 /** What the answer is worth, in one line. @param isProved every sentence stands where it says */

@@ -49,6 +49,7 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
         "language": "es",
         "ignored": [],
         "modelError": None,
+        "searchedFor": None,
     }
 
 

@@ -16,7 +16,7 @@ from llama_index.core.llms import MockLLM
 
 from rag_service.agents.chat import AgentChat
 from rag_service.agents.models import AgentModels
-from rag_service.answering.conversation import cut_history, lean_on_history, render_history
+from rag_service.answering.conversation import cut_history, render_history
 from rag_service.answering.engine import build_engine
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.domain import CorpusKind, Identity, Turn
@@ -266,14 +266,6 @@ def test_history_keeps_the_last_five_turns_within_its_budget() -> None:
     assert cut_history((*turns, long, turns[0]), max_tokens=4000) == (turns[0],)
     assert render_history(()) == "-"
     assert render_history([Turn(role="assistant", content="see [C1]\u200b")]) == "Assistant: see (C1)"
-
-
-def test_only_short_questions_lean_on_what_was_asked_before() -> None:
-    before = [Turn(role="user", content="What do llamas eat?"), Turn(role="assistant", content="Grass.")]
-    assert lean_on_history("And how much?", before, "en") == "What do llamas eat?\nAnd how much?"
-    full = "Which documents does the municipality require for residents' parking?"
-    assert lean_on_history(full, before, "en") == full
-    assert lean_on_history("And how much?", [], "en") == "And how much?"
 
 
 async def test_agents_get_models_of_their_own_only_where_they_differ() -> None:

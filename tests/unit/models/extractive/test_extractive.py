@@ -49,6 +49,26 @@ async def best(question: str, *texts: str, language: str = "en") -> str:
     return sentences[0].text
 
 
+CARDS = "The first card costs 24 euros. The second card costs 60 euros."
+
+
+async def quotes_of(question: str, *, before: str, reply: str) -> list[str]:
+    """The quotes of a follow-up, after this reply to the question before."""
+    asked = replace(evidence(question, make_hit(CARDS)), before=before, replies=(reply,))
+    return [sentence.text for sentence in await select_sentences(asked, None)]
+
+
+async def test_a_quote_is_not_repeated_in_the_next_answer() -> None:
+    before, reply = "How much is the first card?", "The first card costs 24 euros. [C1]"
+    assert await quotes_of("And the card for two?", before=before, reply=reply) == ["The second card costs 60 euros."]
+    assert await quotes_of("And the card?", before=before, reply=f"{CARDS} [C1]") == []
+
+
+async def test_of_a_longer_quote_the_sentence_that_is_asked_for_now_can_be_quoted() -> None:
+    before, reply = "How much is the first card?", f"{CARDS} [C1]"
+    assert await quotes_of("And the second?", before=before, reply=reply) == ["The second card costs 60 euros."]
+
+
 @pytest.mark.parametrize(
     ("question", "language", "text", "answer"),
     [
