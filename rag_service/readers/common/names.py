@@ -28,7 +28,8 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _LITTER = frozenset({"thumbs.db", "desktop.ini", "ehthumbs.db", "icon\r"})
 # Default titles of programs.
 _EMPTY_TITLE = re.compile(
-    r"(?i)(untitled|sin t[ií]tulo|sans titre|document|documento|book|libro|classeur|slide|title)[\s_-]*\d*|\(?(anonymous|unspecified)\)?|"
+    r"(?i)(untitled|sin t[ií]tulo|sans titre|document|documento|book|libro|classeur|slide|title)[\s_-]*\d*|"
+    r"\(?(anonymous|unspecified)\)?|"
     r"(microsoft )?(word|excel|powerpoint)\b.*|"
     r".*\.(pdf|docx?|xlsx?|pptx?|csv|txt|md|rtf|od[tsp]|eml|msg|epub|indd|qxd|tmp|html?)"
 )

@@ -99,7 +99,7 @@ def _with_scripts(words: Sequence[Word]) -> Iterator[str]:
     for place, word in enumerate(words):
         script = 0
         if _SCRIPT.fullmatch(word.text):
-            for other in words[max(0, place - 1) : place] + words[place + 1 : place + 2]:
+            for other in (*words[max(0, place - 1) : place], *words[place + 1 : place + 2]):
                 gap = max(word.left, other.left) - min(word.right, other.right)
                 if gap < COLUMN_GAP * other.height and not script:
                     script = script_of(_edges(word), _edges(other))
