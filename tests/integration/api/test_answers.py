@@ -96,6 +96,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "completionTokens": 12,
         "modelError": None,
         "incomplete": False,
+        "searchedFor": None,
         "related": [],
     }
 
