@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -71,9 +72,10 @@ def test_two_replicas_share_the_quota_and_tell_it(start: Start) -> None:
 
 def test_many_at_once_get_no_more_than_the_quota(start: Start) -> None:
     replicas = [start(rate_limit_per_minute=20), start(rate_limit_per_minute=20)]
+    began = time.monotonic()
     with ThreadPoolExecutor(16) as threads:
         statuses = list(threads.map(lambda turn: replicas[turn % 2].get(CORPORA).status_code, range(60)))
-    assert 20 <= statuses.count(200) <= 22  # three seconds give one back
+    assert 20 <= statuses.count(200) <= 21 + (time.monotonic() - began) / 3  # three seconds give one back
     assert statuses.count(200) + statuses.count(429) == 60
 
 

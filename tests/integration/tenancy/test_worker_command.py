@@ -95,7 +95,7 @@ def test_it_takes_a_job_finishes_it_and_stops_when_told(
         code, seconds = stop(process)
     output = (tmp_path / OUTPUT).read_text()
     assert (code, "Traceback" in output) == (0, False), output
-    assert seconds < 5
+    assert seconds < 20
 
 
 @pytest.mark.slow
