@@ -93,6 +93,10 @@ RUN = os.environ.setdefault(VARIABLE, uuid.uuid4().hex)  # pytest-xdist's worker
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         start_watchdog(RUN)
+        # pytest closes the folder of all runs to other users whenever one starts. As root, the databases of the runs
+        # before it are then out of reach of their servers.
+        folder_of(RUN).mkdir(mode=0o755, exist_ok=True)
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder_of(RUN)))
 
 
 def pytest_collection_finish() -> None:
