@@ -30,7 +30,10 @@ from rag_service.retrieval.postprocessors import RELATED_RELEVANCE
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
 from rag_service.store.documents.documents import DocumentInput, read_text
+from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import SAMPLES, Ingest, OpenService
+
+__all__ = ["ollama"]  # a fixture
 
 LEAVE = """# Leave policy
 
@@ -220,6 +223,20 @@ async def test_between_the_two_thresholds_the_answer_is_uncertain_and_says_so(
         assert (answer.decision, answer.text.startswith(warning)) == (decision, doubtful)
         assert answer.text == "".join(event.text for event in events if isinstance(event, AnswerDelta))
         assert (answer.unmarked_sentences, answer.flagged) == (0, ())  # the warning is the service's own
+
+
+async def test_a_sentence_that_nobody_checked_keeps_an_answer_from_proceeding(
+    open_service: OpenService, ollama: OllamaDouble
+) -> None:
+    quoted = "Employees receive 25 days of vacation per calendar year. [C1]"
+    reworded = "Each calendar year, employees get 25 days of vacation. [C1]"
+    async with open_service(chat_provider="ollama", ollama_url=ollama.url, judge="none") as service:
+        await service.ingest(DocumentInput(data=LEAVE.encode(), file_name="leave.md"), LOCAL_ADMIN)
+        for text, decision in ((quoted, Decision.CAN_PROCEED), (f"{quoted}\n\n{reworded}", Decision.UNCERTAIN)):
+            ollama.script("/api/chat", chat(Say(text), Done()))
+            answer = await service.engine.answer(ask("How many days of vacation do employees receive?"))
+            assert answer.decision is decision
+    assert [citation.status for citation in answer.citations] == [CitationStatus.VERIFIED, CitationStatus.UNCHECKED]
 
 
 async def test_a_question_that_names_a_file_searches_that_file_only(service: Components, ingest: Ingest) -> None:

@@ -111,6 +111,26 @@ def test_sql_finds_what_python_finds(
         connection.rollback()
 
 
+@pytest.mark.parametrize("operator", ["==", "all", "text_match", "text_match_insensitive"])
+def test_an_attack_string_as_a_value_is_a_value(connection: psycopg.Connection[Any], operator: str) -> None:
+    """Generated trees seldom ask for a text that both tells SQL something and stands in a document."""
+    try:
+        for text in TEXTS:
+            connection.execute(
+                "INSERT INTO documents (id, corpus_id, name, title, content_hash, fingerprint, fields)"
+                " VALUES (%s, %s, %s, '', '', '', %s)",
+                [uuid4(), UUID(int=1), f"n{text}", json.dumps({"topic": text})],
+            )
+        for text in TEXTS:
+            wanted = Condition(field="topic", operator=Operator(operator), value=(text,) if operator == "all" else text)
+            parameters: dict[str, Any] = {}
+            query = f"SELECT d.name FROM documents d WHERE {tree_sql(wanted, parameters)}"
+            expected = {f"n{other}" for other in TEXTS if held(wanted.operator, wanted.value, other)}
+            assert {name for (name,) in connection.execute(query, parameters)} == expected, text
+    finally:
+        connection.rollback()
+
+
 def held(operator: Operator, value: Any, *stored: Any) -> bool:
     return matches(Condition(field="f", operator=operator, value=value), lambda _: stored)
 

@@ -85,6 +85,9 @@ async def test_a_changed_file_replaces_the_old_one_in_one_step(house: House) -> 
     second = await house.uploads.accept(text_file("a.txt", ALPACAS), corpus_id=corpus.id, identity=ana)
     assert second.document_id == first.document_id
     assert await house.ask(ana, "llamas") == {LLAMAS}  # until the new version is stored
+    async with house.database.transaction(ana) as connection:
+        shown = await read_document(connection, first.document_id)
+    assert (shown.content_hash, shown.chunk_count) == (first.content_hash, 1)
     async with house.working():
         await house.settled(ana, second)
     assert await house.ask(ana, "llamas") == {ALPACAS}
