@@ -87,7 +87,7 @@ async def test_a_service_told_to_stop_stops_its_database(folder: Path, ollama: O
     async with running_server(folder / "server.log", **settings) as rig:
         assert runs(folder)
         rig.server.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(rig.server.wait(), 20) == -signal.SIGTERM
+        assert await asyncio.wait_for(rig.server.wait(), 60) == -signal.SIGTERM
         assert not runs(folder), rig.log.read_text()
 
 
