@@ -155,6 +155,7 @@ def decide(
     minimum: int,
     warned: bool = False,
     proved: bool = True,
+    answered: bool = True,
     allowed: bool = True,
     least: float = MIN_CONFIDENCE,
 ) -> Decision:
@@ -167,12 +168,13 @@ def decide(
         minimum: smallest context that the index definition accepts.
         warned: whether the answer begins with a warning, such as of names that no document mentions.
         proved: whether every sentence that states something is verified, and no citation speaks against one.
+        answered: whether it answers the question, as far as a judge can tell.
         allowed: whether the answer says nothing that the knowledge base forbids to say.
         least: below this confidence it is uncertain, 0..1.
     """
     if refused:
         return Decision.OUT_OF_SCOPE
-    if warned or not (proved and allowed) or confidence.value < least or context_tokens < minimum:
+    if warned or not (proved and answered and allowed) or confidence.value < least or context_tokens < minimum:
         return Decision.UNCERTAIN
     return Decision.CAN_PROCEED
 
