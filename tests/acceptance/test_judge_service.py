@@ -129,7 +129,7 @@ async def test_a_judge_that_says_yes_to_lies_is_not_used_and_everybody_is_told(
     ):
         await components.ingest(DocumentInput(data=f"{QUOTE}.".encode(), file_name="leave.md"), LOCAL_ADMIN)
         async with asyncio.timeout(60):
-            while (await client.get("/health/ready")).json()["judge"]["state"] == "waiting":
+            while (await client.get("/health/ready")).json()["judge"]["state"] == "waiting":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         told = (await client.get("/health/ready")).json()["judge"]
         assert (told["name"], told["state"]) == ("yes-man", "failed")

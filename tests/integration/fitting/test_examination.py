@@ -79,7 +79,7 @@ def test_half_of_the_claims_are_false_in_every_language_and_none_is_a_quote() ->
     ("judgement", "state", "told"),
     [
         (knows, "passed", "In use: it accepted 48 of 96 shipped claims, 48 of them rightly"),
-        (says(yes=True), "failed", "it accepted 96 of 96 shipped claims, 48 of them rightly (48 are true), a precision"),
+        (says(yes=True), "failed", "accepted 96 of 96 shipped claims, 48 of them rightly (48 are true), a precision"),
         (says(yes=True, quote="words that no passage holds"), "silent", "accepted 0 of 96"),
         (says(yes=False), "silent", "it says yes too seldom to be of use"),
     ],
