@@ -95,6 +95,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "promptTokens": 210,
         "completionTokens": 12,
         "modelError": None,
+        "answersQuestion": None,
         "incomplete": False,
         "related": [],
     }
