@@ -43,7 +43,6 @@ from rag_service.ingest.reingest import Reingestion, warn_of_stale
 from rag_service.ingest.wiring import build_worker
 from rag_service.models.embedding.guarded import breaker_of, warm_up
 from rag_service.models.judge.judge import Judge
-from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.servers.clients import build_probes
 from rag_service.observability.metrics import Channel, Metrics
 from rag_service.retrieval.knowledge_base import load_knowledge_base
@@ -192,7 +191,7 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
     """Load the model and work on uploads beside the requests."""
     tasks = [
         asyncio.create_task(warm_up(parts.embedding)),
-        asyncio.create_task(_warm_up_judge(parts.judge)),
+        asyncio.create_task(parts.examiner.run()),  # loads the judge first
         asyncio.create_task(parts.fitter.run()),
         asyncio.create_task(parts.postponed.run()),
         asyncio.create_task(sign_in.warm_up()),
@@ -217,15 +216,6 @@ async def _background_tasks(settings: Settings, parts: Components, sign_in: Sign
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _warm_up_judge(judge: WatchedJudge | None) -> None:
-    if judge is None:
-        return
-    try:
-        await judge.warm_up()
-    except ConfigurationError as error:
-        log.error("judge_unusable", judge=judge.name, reason=error.message)
-
-
 def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Services:
     def answer(query: RagQuery, channel: Channel) -> AsyncGenerator[AnswerEvent]:
         return metered_answer(
@@ -244,6 +234,7 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
         ingest=ingest,
         probes=_probes(settings, parts),
         relevance=parts.fitter.report,
+        judge=parts.examiner.report,
         authenticate=choose_authentication(settings, parts.database),
     )
 

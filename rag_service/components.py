@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,12 +21,13 @@ from rag_service.advisor.article import ArticleFinder
 from rag_service.agents.chat import AgentChat
 from rag_service.agents.models import AgentModels
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recorder, build_engine
-from rag_service.answering.prompt.judging import write_judge_prompt
+from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
 from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
+from rag_service.fitting.examination import JudgeExaminer
 from rag_service.indices import IndexDefinition, find_index, load_index, load_indices
 from rag_service.ingest.documents import Ingested
 from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
@@ -118,6 +120,7 @@ class Components:
     chat: ChatModel
     judge: WatchedJudge | None  # None: nobody judges reworded sentences
     indices: Mapping[str, IndexDefinition]
+    examiner: JudgeExaminer  # of the judge; whoever serves runs it in a task
     fitter: RelevanceFitter  # of the embedding model; whoever serves runs it in a task
     retriever: PassageRetriever
     engine: CitedQueryEngine
@@ -239,6 +242,8 @@ async def open_components(
         )
         chat = _open_chat(stack, settings, extractive, plugins, metrics)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
+        examiner = JudgeExaminer(judge, database, lambda: chat.slots.is_idle)
+        await examiner.load()
         search = open_search(settings, database, questions, indices, metrics, fitter.relevance)
         retriever, replica = await stack.enter_async_context(search)
         recorder = AnswerRecorder(database, prompts, settings)
@@ -260,6 +265,7 @@ async def open_components(
             chat=chat,
             judge=judge,
             indices=indices,
+            examiner=examiner,
             fitter=fitter,
             retriever=retriever,
             engine=engine,
@@ -340,7 +346,12 @@ async def open_keyword_engine(
         chat = _open_chat(stack, settings, ExtractiveLLM(), plugins, metrics)
         retriever = KeywordRetriever(knowledge, index, identity=LOCAL_ADMIN)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
-        yield _build_engine(retriever, chat, prompts, settings, {index.name: index}, plugins, judge=judge)
+        examining = asyncio.create_task(JudgeExaminer(judge, None, lambda: chat.slots.is_idle).run())
+        try:
+            yield _build_engine(retriever, chat, prompts, settings, {index.name: index}, plugins, judge=judge)
+        finally:
+            examining.cancel()
+            await asyncio.gather(examining, return_exceptions=True)
 
 
 def _open_chat(
@@ -362,6 +373,7 @@ def _open_judge(
         settings,
         chat=chat,
         write_prompt=partial(write_judge_prompt, prompts),
+        prompt_revision=judge_prompt_revision(prompts),
         judge=plugins.judge,
         count=metrics.judged,
     )
@@ -378,7 +390,7 @@ def _build_engine(
     indices: Mapping[str, IndexDefinition],
     plugins: Plugins,
     *,
-    judge: Judge | None,
+    judge: WatchedJudge | None,
     record: Recorder | None = None,
     tables: TableAnswers | None = None,
 ) -> CitedQueryEngine:

@@ -308,6 +308,14 @@ class GuardrailCheck:
     found_end: int | None = None
 
 
+class AnswersQuestion(StrEnum):
+    """What a judge says of an answer as a whole, whether it is true or not."""
+
+    YES = "yes"  # it tells all that was asked
+    PARTLY = "partly"
+    OTHER = "other"  # it tells of another person, place, thing, time or property
+
+
 class Decision(StrEnum):
     CAN_PROCEED = "can_proceed"
     UNCERTAIN = "uncertain"
@@ -352,6 +360,7 @@ class Answer:
     flagged: tuple[tuple[int, int], ...] = ()  # sentences of the text that no verified citation proves
     guardrails: tuple[GuardrailCheck, ...] = ()  # what the knowledge base forbids to say, checked
     model_error: str | None = None  # code of the error of the model that was to answer: the text is quotes
+    answers_question: AnswersQuestion | None = None  # as the judge says; None: none was asked, or it cannot tell
     incomplete: bool = False  # the model reached its length limit or only repeated itself: the text says so
     searched_for: str | None = None  # a follow-up with what it needs of the conversation; None: as asked
     related: tuple[

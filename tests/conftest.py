@@ -43,6 +43,7 @@ from rag_service.store.migrate import migrate
 from rag_service.web import assets, pages
 from tests.databases import ClonedDatabases
 from tests.doubles.vectors import embed_words
+from tests.judges import llm_judge, pass_examination
 from tests.watchdog import VARIABLE, folder_of, start_watchdog
 
 # Generation may be slow or wasteful on a busy machine without anything being wrong. In continuous
@@ -155,6 +156,7 @@ def make_template(server: EmbeddedServer) -> EmbeddedServer:
                 sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(sql.Identifier(_TEMPLATE))
             )
             asyncio.run(migrate(template.owner_conninfo, template.service_conninfo, dimension=DIMENSION))
+            asyncio.run(pass_examination(template, llm_judge("llama3.2")))
     return template
 
 

@@ -156,6 +156,7 @@ def decide(
     warned: bool = False,
     joined: bool = False,
     proved: bool = True,
+    answered: bool = True,
     allowed: bool = True,
     least: float = MIN_CONFIDENCE,
 ) -> Decision:
@@ -169,12 +170,14 @@ def decide(
         warned: whether the answer begins with a warning, such as of names that no document mentions.
         joined: whether the question was joined to the ones before it, so that nobody has said what it asks.
         proved: whether every sentence that states something is verified, and no citation speaks against one.
+        answered: whether it answers the question, as far as a judge can tell.
         allowed: whether the answer says nothing that the knowledge base forbids to say.
         least: below this confidence it is uncertain, 0..1.
     """
     if refused:
         return Decision.OUT_OF_SCOPE
-    if warned or joined or not (proved and allowed) or confidence.value < least or context_tokens < minimum:
+    doubted = warned or joined or not (proved and answered and allowed)
+    if doubted or confidence.value < least or context_tokens < minimum:
         return Decision.UNCERTAIN
     return Decision.CAN_PROCEED
 

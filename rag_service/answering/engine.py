@@ -31,7 +31,7 @@ from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.domain import Answer, Hit
 from rag_service.errors import PluginError
 from rag_service.language.detection import reply_to_small_talk
-from rag_service.models.judge.judge import Judge
+from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import Reranker
 from rag_service.models.servers.resilience import in_own_thread
@@ -201,7 +201,7 @@ def build_engine(
     *,
     postprocessors: Postprocessors = NO_POSTPROCESSORS,
     record: Recorder | None = None,
-    judge: Judge | None = None,
+    judge: WatchedJudge | None = None,
     tables: TableAnswers | None = None,
 ) -> CitedQueryEngine:
     """The engine over these parts; arguments as in `CitedQueryEngine` and `CitedSynthesizer`."""

@@ -85,6 +85,7 @@ class AnswerRecorder:
             "answer": answer.text,
             "decision": answer.decision.value,
             "confidence": answer.confidence.value,
+            "answersQuestion": answer.answers_question,
             "citations": [
                 {
                     "mark": citation.mark,

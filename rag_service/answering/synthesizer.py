@@ -59,13 +59,13 @@ from rag_service.answering.decision import (
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
-from rag_service.answering.judged import is_undecided, judge_citations
+from rag_service.answering.judged import is_undecided, judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, write_prompt
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.domain import Answer, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
+from rag_service.domain import Answer, AnswersQuestion, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
-from rag_service.models.judge.judge import Judge
+from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
@@ -108,7 +108,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         settings: Settings,
         *,
         check_rules: CheckRules,
-        judge: Judge | None = None,
+        judge: WatchedJudge | None = None,
         tables: TableAnswers | None = None,
     ):
         """
@@ -117,7 +117,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             prompts: templates and messages.
             settings: limits and switches.
             check_rules: called where the index declares guardrails.
-            judge: decides about reworded sentences; None: they stay unchecked.
+            judge: decides about reworded sentences, and whether an answer answers its question, once it has passed its
+                examination; None: reworded sentences stay unchecked.
             tables: computes answers from tables; None: they are only quoted.
         """
         # LlamaIndex's helpers pack prompts: the default ones load a tokenizer, and `prompt/packing.py` packs ours.
@@ -252,7 +253,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             secrets=[prompted.secret],
             withhold=self._settings.answers.withhold_unverified,
         )
-        emit = query.emit if self._judge is None else partial(_emit_decided, query)
+        judge = self._judge if self._judge is not None and self._judge.is_used else None
+        emit = query.emit if judge is None else partial(_emit_decided, query)
         last = ChatDelta(text="")
         deltas = write_answer(query, prompted)
         verifying = 0.0  # seconds
@@ -273,14 +275,18 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         record_span("verify", verifying + time.perf_counter() - began)
         for event in events:
             await emit(event)
-        if self._judge is not None:
-            undecided, checked = checked, await judge_citations(self._judge, checked, shown, language=language)
+        answers = None
+        if judge is not None:
+            undecided = checked
+            if query.model_error is None:  # else it would be asked at the server that has just failed
+                question = "" if prompted.warning else query.query_str  # warned of, it is uncertain in any case
+                checked, answers = await judge_answer(judge, checked, shown, question=question, language=language)
             for before, citation in zip(undecided.citations, checked.citations, strict=True):
                 if is_undecided(before):
                     await query.emit(CitationChecked(citation=citation))
         if query.model_error is not None:
             prompted = prompted.failed()
-        return await self._complete(query, sources, prompted, checked, last)
+        return await self._complete(query, sources, prompted, checked, last, answers=answers)
 
     async def _complete(
         self,
@@ -291,6 +297,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         last: ChatDelta,
         *,
         least: float = 0.0,
+        answers: AnswersQuestion | None = None,
     ) -> Answer:
         text, language = checked.text, query.found.plan.language
         definition = query.found.index.query
@@ -326,6 +333,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
                 proved=has_proof and not unproved,
+                answered=answers in (None, AnswersQuestion.YES),
                 allowed=all(map(attrgetter("passed"), guardrails)),
                 least=self._fit.limits.get(language, self._fit.least),
             ),
@@ -342,6 +350,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             flagged=() if refused else checked.flagged,
             guardrails=guardrails,
             model_error=query.model_error,
+            answers_question=answers,
             incomplete=last.finish_reason == "length",
             searched_for=query.searched_for,
         )

@@ -43,12 +43,27 @@ class RelevanceBody(Struct, kw_only=True, frozen=True, rename="camel"):
     detail: str
 
 
+class JudgeBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    name: str
+    state: Annotated[
+        str,
+        Meta(
+            description="passed (in use), failed (it said yes to false claims), silent (it says yes too seldom) or"
+            " waiting (not examined yet). Only a judge that has passed is used."
+        ),
+    ]
+    detail: Annotated[str, Meta(description="The figures of the examination.")]
+
+
 class ReadyBody(Struct, kw_only=True, frozen=True, rename="camel"):
     status: Annotated[str, Meta(description="ready, degraded or unavailable.")]
     dependencies: dict[str, DependencyBody]
     relevance: Annotated[
         RelevanceBody | UnsetType, Meta(description="State of the relevance fit; does not affect `status`.")
     ] = UNSET
+    judge: Annotated[JudgeBody | UnsetType, Meta(description="Examination of the judge; does not affect `status`.")] = (
+        UNSET
+    )
 
 
 class HealthController(Controller):
@@ -79,7 +94,10 @@ class HealthController(Controller):
         if services.relevance is not None:
             known = services.relevance()
             relevance = RelevanceBody(model=known.model, state=known.state, detail=known.detail)
-        body = ReadyBody(status=status, dependencies=dependencies, relevance=relevance)
+        judge: JudgeBody | UnsetType = UNSET
+        if (examined := services.judge()) is not None:
+            judge = JudgeBody(name=examined.name, state=examined.state, detail=examined.detail)
+        body = ReadyBody(status=status, dependencies=dependencies, relevance=relevance, judge=judge)
         return Response(body, status_code=200 if usable else 503, headers={"Cache-Control": "no-store"})
 
 

@@ -11,13 +11,14 @@ from functools import partial
 import psycopg
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.prompt.judging import write_judge_prompt
+from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.fitting.background import DETAILS
+from rag_service.fitting.examination import WAITING, JudgeExaminer
 from rag_service.indices import load_indices
 from rag_service.ingest.reingest import Reingestion, describe_stale
 from rag_service.ingest.wiring import current_fingerprints
@@ -214,12 +215,17 @@ async def check_reranker(settings: Settings) -> str:
 
 
 async def check_judge(settings: Settings) -> str:
-    """The judge loads and gives a verdict on a sentence that quotes its passage."""
+    """The judge loads, gives a verdict on a sentence that quotes its passage, and has passed its examination."""
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     judge = None
     try:
-        judge = build_judge(settings, chat=chat, write_prompt=partial(write_judge_prompt, prompts))
+        judge = build_judge(
+            settings,
+            chat=chat,
+            write_prompt=partial(write_judge_prompt, prompts),
+            prompt_revision=judge_prompt_revision(prompts),
+        )
         if judge is None:
             return "none: reworded sentences stay unchecked"
         await judge.warm_up()
@@ -235,7 +241,18 @@ async def check_judge(settings: Settings) -> str:
             f"The judge {judge.name} failed or gave no verdict within {settings.judge.timeout:.0f} s.",
             field="RAG_JUDGE",
         )
-    return judge.describe()
+    if settings.database.url is None or not settings.retrieval.enabled:
+        return f"{judge.describe()}; examined when the service starts"
+    async with open_database(settings, pool_size=1) as database:
+        examiner = JudgeExaminer(judge, database)
+        await examiner.load()
+    outcome = judge.examination
+    if outcome is not None and outcome.state != "passed":
+        raise ConfigurationError(
+            f"RAG_JUDGE: {judge.name}. {outcome.describe()} Choose another judge or chat model, or RAG_JUDGE=none.",
+            field="RAG_JUDGE",
+        )
+    return f"{judge.describe()}. {WAITING if outcome is None else outcome.describe()}"
 
 
 def _check_window(settings: Settings) -> None:

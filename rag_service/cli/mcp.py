@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 import click
@@ -45,7 +46,12 @@ async def _serve(settings: Settings, key: str | None) -> None:
             authenticate=authenticate,
         )
         await authenticate(headers)  # a wrong key fails at once, where its owner sees it
-        await serve_stdio(services, headers)
+        examining = asyncio.create_task(components.examiner.run())
+        try:
+            await serve_stdio(services, headers)
+        finally:
+            examining.cancel()
+            await asyncio.gather(examining, return_exceptions=True)
 
 
 if __name__ == "__main__":

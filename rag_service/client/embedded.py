@@ -52,13 +52,14 @@ class EmbeddedBackend:
         try:
             async with open_components(self.settings, plugins=self.plugins) as components:
                 self._components = components
-                fitting = asyncio.create_task(components.fitter.run())
+                tasks = [asyncio.create_task(one.run()) for one in (components.fitter, components.examiner)]
                 try:
                     opened.set_result(None)
                     await self._closing.wait()
                 finally:
-                    fitting.cancel()
-                    await asyncio.gather(fitting, return_exceptions=True)
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
         except Exception as error:
             if opened.done():
                 raise

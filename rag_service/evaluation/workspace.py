@@ -197,6 +197,7 @@ async def open_workspace(settings: Settings) -> AsyncIterator[Workspace]:
         workspace = Workspace(components=components, ingestor=ingestor)
         try:
             await components.fitter.complete()
+            await components.examiner.complete()
             yield workspace
         finally:
             if settings.database.url is not None:

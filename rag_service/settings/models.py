@@ -148,9 +148,9 @@ class JudgeSettings(SettingGroup, alias_generator="judge_{}".format):
     strategy: Annotated[str, short_name_or_class_path(JUDGES)] | None = Field(
         None,
         alias="judge",
-        description="What judges reworded sentences: `none`, `llm` (the chat model, one call after the answer),"
-        " `cross_encoder` (a model for natural-language inference), or the class path of a judge. Unset: `llm` with a"
-        " chat model, `none` with the extractive answerer.",
+        description="What judges reworded sentences, once it has passed its examination: `none`, `llm` (the chat model,"
+        " one call after the answer), `cross_encoder` (a model for natural-language inference), or the class path of a"
+        " judge. Unset: `llm` with a chat model, `none` with the extractive answerer.",
     )
     options: SecretStr | None = Field(
         None, description="Keyword arguments of the judge class, or of `CrossEncoder`, as a JSON object."

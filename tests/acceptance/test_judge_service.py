@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
+from rag_service.app import create_app
+from rag_service.cli.checks import check_live
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.documents import DocumentInput
 from tests.acceptance.test_ollama_service import client, read_events, service, steady
 from tests.doubles.ollama import Done, Hang, OllamaDouble, Say, chat, failure, ollama
 from tests.integration.answers.conftest import ingest, open_service
+from tests.serving import serving_here
 
 __all__ = ["client", "ingest", "ollama", "open_service", "service"]  # fixtures
 
@@ -89,10 +93,56 @@ async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(
     assert plain["decision"] != "can_proceed"
 
 
-async def test_a_quote_needs_no_judge(client: httpx.AsyncClient, ollama: OllamaDouble) -> None:
-    plain, _ = await ask(client, ollama, f"{QUOTE}. [C1]")
-    assert [citation["method"] for citation in plain["citations"]] == ["quote"]
-    assert ollama.judge_requests == []
+@pytest.mark.parametrize(
+    ("word", "decision"),
+    [("yes", "can_proceed"), ("partly", "uncertain"), ("other", "uncertain"), ("perhaps", "can_proceed")],
+)
+@pytest.mark.parametrize("text", [f"{QUOTE}. [C1]", REWORDED], ids=["quote", "reworded"])
+async def test_an_answer_that_does_not_answer_the_question_is_uncertain(
+    client: httpx.AsyncClient, ollama: OllamaDouble, text: str, word: str, decision: str
+) -> None:
+    ollama.verdicts = lambda body: json.dumps({**json.loads(verdict()), "answers": word})
+    plain, final = await ask(client, ollama, text)
+    known = word if word != "perhaps" else None
+    assert [citation["status"] for citation in plain["citations"]] == ["verified"]
+    assert (plain["decision"], plain["answersQuestion"]) == (decision, known)
+    assert steady(plain) == steady(final)
+    assert len(ollama.judge_requests) == 2  # one for each answer, the plain one and the streamed one
+    assert QUESTION["query"] in ollama.judge_requests[0].body["messages"][-1]["content"]
+    record = (await client.get(f"/api/v1/answers/{plain['answerId']}")).json()
+    assert record["answersQuestion"] == known
+
+
+async def test_a_judge_that_says_yes_to_lies_is_not_used_and_everybody_is_told(
+    open_service: Any, ollama: OllamaDouble
+) -> None:
+    def yes(body: dict[str, Any]) -> str:
+        words = body["messages"][-1]["content"].split("[P1]\n")[1].splitlines()[0].split()[:3]
+        claims = [{"id": number, "quote": " ".join(words), "supported": True} for number in (1, 2, 3)]
+        return json.dumps({"verdicts": claims, "answers": "yes"})
+
+    ollama.verdicts = yes
+    settings = {"chat_provider": "ollama", "model_name": "yes-man", "ollama_url": ollama.url}
+    async with (
+        open_service(**settings) as components,
+        serving_here(create_app(components.settings, components=components)) as client,
+    ):
+        await components.ingest(DocumentInput(data=f"{QUOTE}.".encode(), file_name="leave.md"), LOCAL_ADMIN)
+        async with asyncio.timeout(60):
+            while (await client.get("/health/ready")).json()["judge"]["state"] == "waiting":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        told = (await client.get("/health/ready")).json()["judge"]
+        assert (told["name"], told["state"]) == ("yes-man", "failed")
+        assert "48 of them rightly (48 are true), a precision of 0.50" in told["detail"]
+        examined = len(ollama.judge_requests)
+        ollama.verdicts = lambda body: verdict()
+        plain, _ = await ask(client, ollama, REWORDED)
+        assert [citation["status"] for citation in plain["citations"]] == ["unchecked"]
+        assert len(ollama.judge_requests) == examined
+        ollama.installed.add("yes-man:latest")
+        result = {one.name: one for one in await check_live(components.settings)}["judge"]
+        assert not result.ok
+        assert "yes-man. Not used, reworded sentences stay unchecked" in result.detail
 
 
 @pytest.mark.parametrize("reply", [chat(Hang()), failure(500), failure(503)], ids=["hangs", "fails", "is busy"])

@@ -187,6 +187,7 @@ class OllamaDouble:
         self.verdicts: Reply | Callable[[dict[str, Any]], str] = lambda body: '{"verdicts": []}'
         self.judge_requests: list[Request] = []  # they are not among `requests`
         self.installed = {"llama3.2:latest"}
+        self.digest = ""  # of the weights of its models
         self.missing: set[str] = set()  # models that this server does not have
         self.token_delay = 0.0  # seconds before each word of the normal answer
         self.open_streams = 0  # chat streams being sent at this moment
@@ -295,7 +296,8 @@ class OllamaDouble:
             case "/api/embed":
                 return 200, self._embed(request.body, reply)
             case "/api/tags":
-                return 200, {"models": [{"name": name, "model": name} for name in sorted(self.installed)]}
+                listed = [{"name": name, "model": name, "digest": self.digest} for name in sorted(self.installed)]
+                return 200, {"models": listed}
             case "/api/version":
                 return 200, {"version": "0.13.0"}
             case "/api/show":
@@ -388,7 +390,7 @@ class OllamaDouble:
 def _asks_for_verdicts(request: Request) -> bool:
     """Whether this is the structured call of the judge `llm`."""
     schema = request.body.get("format")
-    return isinstance(schema, dict) and "verdicts" in schema.get("properties", {})
+    return isinstance(schema, dict) and not {"verdicts", "answers"}.isdisjoint(schema.get("properties", {}))
 
 
 # -- wire format

@@ -42,8 +42,8 @@ ingest
 ingest.bulk
 sources
 retrieval
-fitting
 answering.proof
+fitting
 answering.guards
 answering.prompt
 answering

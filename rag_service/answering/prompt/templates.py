@@ -28,7 +28,7 @@ REQUIRED_MESSAGES = (
     "not_mentioned",
     "withheld",
 )
-_JUDGE_VARIABLES = frozenset({"boundary", "passages", "sentences"})
+_JUDGE_VARIABLES = frozenset({"answer", "boundary", "passages", "question", "sentences"})
 _KNOWN_VARIABLES = frozenset(
     {"boundary", "case", "context", "history", "instructions", "language", "question", "refusal"}
 )

@@ -270,6 +270,13 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     model_error: Annotated[
         str | None, Meta(description="Error code if the chat model failed and the answer quotes passages instead.")
     ] = None
+    answers_question: Annotated[
+        str | None,
+        Meta(
+            description="Whether the answer answers the question, as the judge says: yes, partly, or other (it tells"
+            " something else); null if none was asked or it cannot tell."
+        ),
+    ] = None
     incomplete: Annotated[
         bool, Meta(description="The chat model reached its length limit or only repeated itself; the answer says so.")
     ] = False

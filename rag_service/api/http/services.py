@@ -17,6 +17,7 @@ from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.fitting.background import RelevanceReport
+    from rag_service.fitting.examination import JudgeReport
     from rag_service.ingest.documents import Ingested
     from rag_service.retrieval.query import RagQuery
     from rag_service.store.documents.documents import DocumentInput
@@ -45,6 +46,7 @@ class Services:
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it
     authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is
     relevance: Callable[[], RelevanceReport] | None = None  # what is known of the embedding model; None: there is none
+    judge: Callable[[], JudgeReport | None] = lambda: None  # what is known of the judge; None: there is none
 
 
 READING = {"scope": "read"}  # `opt` of routes that change nothing although they are posted to

@@ -51,6 +51,12 @@ class CrossEncoderJudge:
         self._entailment = 0  # column of the model's output
         self._threads = ModelThreads("judge")
 
+    @property
+    def revision(self) -> str:
+        """Its model and thresholds, which decide its verdicts."""
+        thresholds = sorted((language, entry.threshold) for language, entry in self._thresholds.items())
+        return f"{self._model_name} {thresholds}"
+
     async def warm_up(self) -> None:
         """Load the model; ConfigurationError if that fails or its labels do not say which one is entailment."""
         await self._threads.run(self._loaded)

@@ -1,10 +1,17 @@
-"""What a judge of citations is asked and shown, and what it answers."""
+"""What a judge is asked and shown, and what it answers.
+
+A judge has `judge`. One that can also tell whether an answer answers its question has `judge_answer`, which is called
+instead, once for each answer. It may have `warm_up` and `aclose`, and `revision`: a text that changes when its verdicts
+may, such as with another prompt.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+from rag_service.domain import AnswersQuestion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +33,24 @@ class Verdict:
     quote: str | None = None  # words of the passage that show it, verbatim, from judges that give them
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedAnswer:
+    """An answer to be judged. All texts are data, no instructions."""
+
+    question: str  # standalone; "": only the claims are judged
+    text: str  # the whole answer, quotes included, without marks
+    claims: Sequence[JudgedClaim] = ()  # its sentences that code cannot decide; may be none
+    language: str | None = None  # ISO 639-1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What a judge says of an answer."""
+
+    verdicts: Sequence[Verdict | None]  # one for each claim, in their order; None: not judged
+    answers: AnswersQuestion | None = None  # None: it cannot tell
+
+
 class Judge(Protocol):
     """Says of sentences whether their evidence entails them."""
 
@@ -36,6 +61,14 @@ class Judge(Protocol):
 
         A time-out or a failed model gives None verdicts and never raises.
         """
+
+
+@runtime_checkable
+class AnswerJudge(Protocol):
+    """A judge that also says whether an answer answers its question."""
+
+    async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
+        """Verdicts on the claims and a word on the whole answer, in one call."""
 
 
 def extract(passage: str, evidence: str, size: int) -> str:

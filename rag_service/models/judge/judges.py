@@ -9,21 +9,26 @@ A judge may fail, hang or answer nonsense; the answer is not lost by it. Its cla
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import structlog
 
+from rag_service.domain import AnswersQuestion
 from rag_service.errors import ConfigurationError
 from rag_service.models.judge.calibration import calibration_file, read_thresholds
-from rag_service.models.judge.judge import Judge, JudgedClaim, Verdict
+from rag_service.models.judge.judge import AnswerJudge, Judge, JudgedAnswer, JudgedClaim, Judgement, Verdict
 from rag_service.models.judge.llm import LLMJudge, WritePrompt
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.plugins import build, parse_options, require_extra
+from rag_service.models.servers.clients import read_digest
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
+from rag_service.store.judge_examinations import Examination
 
 log = structlog.get_logger(__name__)
 
@@ -37,43 +42,90 @@ class CountVerdicts(Protocol):
 
 
 class WatchedJudge:
-    """A judge with a time limit. It never raises, and gives one verdict or None for each claim."""
+    """A judge with a time limit. It never raises, and gives one verdict or None for each claim.
 
-    def __init__(self, judge: Judge, *, seconds: float, count: CountVerdicts | None = None):
+    Its verdicts count once its examination is passed, see `is_used`.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        seconds: float,
+        count: CountVerdicts | None = None,
+        read_weights: Callable[[], Awaitable[str]] | None = None,
+    ):
         """
         Args:
             judge: decides.
             seconds: time limit of one call.
             count: receives the outcome of each call.
+            read_weights: asks for the digest of the model's weights; None: nobody can tell it.
         """
         self.name = str(getattr(judge, "name", None) or type(judge).__name__)
+        self.examination: Examination | None = None  # None: not examined yet
         self._judge = judge
         self._seconds = seconds
         self._count = count
+        self._read_weights = read_weights
+
+    @property
+    def revision(self) -> str:
+        """A hash of what decides its verdicts beside its name and weights."""
+        kind = f"{type(self._judge).__module__}.{type(self._judge).__qualname__}"
+        return hashlib.sha256(f"{kind}\0{getattr(self._judge, 'revision', '')}".encode()).hexdigest()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether its yes proves anything: it has been examined, and passed."""
+        return self.examination is not None and self.examination.state == "passed"
+
+    @property
+    def tells_answers(self) -> bool:
+        """Whether its word on whole answers counts."""
+        return self.is_used and self.examination is not None and self.examination.tells_answers
+
+    async def read_weights(self) -> str:
+        """The digest of the model's weights; "": nobody can tell it. Raises ModelError if its server is down."""
+        return "" if self._read_weights is None else await self._read_weights()
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> list[Verdict | None]:
         """One verdict for each claim, in the same order; None where the judge gave none in time."""
-        if not claims:
-            return []
+        return list((await self.judge_answer(JudgedAnswer(question="", text="", claims=claims))).verdicts)
+
+    async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
+        """One verdict for each claim, in the same order, and a word on the answer, in one call.
+
+        None where the judge gave none in time. A judge that cannot tell about answers is not asked without claims.
+        """
+        claims = answer.claims
+        judgement = Judgement(verdicts=[None] * len(claims))
+        if not claims and not (answer.question and isinstance(self._judge, AnswerJudge)):
+            return judgement
         began = time.perf_counter()
-        verdicts: list[Verdict | None] = [None] * len(claims)
         try:
             with span("judge", judge=self.name, claims=len(claims)):
-                async with asyncio.timeout(self._seconds):
-                    verdicts = _check(await self._judge.judge(claims), len(claims))
+                judgement = await self.ask(answer)
         except TimeoutError:
             log.warning("judge_timed_out", judge=self.name, claims=len(claims), seconds=self._seconds)
         except Exception as error:  # whatever a plug-in raises must not cost the answer
             log.warning("judge_failed", judge=self.name, claims=len(claims), exc_info=error)
         if self._count is not None:
-            given = [verdict.entailed for verdict in verdicts if verdict is not None]
+            given = [verdict.entailed for verdict in judgement.verdicts if verdict is not None]
             self._count(
                 supported=sum(given),
                 unsupported=len(given) - sum(given),
                 unjudged=len(claims) - len(given),
                 seconds=time.perf_counter() - began,
             )
-        return verdicts
+        return judgement
+
+    async def ask(self, answer: JudgedAnswer) -> Judgement:
+        """The same, uncounted. Raises TimeoutError, and whatever the judge raises."""
+        async with asyncio.timeout(self._seconds):
+            if answer.question and isinstance(self._judge, AnswerJudge):
+                return _check(await self._judge.judge_answer(answer), len(answer.claims))
+            return _check(Judgement(verdicts=await self._judge.judge(answer.claims)), len(answer.claims))
 
     def describe(self) -> str:
         """Its name, and from which probability on it says yes, where it has thresholds."""
@@ -94,10 +146,13 @@ class WatchedJudge:
             await close()
 
 
-def _check(verdicts: Sequence[Verdict | None], count: int) -> list[Verdict | None]:
+def _check(judgement: Judgement, count: int) -> Judgement:
+    verdicts = judgement.verdicts
     if len(verdicts) != count or not all(isinstance(verdict, Verdict | None) for verdict in verdicts):
         raise ValueError(f"{len(verdicts)} verdicts for {count} claims, or one that is no Verdict")
-    return list(verdicts)
+    if not isinstance(judgement.answers, AnswersQuestion | None):
+        raise ValueError("no AnswersQuestion")
+    return judgement
 
 
 def build_judge(
@@ -105,6 +160,7 @@ def build_judge(
     *,
     chat: ChatModel,
     write_prompt: WritePrompt,
+    prompt_revision: str = "",
     judge: Judge | None = None,
     count: CountVerdicts | None = None,
 ) -> WatchedJudge | None:
@@ -116,17 +172,21 @@ def build_judge(
     Args:
         chat: the chat model, which is the judge `llm`.
         write_prompt: the prompt of that judge.
+        prompt_revision: changes with that prompt.
         judge: replaces what the settings name.
         count: receives the outcome of each call.
     """
-    chosen = judge or _choose(settings, chat, write_prompt)
+    chosen = judge or _choose(settings, chat, write_prompt, prompt_revision)
     if chosen is None:
         return None
     seconds = min(settings.judge.timeout, settings.servers.answer_timeout)
-    return WatchedJudge(chosen, seconds=seconds, count=count)
+    read_weights = None
+    if isinstance(chosen, LLMJudge) and chat.provider == "ollama":
+        read_weights = partial(read_digest, settings, chat.model_name)
+    return WatchedJudge(chosen, seconds=seconds, count=count, read_weights=read_weights)
 
 
-def _choose(settings: Settings, chat: ChatModel, write_prompt: WritePrompt) -> Judge | None:
+def _choose(settings: Settings, chat: ChatModel, write_prompt: WritePrompt, prompt_revision: str) -> Judge | None:
     strategy = settings.judge.strategy or ("llm" if chat.structured_output else "none")
     options = parse_options(settings.judge.options, setting=_OPTIONS)
     match strategy:
@@ -139,7 +199,7 @@ def _choose(settings: Settings, chat: ChatModel, write_prompt: WritePrompt) -> J
                     " Choose `cross_encoder` or `none`, or RAG_CHAT_PROVIDER=ollama.",
                     field="RAG_JUDGE",
                 )
-            return LLMJudge(chat, write_prompt)
+            return LLMJudge(chat, write_prompt, revision=prompt_revision)
         case "cross_encoder":
             require_extra("sentence_transformers", extra="sbert", setting="RAG_JUDGE", value="cross_encoder")
             from rag_service.models.judge.cross_encoder import CrossEncoderJudge

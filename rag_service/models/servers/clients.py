@@ -100,3 +100,16 @@ def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: Circuit
         elif provider not in ("extractive", "local", "huggingface"):
             probes[name] = ServerProbe(None, breaker, timeout=timeout, error=error)
     return probes
+
+
+async def read_digest(settings: Settings, model: str) -> str:
+    """The digest of a model's weights, as Ollama tells it; "" if it does not. Raises ModelError if it is down."""
+    try:
+        async with httpx.AsyncClient(timeout=settings.servers.connect_timeout, verify=tls_context()) as client:
+            listed = (await client.get(f"{settings.servers.ollama_url}/api/tags")).raise_for_status().json()
+        found = {entry["name"]: str(entry.get("digest") or "") for entry in listed["models"]}
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ModelError("The server cannot be reached.") from error
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return found.get(model) or found.get(f"{model}:latest", "")

@@ -94,6 +94,11 @@ class Slots:
         self._admitted = 0
         self._mean_hold = 1.0  # seconds, moving mean of how long a slot is held
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is admitted."""
+        return self._admitted == 0
+
     @contextmanager
     def admit(self) -> Iterator[None]:
         """Count as one of those who will want a slot, for the length of the block; needs no slot yet.

@@ -1,12 +1,13 @@
 // Starts the page. What belongs to one part of it alone is a module that is loaded when the part is opened.
 
-import { networkError, readiness } from "./api.js";
+import { networkError, readiness, whoAmI } from "./api.js";
 import { startAgents } from "./agents.js";
 import { Asking } from "./ask.js";
 import { byId, el, icon } from "./dom.js";
 import { t } from "./i18n.js";
 import { errorNotice, notice } from "./notice.js";
 import { startScope } from "./scope.js";
+import { isAdministrator } from "./session.js";
 import { startSignIn } from "./signin.js";
 import { startTheme } from "./theme.js";
 import { startViews } from "./views.js";
@@ -16,6 +17,8 @@ const PARTS = {
   documents: () => import("./documents.js"),
   manage: () => import("./manage.js"),
 };
+
+const UNUSED = new Set(["failed", "silent"]); // outcomes of an examination after which a judge is not used
 
 let panel = null; // beside the answers; fetched with the first of them, so that it is there when it is wanted
 
@@ -91,13 +94,21 @@ function takeFiles() {
 /** Say at once what does not work, instead of letting a question fail. */
 async function tellState() {
   const state = await readiness();
-  if (!state?.dependencies || state.status === "ready") return;
-  const down = Object.entries(state.dependencies).filter(([, dependency]) => dependency.state === "down");
-  byId("service-notice").replaceChildren(
-    notice(
-      "warn",
-      el("p", { className: "notice-title" }, t(`service_${state.status}`)),
-      ...down.map(([name, { without }]) => el("p", { lang: "en" }, `${name}: ${without}`)),
-    ),
-  );
+  if (!state?.dependencies) return;
+  if (state.status !== "ready") {
+    const down = Object.entries(state.dependencies).filter(([, dependency]) => dependency.state === "down");
+    byId("service-notice").append(
+      notice(
+        "warn",
+        el("p", { className: "notice-title" }, t(`service_${state.status}`)),
+        ...down.map(([name, { without }]) => el("p", { lang: "en" }, `${name}: ${without}`)),
+      ),
+    );
+  }
+  if (UNUSED.has(state.judge?.state) && isAdministrator(await whoAmI())) {
+    const { name, detail } = state.judge;
+    byId("service-notice").append(
+      notice("info", el("p", { className: "notice-title" }, t("judge_unused", { name })), el("p", { lang: "en" }, detail)),
+    );
+  }
 }

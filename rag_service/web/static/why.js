@@ -5,6 +5,7 @@ import { decimal, duration, t, upright, whole } from "./i18n.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { summarize } from "./proof.js";
 
+const NO_ANSWER = new Set(["partly", "other"]); // what a judge says of the whole answer
 const REFUTED = new Set(["contradicted", "misattributed", "not_found"]);
 
 /** The disclosure "Why this answer". @param final the body of the `final` event */
@@ -32,11 +33,12 @@ export function makeWhy(final) {
 }
 
 /** Why an answer is uncertain: what weighs most. */
-function reasonOf({ citations, flagged, guardrails, modelError, incomplete }) {
+function reasonOf({ citations, flagged, guardrails, modelError, incomplete, answersQuestion }) {
   if (modelError) return t("uncertain_model");
   if (incomplete) return t("uncertain_incomplete");
   if (citations.some(({ status }) => REFUTED.has(status))) return t("uncertain_refuted");
   if (flagged?.length) return t("uncertain_unproved");
+  if (NO_ANSWER.has(answersQuestion)) return t(`uncertain_${answersQuestion}`);
   return t(guardrails?.passed === false ? "uncertain_rules" : "uncertain_question");
 }
 

@@ -96,6 +96,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "promptTokens": 210,
         "completionTokens": 12,
         "modelError": None,
+        "answersQuestion": None,
         "incomplete": False,
         "searchedFor": None,
         "related": [],

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.judged import NOT_SUPPORTED, judge_citations
-from rag_service.domain import CitationStatus, Hit, ProofMethod
-from rag_service.models.judge.judge import JudgedClaim, Verdict
+from rag_service.answering.judged import NOT_SUPPORTED, judge_answer
+from rag_service.domain import AnswersQuestion, CitationStatus, Hit, ProofMethod
+from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict
+from rag_service.models.judge.judges import WatchedJudge
+from tests.judges import passed
 from tests.unit.answering.proof.answers import make_hit
 
 U, V = CitationStatus.UNCHECKED, CitationStatus.VERIFIED
 PASS = make_hit("The travel pass costs 40 euros a month. Refunds take 14 days from the request. Children ride free.", 1)
+QUESTION = "How long does a refund take?"
 REWORDED = "Getting the money back takes 14 days [C1]."
 
 
@@ -23,21 +26,31 @@ class JudgeDouble:
     """Says what it is told, and remembers what it was asked."""
 
     verdicts: Sequence[Verdict | None]
+    answers: AnswersQuestion | None = AnswersQuestion.YES
     name: str = "double"
-    asked: list[JudgedClaim] = field(default_factory=list)
+    asked: list[JudgedAnswer] = field(default_factory=list)
+    alone: list[JudgedClaim] = field(default_factory=list)  # asked without the answer
 
     async def judge(self, claims: Sequence[JudgedClaim]) -> Sequence[Verdict | None]:
-        self.asked += claims
+        self.alone += claims
         return self.verdicts
+
+    async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
+        self.asked.append(answer)
+        return Judgement(verdicts=self.verdicts, answers=self.answers)
 
 
 async def judge(
-    answer: str, *verdicts: Verdict | None, shown: Sequence[Hit] = (PASS,)
+    answer: str, *verdicts: Verdict | None, shown: Sequence[Hit] = (PASS,), tells_answers: bool = True
 ) -> tuple[CheckedAnswer, JudgeDouble]:
     checker = AnswerChecker(shown, notice="-", language="en")
     checker.feed(answer)
     double = JudgeDouble(verdicts)
-    return await judge_citations(double, checker.finish()[1], shown, language="en"), double
+    watched = WatchedJudge(double, seconds=5)
+    outcome = passed(watched)
+    watched.examination = outcome if tells_answers else replace(outcome, beside=0)
+    checked, _ = await judge_answer(watched, checker.finish()[1], shown, question=QUESTION, language="en")
+    return checked, double
 
 
 YES = Verdict(entailed=True, quote="Refunds take 14 days")
@@ -48,7 +61,9 @@ async def test_an_entailed_sentence_is_verified_by_the_judge() -> None:
     (citation,) = checked.citations
     assert (citation.status, citation.method, citation.judge) == (V, ProofMethod.JUDGE, "double")
     assert (checked.flagged, checked.refuted) == ((), 0.0)
-    (claim,) = double.asked
+    (asked,) = double.asked
+    assert (asked.question, asked.text) == (QUESTION, "Getting the money back takes 14 days.")
+    (claim,) = asked.claims
     assert claim.sentence == "Getting the money back takes 14 days."
     assert claim.evidence == "Refunds take 14 days from the request."
     assert claim.passage == PASS.chunk.text
@@ -90,6 +105,13 @@ async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(answer: st
     assert [c.status for c in checked.citations if c.status is V] == []
 
 
-async def test_quotes_need_no_judge() -> None:
+async def test_a_judge_that_can_tell_is_asked_about_quotes_too() -> None:
     checked, double = await judge("Children ride free [C1].")
-    assert (double.asked, checked.flagged, checked.refuted) == ([], (), 0.0)
+    assert ([(one.text, one.claims) for one in double.asked], checked.flagged) == ([("Children ride free.", [])], ())
+    _, silent = await judge("Children ride free [C1].", tells_answers=False)
+    assert silent.asked == []
+
+
+async def test_one_that_cannot_tell_is_shown_no_question() -> None:
+    checked, double = await judge(REWORDED, YES, tells_answers=False)
+    assert (double.asked, len(double.alone), checked.citations[0].status) == ([], 1, V)

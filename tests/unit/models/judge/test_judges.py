@@ -23,7 +23,7 @@ from rag_service.errors import ConfigurationError, ModelBusyError, ModelError, M
 from rag_service.models.judge.calibration import Threshold, read_thresholds, write_thresholds
 from rag_service.models.judge.judge import JudgedClaim, Verdict, extract
 from rag_service.models.judge.judges import WatchedJudge, build_judge
-from rag_service.models.judge.llm import MAX_CLAIMS, LLMJudge, parse_verdicts
+from rag_service.models.judge.llm import MAX_CLAIMS, LLMJudge, parse_judgement
 from rag_service.models.llm.model import build_chat
 from rag_service.observability.metrics import Metrics
 from rag_service.settings import Settings
@@ -108,7 +108,7 @@ def test_invalid_verdicts_are_no_verdicts(reply: str | Exception, expected: list
 @given(st.recursive(st.none() | st.booleans() | st.integers(0, 4) | st.text(max_size=5), nest), st.integers(1, 4))
 def test_any_json_gives_one_verdict_or_none_for_each_claim(entries: object, count: int) -> None:
     try:
-        found = parse_verdicts(json.dumps({"verdicts": entries}), count)
+        found = parse_judgement(json.dumps({"verdicts": entries}), count).verdicts
     except ModelOutputError:
         assert not isinstance(entries, list)
     else:

@@ -1,0 +1,259 @@
+"""Examines a judge before its yes counts: on shipped claims in four languages, half of them false and near.
+
+A judge that says yes to lies would put a tick on them. It is asked in the background, through its own interface, about
+one short answer after the other, while no question is being answered. A process that examines holds a lease in the
+database, so that the others wait and read the outcome. Until it is known, reworded sentences stay `unchecked`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+
+import psycopg
+import structlog
+
+from rag_service.answering.proof.passage import prepare
+from rag_service.domain import LOCAL_ADMIN, AnswersQuestion
+from rag_service.errors import ConfigurationError, ModelError, StoreError
+from rag_service.indices import shipped_folder
+from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement
+from rag_service.models.judge.judges import WatchedJudge
+from rag_service.store.database import Database
+from rag_service.store.judge_examinations import (
+    Examination,
+    State,
+    lease_judge,
+    read_examination,
+    renew_judge_lease,
+    store_examination,
+)
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 10.0  # between looks at what another process stored, and before the first new attempt
+STEADY_SECONDS = 600.0  # between looks at the model's weights once it is examined
+MAX_PAUSE = 300.0  # between attempts
+QUIET_LOOKS = 150  # half a minute: so long a call waits for a moment in which no question is answered
+_BETWEEN_LOOKS = 0.2
+WAITING = "Not examined yet, reworded sentences stay unchecked until the background examination has ended."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedAnswer:
+    """An answer of the examination, and what is right to say of it."""
+
+    answer: JudgedAnswer  # about one passage
+    supported: Sequence[bool]  # of its claims
+    answers: AnswersQuestion
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeReport:
+    """What is known of the judge, for operators."""
+
+    name: str
+    state: State
+    detail: str
+
+
+@cache
+def load_examination() -> tuple[ShippedAnswer, ...]:
+    """The shipped answers, 32 with three claims each."""
+    return tuple(
+        ShippedAnswer(
+            answer=JudgedAnswer(
+                question=answer["question"],
+                text=" ".join(claim["sentence"] for claim in answer["claims"]),
+                claims=[
+                    JudgedClaim(
+                        sentence=claim["sentence"],
+                        evidence=part["passage"],
+                        passage=part["passage"],
+                        language=part["language"],
+                    )
+                    for claim in answer["claims"]
+                ],
+                language=part["language"],
+            ),
+            supported=["wrong" not in claim for claim in answer["claims"]],
+            answers=AnswersQuestion(answer["answers"]),
+        )
+        for part in json.loads(_read_shipped())
+        for answer in part["answers"]
+    )
+
+
+def revision_of(judge: WatchedJudge) -> str:
+    """By what an outcome is known, beside the judge's name: its class, prompt and thresholds, and the claims."""
+    return hashlib.sha256(f"{judge.revision}\0{_read_shipped()}".encode()).hexdigest()
+
+
+def mark(
+    asked: Iterable[tuple[ShippedAnswer, Judgement]], *, judge: str, revision: str, weights: str = ""
+) -> Examination:
+    """The outcome. A yes counts as it does in an answer: with words that stand in the passage, or without any."""
+    claims = true = yes = right = answers = answering = kept = beside = 0
+    for shipped, judgement in asked:
+        for claim, supported, verdict in zip(shipped.answer.claims, shipped.supported, judgement.verdicts, strict=True):
+            passage = prepare(claim.passage, claim.language, False)
+            accepted = verdict is not None and verdict.entailed
+            if accepted and verdict is not None and verdict.quote is not None:
+                accepted = passage.find_named(verdict.quote) is not None
+            claims, true = claims + 1, true + supported
+            yes, right = yes + accepted, right + (accepted and supported)
+        if judgement.answers is not None:
+            answers += 1
+            said_yes = judgement.answers is AnswersQuestion.YES
+            if shipped.answers is AnswersQuestion.YES:
+                answering, kept = answering + 1, kept + said_yes
+            else:
+                beside += not said_yes
+    return Examination(
+        judge=judge, revision=revision, weights=weights, claims=claims, true=true, yes=yes, right=right,
+        answers=answers, answering=answering, kept=kept, beside=beside,
+    )  # fmt: skip
+
+
+@dataclass(eq=False)
+class JudgeExaminer:
+    """Examines a judge, or reads what another process found, and tells the judge whether it is used."""
+
+    judge: WatchedJudge | None  # None: nobody judges
+    database: Database | None  # None: the outcome is kept in memory
+    is_idle: Callable[[], bool] = lambda: True  # whether no question is being answered
+    _weights: str = field(default="", init=False)
+    _asked: list[Judgement] = field(default_factory=list, init=False)  # whoever goes on after a failure asks the rest
+    _trouble: str = field(default="", init=False)  # why it is not examined yet
+
+    def report(self) -> JudgeReport | None:
+        """The present state in words; None: nobody judges."""
+        if self.judge is None:
+            return None
+        known = self.judge.examination
+        if known is not None:
+            return JudgeReport(name=self.judge.name, state=known.state, detail=known.describe())
+        detail = WAITING
+        if self._asked:
+            detail += f" This process has asked about {len(self._asked)} of {len(load_examination())} answers."
+        return JudgeReport(name=self.judge.name, state="waiting", detail=f"{detail} {self._trouble}".strip())
+
+    async def load(self) -> None:
+        """Use the stored outcome; a database that is down is asked again later."""
+        if self.judge is None or self.database is None:
+            return
+        try:
+            async with self.database.transaction(LOCAL_ADMIN) as connection:
+                self.judge.examination = await read_examination(connection, self.judge.name, revision_of(self.judge))
+        except (StoreError, psycopg.Error) as error:
+            log.warning("judge_examination_unreadable", exc_info=error)
+
+    async def run(self) -> None:
+        """Examine the judge unless that is done, and again when its model changes, until cancelled."""
+        pause = LOOK_SECONDS
+        while self.judge is not None:
+            try:
+                pause = STEADY_SECONDS if await self.examine() else LOOK_SECONDS
+                self._trouble = ""
+            except ConfigurationError as error:
+                log.error("judge_unusable", judge=self.judge.name, reason=error.message)
+                pause, self._trouble = MAX_PAUSE, f"{error.message} {error.help}"
+            except Exception as error:  # whatever a plug-in raises
+                log.warning("judge_examination_delayed", judge=self.judge.name, exc_info=error)
+                pause = min(2 * pause, MAX_PAUSE)
+                self._trouble = "It failed or gave no verdict in time, and is asked again."
+            await asyncio.sleep(pause)
+
+    async def complete(self) -> None:
+        """Examine now, or wait until another process has. Raises what the judge or the database raises."""
+        while self.judge is not None:
+            if await self.examine():
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def examine(self) -> bool:
+        """Examine the judge unless that is done, or another process does it; returns whether it is done.
+
+        Raises what the judge or the database raises, or ModelError if the judge is too slow; what it has said by then
+        is kept.
+        """
+        if self.judge is None:
+            return True
+        await self.judge.warm_up()
+        await self._look_at_weights(self.judge)
+        if self.judge.examination is None:
+            await self.load()
+            await self._look_at_weights(self.judge)
+        if self.judge.examination is not None:
+            return True
+        async with self._leased(self.judge) as has_lease:
+            if not has_lease:
+                return False
+            outcome = await self._ask_all(self.judge)
+            if self.database is not None:
+                async with self.database.transaction(LOCAL_ADMIN) as connection:
+                    await store_examination(connection, outcome)
+        self.judge.examination = outcome
+        self._asked = []
+        tell = log.info if outcome.state == "passed" else log.warning
+        tell("judge_examined", judge=self.judge.name, state=outcome.state, outcome=outcome.describe())
+        return True
+
+    async def _look_at_weights(self, judge: WatchedJudge) -> None:
+        """Forget what is known of a model with other weights."""
+        weights = await judge.read_weights()
+        if weights != self._weights:
+            self._weights, self._asked = weights, []
+        if judge.examination is not None and weights and judge.examination.weights != weights:
+            log.warning("judge_with_other_weights", judge=judge.name)
+            judge.examination = None
+
+    async def _ask_all(self, judge: WatchedJudge) -> Examination:
+        shipped = load_examination()
+        log.info("judge_examination", judge=judge.name, answers=len(shipped), done=len(self._asked))
+        for one in shipped[len(self._asked) :]:
+            for _ in range(QUIET_LOOKS):
+                if self.is_idle():
+                    break
+                await asyncio.sleep(_BETWEEN_LOOKS)
+            try:
+                judgement = await judge.ask(one.answer)
+            except TimeoutError as error:
+                raise ModelError("The judge gave no verdict in time.") from error
+            self._asked.append(judgement)
+            if self.database is not None:
+                async with self.database.transaction(LOCAL_ADMIN) as connection:
+                    await renew_judge_lease(connection, judge.name, revision_of(judge))
+        pairs = zip(shipped, self._asked, strict=True)
+        return mark(pairs, judge=judge.name, revision=revision_of(judge), weights=self._weights)
+
+    @asynccontextmanager
+    async def _leased(self, judge: WatchedJudge) -> AsyncIterator[bool]:
+        """Hold the right to examine, if no other process has it."""
+        if self.database is None:
+            yield True
+            return
+        async with self.database.transaction(LOCAL_ADMIN) as connection:
+            leased = await lease_judge(connection, judge.name, revision_of(judge), self._weights)
+        try:
+            yield leased
+        finally:
+            if leased:
+                await asyncio.shield(self._give_back(judge, self.database))
+
+    async def _give_back(self, judge: WatchedJudge, database: Database) -> None:
+        try:
+            async with database.transaction(LOCAL_ADMIN) as connection:
+                await renew_judge_lease(connection, judge.name, revision_of(judge), seconds=0)
+        except (StoreError, psycopg.Error):  # the lease ends by itself
+            log.warning("judge_lease_kept")
+
+
+@cache
+def _read_shipped() -> str:
+    return (shipped_folder("evals") / "judge_examination.json").read_text(encoding="utf-8")

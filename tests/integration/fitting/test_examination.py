@@ -1,0 +1,168 @@
+"""A judge earns its tick: what it says of the shipped claims decides whether its yes counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from rag_service.domain import AnswersQuestion
+from rag_service.errors import ModelError
+from rag_service.fitting import examination
+from rag_service.fitting.examination import JudgeExaminer, load_examination
+from rag_service.models.judge.judge import JudgedAnswer, Judgement, Verdict
+from rag_service.models.judge.judges import WatchedJudge
+from rag_service.store.database import Database
+from tests.judges import right
+
+ANSWERS = len(load_examination())
+_RIGHT = {(shipped.answer.question, shipped.answer.text): right(shipped) for shipped in load_examination()}
+
+
+def knows(answer: JudgedAnswer) -> Judgement:
+    return _RIGHT[answer.question, answer.text]
+
+
+def says(*, yes: bool, quote: str | None = None, answers: AnswersQuestion = AnswersQuestion.YES) -> Any:
+    """A judge that says the same of every claim and every answer."""
+    return lambda answer: Judgement(
+        verdicts=[Verdict(entailed=yes, quote=quote) for _ in answer.claims], answers=answers
+    )
+
+
+@dataclass
+class JudgeDouble:
+    """Says what `judgement` makes of an answer."""
+
+    judgement: Callable[[JudgedAnswer], Judgement]
+    revision: str = "1"
+    name: str = "double"
+    asked: list[JudgedAnswer] = field(default_factory=list)
+    hangs_at: int | None = None
+
+    async def judge_answer(self, answer: JudgedAnswer) -> Judgement:
+        if self.hangs_at == len(self.asked):
+            await asyncio.Event().wait()
+        self.asked.append(answer)
+        await asyncio.sleep(0)
+        return self.judgement(answer)
+
+    async def judge(self, claims: Any) -> Any:
+        raise AssertionError("it is asked about answers")
+
+
+def watch(double: JudgeDouble, **options: Any) -> WatchedJudge:
+    return WatchedJudge(double, seconds=0.2, **options)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "LOOK_SECONDS", 0.02)
+
+
+def test_half_of_the_claims_are_false_in_every_language_and_none_is_a_quote() -> None:
+    counted: Counter[tuple[str | None, bool]] = Counter()
+    for shipped in load_examination():
+        counted.update((shipped.answer.language, supported) for supported in shipped.supported)
+        assert not any(claim.sentence.rstrip(".") in claim.passage for claim in shipped.answer.claims)
+    assert counted == {
+        (language, supported): 12 for language in ("en", "es", "fr", "pt") for supported in (True, False)
+    }
+    assert Counter(shipped.answers.value for shipped in load_examination()) == {"yes": 16, "other": 16}
+
+
+@pytest.mark.parametrize(
+    ("judgement", "state", "told"),
+    [
+        (knows, "passed", "In use: it accepted 48 of 96 shipped claims, 48 of them rightly"),
+        (says(yes=True), "failed", "accepted 96 of 96 shipped claims, 48 of them rightly (48 are true), a precision"),
+        (says(yes=True, quote="words that no passage holds"), "silent", "accepted 0 of 96"),
+        (says(yes=False), "silent", "it says yes too seldom to be of use"),
+    ],
+    ids=["knows", "yes to all", "invents quotes", "never yes"],
+)  # fmt: skip
+async def test_only_a_judge_that_says_yes_and_rightly_so_is_used(
+    database: Database, judgement: Any, state: str, told: str
+) -> None:
+    judge = watch(JudgeDouble(judgement))
+    examiner = JudgeExaminer(judge, database)
+    waiting = examiner.report()
+    assert waiting is not None
+    assert (waiting.state, judge.is_used) == ("waiting", False)
+    assert await examiner.examine()
+    report = examiner.report()
+    assert report is not None
+    assert (report.state, judge.is_used) == (state, state == "passed")
+    assert told in report.detail
+    assert report.detail.startswith("In use" if state == "passed" else "Not used, reworded sentences stay unchecked")
+
+
+@pytest.mark.parametrize("always", [AnswersQuestion.YES, AnswersQuestion.OTHER])
+async def test_a_word_on_answers_that_is_always_the_same_is_not_used(always: AnswersQuestion) -> None:
+    double = JudgeDouble(lambda answer: Judgement(verdicts=knows(answer).verdicts, answers=always))
+    judge = watch(double)
+    await JudgeExaminer(judge, None).examine()
+    assert (judge.is_used, judge.tells_answers) == (True, False)
+
+
+async def test_a_judge_that_hangs_is_left_and_asked_the_rest_later(database: Database) -> None:
+    double = JudgeDouble(knows, hangs_at=3)
+    judge = watch(double)
+    examiner = JudgeExaminer(judge, database)
+    running = asyncio.create_task(examiner.run())
+    async with asyncio.timeout(10):
+        while (told := examiner.report()) and "is asked again" not in told.detail:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert not judge.is_used
+    running.cancel()
+    with pytest.raises(ModelError, match="no verdict in time"):
+        await examiner.examine()
+    double.hangs_at = None
+    assert await examiner.examine()
+    assert (judge.is_used, len(double.asked)) == (True, ANSWERS)
+
+
+async def test_two_processes_examine_once_and_both_use_the_outcome(database: Database) -> None:
+    double = JudgeDouble(knows)
+    judges = [watch(double), watch(double)]
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(JudgeExaminer(judge, database).complete() for judge in judges))
+    assert [judge.is_used for judge in judges] == [True, True]
+    assert len(double.asked) == ANSWERS
+    late = watch(double)
+    await JudgeExaminer(late, database).load()
+    assert late.examination == judges[0].examination
+
+
+async def test_another_model_prompt_or_other_weights_are_examined_again(database: Database) -> None:
+    digest = "sha256:1"
+
+    async def read_weights() -> str:
+        return digest
+
+    examined = JudgeExaminer(watch(JudgeDouble(knows), read_weights=read_weights), database)
+    assert await examined.examine()
+    for other in (JudgeDouble(says(yes=True), revision="2"), JudgeDouble(says(yes=True), name="other")):
+        judge = watch(other, read_weights=read_weights)
+        await JudgeExaminer(judge, database).load()
+        assert judge.examination is None
+    digest = "sha256:2"  # pulled again under the same name
+    pulled = JudgeDouble(says(yes=True))
+    judge = watch(pulled, read_weights=read_weights)
+    assert await JudgeExaminer(judge, database).examine()
+    assert (judge.is_used, len(pulled.asked)) == (False, ANSWERS)
+
+
+async def test_a_judge_waits_for_a_moment_without_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "_BETWEEN_LOOKS", 0.001)
+    double, busy = JudgeDouble(knows), True
+    examining = asyncio.create_task(JudgeExaminer(watch(double), None, lambda: not busy).examine())
+    await asyncio.sleep(0.03)
+    assert double.asked == []
+    busy = False
+    assert await examining
+    assert len(double.asked) == ANSWERS
