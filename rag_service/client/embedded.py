@@ -52,6 +52,7 @@ class EmbeddedBackend:
         try:
             async with open_components(self.settings, plugins=self.plugins) as components:
                 self._components = components
+                components.chat.start()
                 fitting = asyncio.create_task(components.fitter.run())
                 try:
                     opened.set_result(None)
