@@ -24,7 +24,8 @@ class ChatSettings(SettingGroup):
         "extractive",
         alias="chat_provider",
         description="What writes answers: `extractive` (quotes, without a model), `ollama`, `openai_like`, `gguf`"
-        " (a file, in a llama.cpp server of the service's own), or the class path of a LlamaIndex LLM, such as `llama_index.llms.anthropic:Anthropic`.",
+        " (a file, in a llama.cpp server of the service's own), or the class path of a LlamaIndex LLM, such as"
+        " `llama_index.llms.anthropic:Anthropic`.",
     )
     options: SecretStr | None = Field(
         None,

@@ -242,7 +242,9 @@ def split_options(settings: Settings) -> tuple[LlamaOptions, dict[str, Any]]:
         try:
             of_server["chat_template"] = Path(template).expanduser().read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{_OPTIONS}: chat_template: {template} cannot be read.", field=_OPTIONS) from error
+            raise ConfigurationError(
+                f"{_OPTIONS}: chat_template: {template} cannot be read.", field=_OPTIONS
+            ) from error
     return instantiate(LlamaOptions, of_server, setting=_OPTIONS), given
 
 
@@ -302,8 +304,8 @@ def _check_fits(file: GgufFile, settings: Settings, options: LlamaOptions) -> No
     if options.gpu_layers is None and 0 < memory < file.size + cache:
         raise ConfigurationError(
             f"{SETTING}: {file.path.name} needs {(file.size + cache) / 1e9:.1f} GB of memory"
-            f" ({file.size / 1e9:.1f} for its weights, {cache / 1e9:.1f} for {slots} context windows of {window} tokens),"
-            f" and there are {memory / 1e9:.1f}: choose a smaller file, or lower RAG_CONTEXT_WINDOW or"
+            f" ({file.size / 1e9:.1f} for its weights, {cache / 1e9:.1f} for {slots} context windows of {window}"
+            f" tokens), and there are {memory / 1e9:.1f}: choose a smaller file, or lower RAG_CONTEXT_WINDOW or"
             " RAG_MODEL_CONCURRENCY.",
             field=SETTING,
         )

@@ -78,7 +78,8 @@ def pull_gguf(name: str, announce: Callable[[str], None] = lambda _: None) -> Pa
     size = f"{name} ({sum(sizes.get(file, 0) for file in files) / 1e6:,.0f} MB)"
     announce(f"Fetching {size} from Hugging Face …")
     with download_errors(size, setting=SETTING, otherwise=_by_hand(match)):
-        return Path([hf_hub_download(repository, file) for file in files][0])
+        first, *_ = [hf_hub_download(repository, file) for file in files]
+        return Path(first)
 
 
 def _by_hand(match: re.Match[str]) -> str:
@@ -217,9 +218,7 @@ def _cache_bytes(known: Mapping[str, Any], kind: str) -> int:
         return 0
     shared = known.get(f"{kind}.attention.head_count_kv", heads)  # one number, or one for each layer
     total: int = sum(shared) if isinstance(shared, Sequence) else layers * shared
-    lengths = [
-        _number(known, f"{kind}.attention.{name}") or width // heads for name in ("key_length", "value_length")
-    ]
+    lengths = [_number(known, f"{kind}.attention.{name}") or width // heads for name in ("key_length", "value_length")]
     return total * sum(lengths) * 2
 
 

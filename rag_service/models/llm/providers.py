@@ -36,7 +36,8 @@ class Provider:
 def build_llm(settings: Settings, *, server: LlamaServer | None = None) -> Provider:
     """The LLM of a short name other than `extractive`, or of a class path. No connection is made yet.
 
-    `server`: of the model, for the provider `gguf`; None: one of its own, which is closed with it. Raises ConfigurationError if there is no such class, its package is missing, or it rejects RAG_CHAT_OPTIONS.
+    `server`: of the model, for the provider `gguf`; None: one of its own, which is closed with it. Raises
+    ConfigurationError if there is no such class, its package is missing, or it rejects RAG_CHAT_OPTIONS.
     """
     # Client packages are imported when chosen, so that the embedded default does not load them.
     if settings.chat.provider == "ollama":
@@ -116,7 +117,7 @@ def _build_gguf(settings: Settings, given: LlamaServer | None) -> Provider:
 
     async def close() -> None:
         await async_client.aclose()
-        client.close()
+        client.close()  # noqa: ASYNC212 - it waits for nothing
         if given is None:
             await server.aclose()
 
