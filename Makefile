@@ -80,6 +80,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
 	$(COMPILE)
 	$(BIN)/rag-service models pull
+	$(BIN)/python -m tests.small_model
 	touch $@ $(VENV)/.run
 
 # Ray and its dependencies, 250 MB, only for the soak test.

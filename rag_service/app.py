@@ -188,7 +188,8 @@ async def _with_components(
 
 @asynccontextmanager
 async def _background_tasks(settings: Settings, parts: Components, sign_in: SignIn) -> AsyncGenerator[None]:
-    """Load the model and work on uploads beside the requests."""
+    """Load the models and work on uploads beside the requests."""
+    parts.chat.start()
     tasks = [
         asyncio.create_task(warm_up(parts.embedding)),
         asyncio.create_task(parts.examiner.run()),  # loads the judge first
@@ -292,7 +293,13 @@ def _probes(settings: Settings, parts: Components) -> dict[str, Probe]:
 
         without = "Everything works: searches go to the primary."
         probes["replica"] = Probe(check=check_replica, required=False, without=without, missed=False)
-    servers = build_probes(settings, chat=parts.chat.breaker, embedding=breaker_of(parts.embedding))
+    own = parts.chat.server
+    servers = build_probes(
+        settings,
+        chat=parts.chat.breaker,
+        embedding=breaker_of(parts.embedding),
+        own_server=None if own is None else own.check,
+    )
     if "chat" in servers:
         quoting = "consist of quotes" if settings.answers.extractive_fallback else "fail with `llm_unavailable`"
         without = f"Searching works; answers {quoting} until it is back."

@@ -251,7 +251,7 @@ async def open_components(
         engine = _build_engine(
             retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record, tables=tables
         )
-        agent_models = AgentModels(settings, chat, lambda adapted: build_chat(adapted, extractive=extractive))
+        agent_models = AgentModels(settings, chat, partial(build_chat, extractive=extractive, server=chat.server))
         stack.push_async_callback(agent_models.aclose)
         postponed = _build_postponed(settings, database, indices)
         readers = plugins.reader_classes()

@@ -55,6 +55,14 @@ def _adapt(settings: Settings, spec: AgentSpec) -> Settings:
             f"RAG_AGENT_PROVIDERS does not allow the provider {spec.provider} of the agent {spec.name!r}.",
             field="RAG_AGENT_PROVIDERS",
         )
+    if provider == "gguf" and (
+        settings.chat.provider != "gguf" or spec.model_name not in (None, settings.chat.model)
+    ):  # a file that an agent names would be read, and loaded beside the other
+        raise ConfigurationError(
+            f"The agent {spec.name!r} names another model for the provider gguf than the service, which runs only that"
+            " of RAG_MODEL_NAME.",
+            field="RAG_MODEL_NAME",
+        )
     changes = {
         "chat_provider": spec.provider,
         "model_name": spec.model_name,

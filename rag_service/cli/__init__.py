@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,13 +44,16 @@ def main() -> None:
 @click.option("--port", type=int, help="Port to serve on.")
 @click.option(
     "--models", type=click.Choice(sorted(MODELS)),
-    help="Download and use larger models: bge-m3 and a chat model with Ollama, or multilingual-e5-base.",
+    help="Download and use models: `gguf`: Qwen2.5-1.5B-Instruct to write answers (1.1 GB, Apache-2.0, extra `gguf`)."
+    " `huggingface`: multilingual-e5-base to search (1.1 GB). `ollama`: bge-m3 and a chat model with Ollama.",
 )  # fmt: skip
 def quickstart(documents: Path | None, question: str | None, once: bool, port: int | None, models: str | None) -> None:
     """Set everything up, ingest documents, ask a question, and serve the page and the API."""
     from rag_service.cli.quickstart import run_quickstart
 
-    chosen = MODELS[models] if models else {}
+    chosen = dict(MODELS[models]) if models else {}
+    if os.environ.get("RAG_MODEL_NAME"):  # such as a file that was brought to a machine without network
+        chosen.pop("model_name", None)
     settings = read_settings(port=port, log_level="WARNING", log_format="console", **chosen)
     for key, value in chosen.items():
         click.echo(f"{setting_name(key)}={value}  # set this for other commands too", err=True)

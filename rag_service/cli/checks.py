@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import psycopg
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -38,6 +40,9 @@ from rag_service.store.opening import make_database, open_database
 from rag_service.store.relevance_fits import ModelRelevance, read_model_fit
 from rag_service.store.replication.replica import Replica, replica_conninfo
 
+if TYPE_CHECKING:
+    from rag_service.models.llm.gguf import LlamaServer
+
 PATIENCE = 60.0  # seconds per probe: a server may have to load its model first
 _ONE_TRY = RetryPolicy(attempts=1)
 _MIN_CONTEXT = 500  # tokens that must be left for passages
@@ -66,15 +71,33 @@ async def check_live(settings: Settings) -> list[CheckResult]:
         stores["replica"] = check_replica
     if settings.sign_in.way == "provider":
         stores["sign-in"] = check_provider
-    models: dict[str, Probe] = {
-        "embedding": check_embedding,
-        "relevance": check_relevance,
-        "chat": check_chat,
-        "reranker": check_reranker,
-        "judge": check_judge,
-    }
     # Models last: loading their libraries can block connections for seconds on a busy machine.
-    return [*await _run_all(stores, settings), *await _run_all(models, settings)]
+    found = await _run_all(stores, settings)
+    async with _own_server(settings) as server:
+        models: dict[str, Probe] = {
+            "embedding": check_embedding,
+            "relevance": check_relevance,
+            "chat": partial(check_chat, server=server),
+            "reranker": partial(check_reranker, server=server),
+            "judge": partial(check_judge, server=server),
+        }
+        return [*found, *await _run_all(models, settings)]
+
+
+@asynccontextmanager
+async def _own_server(settings: Settings) -> AsyncIterator[LlamaServer | None]:
+    """The server that the checks of a model share; None if there is none, and if it cannot be made: they say why."""
+    server = None
+    if settings.chat.provider == "gguf":
+        from rag_service.models.llm.gguf import LlamaServer
+
+        with suppress(ConfigurationError):
+            server = LlamaServer.of(settings)
+    try:
+        yield server
+    finally:
+        if server is not None:
+            await server.aclose()
 
 
 async def _run_all(probes: Mapping[str, Probe], settings: Settings) -> list[CheckResult]:
@@ -181,7 +204,7 @@ async def check_relevance(settings: Settings) -> str:
     return DETAILS[relevance.state]
 
 
-async def check_chat(settings: Settings) -> str:
+async def check_chat(settings: Settings, *, server: LlamaServer | None = None) -> str:
     """The model exists and answers, and the prompt fits into its context window."""
     if settings.chat.provider == "extractive":
         return "extractive, no model server needed"
@@ -193,19 +216,32 @@ async def check_chat(settings: Settings) -> str:
             field="RAG_CONTEXT_WINDOW",
         )
     _check_window(settings)
-    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
+    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
     message = ChatMessage(role=MessageRole.USER, content="Answer with the word: ready")
     try:
+        if chat.server is not None:
+            await _require_running(chat.server)
         await collect(chat.stream([message]))  # without a limit of its own: some models think first
     finally:
         await chat.aclose()
     limit = "" if known is None else f" of {known}"
-    return f"{settings.chat.provider} {settings.chat.model}, window {settings.chat.context_window}{limit} tokens"
+    return f"{settings.chat.provider} {chat.model_name}, window {settings.chat.context_window}{limit} tokens"
 
 
-async def check_reranker(settings: Settings) -> str:
+async def _require_running(server: LlamaServer) -> None:
+    import httpx
+
+    try:
+        await server.address()
+    except httpx.ConnectError as error:
+        raise ConfigurationError(
+            f"RAG_MODEL_NAME: llama.cpp cannot run {server.name}: {error}", field="RAG_MODEL_NAME"
+        ) from error
+
+
+async def check_reranker(settings: Settings, *, server: LlamaServer | None = None) -> str:
     """The strategy works, and its model loads."""
-    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
+    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
     try:
         reranker = build_reranker(settings, chat=chat)
         await warm_up(reranker)
@@ -214,9 +250,9 @@ async def check_reranker(settings: Settings) -> str:
     return settings.rerank.strategy
 
 
-async def check_judge(settings: Settings) -> str:
+async def check_judge(settings: Settings, *, server: LlamaServer | None = None) -> str:
     """The judge loads, gives a verdict on a sentence that quotes its passage, and has passed its examination."""
-    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
+    chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY, server=server)
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     judge = None
     try:

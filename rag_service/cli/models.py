@@ -12,6 +12,9 @@ from rag_service.errors import ConfigurationError
 from rag_service.settings import Settings
 from rag_service.settings.models import PACKAGED_MODEL
 
+# Qwen2.5 1.5B Instruct in four bits, 1.1 GB, Apache-2.0: the smallest of its family that follows instructions well.
+SMALL_MODEL = "Qwen/Qwen2.5-1.5B-Instruct-GGUF:qwen2.5-1.5b-instruct-q4_k_m.gguf"
+
 # What `quickstart --models` sets.
 MODELS: dict[str, dict[str, object]] = {
     "ollama": {
@@ -20,6 +23,7 @@ MODELS: dict[str, dict[str, object]] = {
         "embedding_model": "bge-m3",
         "embedding_dimension": 1024,
     },
+    "gguf": {"chat_provider": "gguf", "model_name": SMALL_MODEL},
     "huggingface": {
         "embedding_provider": "huggingface",
         "embedding_model": "intfloat/multilingual-e5-base",
@@ -56,6 +60,8 @@ async def pull_models(settings: Settings) -> None:
         await _pull_from_hugging_face(settings.judge.model, "RAG_JUDGE_MODEL", for_torch=True)
     if embedding.provider == "ollama":
         await _pull_from_ollama(settings, embedding.model, "RAG_EMBEDDING_MODEL")
+    if chat.provider == "gguf":
+        await _pull_gguf(chat.model)
     if chat.provider == "ollama":
         await _pull_from_ollama(settings, chat.model, "RAG_MODEL_NAME")
 
@@ -68,6 +74,17 @@ async def _pull_from_hugging_face(name: str, setting: str, *, for_torch: bool = 
         find_model(name, setting=setting)
     except ConfigurationError:
         await asyncio.to_thread(partial(download, name, setting=setting, for_torch=for_torch, announce=_say))
+
+
+async def _pull_gguf(name: str) -> None:
+    from rag_service.models.llm.gguf_file import find_gguf, pull_gguf
+    from rag_service.models.plugins import require_extra
+
+    require_extra("xllamacpp", extra="gguf", setting="RAG_CHAT_PROVIDER", value="gguf")  # before gigabytes are fetched
+    try:
+        find_gguf(name)
+    except ConfigurationError:
+        await asyncio.to_thread(partial(pull_gguf, name, announce=_say))
 
 
 async def _pull_from_ollama(settings: Settings, name: str, setting: str) -> None:

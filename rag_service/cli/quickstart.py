@@ -41,7 +41,8 @@ async def run_quickstart(settings: Settings, *, documents: Path | None, question
     started = time.perf_counter()
     console.print("Starting the database …", style="dim")
     async with open_components(settings) as components:
-        # While the model is loaded, documents are read and the API is up. If that fails, the question tells.
+        # While the models are loaded, documents are read and the API is up. If that fails, the question tells.
+        components.chat.start()
         warming = asyncio.create_task(warm_up(components.embedding))
 
         async def first_steps() -> None:

@@ -52,6 +52,7 @@ class EmbeddedBackend:
         try:
             async with open_components(self.settings, plugins=self.plugins) as components:
                 self._components = components
+                components.chat.start()
                 tasks = [asyncio.create_task(one.run()) for one in (components.fitter, components.examiner)]
                 try:
                     opened.set_result(None)

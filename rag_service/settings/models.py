@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from rag_service.settings.group import SettingGroup, check_name, short_name_or_class_path
 
-CHAT_PROVIDERS = ("extractive", "ollama", "openai_like")
+CHAT_PROVIDERS = ("extractive", "ollama", "openai_like", "gguf")
 EMBEDDING_PROVIDERS = ("local", "huggingface", "ollama", "openai_like")
 RERANK_STRATEGIES = ("none", "heuristic", "sbert", "llm", "cohere")
 JUDGES = ("none", "llm", "cross_encoder")
@@ -23,17 +23,26 @@ class ChatSettings(SettingGroup):
     provider: Annotated[str, short_name_or_class_path(CHAT_PROVIDERS)] = Field(
         "extractive",
         alias="chat_provider",
-        description="What writes answers: `extractive` (quotes, without a model), `ollama`, `openai_like`, or the"
-        " class path of a LlamaIndex LLM, such as `llama_index.llms.anthropic:Anthropic`.",
+        description="What writes answers: `extractive` (quotes, without a model), `ollama`, `openai_like`, `gguf`"
+        " (a file, in a llama.cpp server of the service's own), or the class path of a LlamaIndex LLM, such as"
+        " `llama_index.llms.anthropic:Anthropic`.",
     )
     options: SecretStr | None = Field(
-        None, alias="chat_options", description="Keyword arguments of that LLM class, as JSON."
+        None,
+        alias="chat_options",
+        description="Keyword arguments of that LLM class, as JSON. For `gguf` also `threads`, `gpu_layers` and"
+        " `chat_template`.",
     )
     agent_providers: str = Field(
-        "extractive,ollama,openai_like",
+        "extractive,ollama,openai_like,gguf",
         description="Chat providers that agents can use: short names and class paths, separated by commas.",
     )
-    model: str = Field("llama3.2", alias="model_name", description="Name of the chat model at its provider.")
+    model: str = Field(
+        "llama3.2",
+        alias="model_name",
+        description="Name of the chat model at its provider; for `gguf`, the path of a .gguf file or a repository of"
+        " Hugging Face, as `owner/name` or `owner/name:file`.",
+    )
     context_window: int = Field(8192, ge=512, description="Context window of the chat model in tokens (num_ctx).")
     max_tokens: int = Field(700, ge=16, description="Maximum length of an answer in tokens (num_predict).")
     temperature: float = Field(0.1, ge=0, le=2, description="Sampling temperature of the chat model.")

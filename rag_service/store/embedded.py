@@ -23,6 +23,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rag_service.errors import ConfigurationError, StoreError
+from rag_service.machine import memory_bytes
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +32,6 @@ SERVICE_ROLE = "rag_service"
 
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
 _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
-_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
 _restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
 _joined: list[Any] = []  # the wheel's servers that this process holds
@@ -203,18 +203,7 @@ def _configure(folder: Path) -> None:
 
 def _buffers() -> int:
     """Megabytes of shared buffers: an eighth of the memory, within limits."""
-    return max(_MIN_BUFFERS, min(_MAX_BUFFERS, _memory() // 8 // 2**20))
-
-
-def _memory() -> int:
-    """Bytes of memory that this machine or container has; 0 if unknown."""
-    if not hasattr(os, "sysconf"):
-        return 0
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in _MEMORY_LIMITS:
-        with suppress(OSError, ValueError):  # no such file, or "max"
-            memory = min(memory, int(Path(limit).read_text()))
-    return memory
+    return max(_MIN_BUFFERS, min(_MAX_BUFFERS, memory_bytes() // 8 // 2**20))
 
 
 def _create_database(owner_conninfo: str) -> None:

@@ -20,7 +20,7 @@ MAX_MODULES = 12  # in a package, besides __init__
 
 # A module may import from its own package and from the packages in lines above its own.
 LAYERS = """
-errors domain unpicklable
+errors domain unpicklable machine
 language
 settings indices
 store

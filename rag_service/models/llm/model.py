@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage
@@ -31,6 +31,9 @@ from rag_service.models.llm.thinking import AnswerText, Piece
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, Slots, shielded
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_service.models.llm.gguf import LlamaServer
 
 log = structlog.get_logger(__name__)
 
@@ -126,6 +129,7 @@ class ChatModel:
     fallback: ChatModel | None = None  # answers from the same prompt where this model fails
     unswitched: LLM | None = None  # the same LLM, which does not tell its server whether to think; None: it never does
     refuses_switch: bool | None = None  # whether the server refuses to be told; None: not known yet
+    server: LlamaServer | None = None  # that runs the model for this service
     _thinks_unmarked: bool | None = field(default=None, init=False)  # `AnswerText.opened_by_prompt` of the last answer
 
     @property
@@ -268,8 +272,13 @@ class ChatModel:
             raise ModelOutputError("The language model's answer exceeds its length limit.")
         return _without_fence(text)
 
+    def start(self) -> None:
+        """Begin to load the model, where this service runs it. Returns at once."""
+        if self.server is not None:
+            self.server.start()
+
     async def aclose(self) -> None:
-        """Close the connections to the model server."""
+        """Close the connections to the model server, and stop it where this service runs it."""
         if self.close is not None:
             await self.close()
 
@@ -290,18 +299,24 @@ def _without_fence(text: str) -> str:
 
 
 def build_chat(
-    settings: Settings, *, extractive: LLM, llm: LLM | None = None, retries: RetryPolicy | None = None
+    settings: Settings,
+    *,
+    extractive: LLM,
+    llm: LLM | None = None,
+    retries: RetryPolicy | None = None,
+    server: LlamaServer | None = None,
 ) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
-    `extractive` answers where that is the provider, and where the model fails; `llm` replaces what the settings name.
+    `extractive` answers where that is the provider, and where the model fails; `llm` replaces what the settings name;
+    `server` runs the model where the provider is `gguf`, and is not closed with what is built here.
     Raises ConfigurationError if the provider cannot be built.
     """
     if llm is not None:
         name, provider = type(llm).__name__, Provider(llm=llm)
     else:
         name = settings.chat.provider
-        provider = Provider(llm=extractive) if name == "extractive" else build_llm(settings)
+        provider = Provider(llm=extractive) if name == "extractive" else build_llm(settings, server=server)
     local = llm is None and name == "extractive"
     limits = ChatLimits(
         first_token=settings.servers.first_token_timeout,
@@ -328,4 +343,5 @@ def build_chat(
         fallback=fallback,
         unswitched=provider.unswitched,
         refuses_switch=provider.refuses_switch,
+        server=provider.server,
     )

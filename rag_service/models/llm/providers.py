@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.llms import LLM
 
@@ -15,6 +15,9 @@ from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
 from rag_service.settings.models import Thinking
 from rag_service.unpicklable import Unpicklable
+
+if TYPE_CHECKING:
+    from rag_service.models.llm.gguf import LlamaServer
 
 _OPTIONS = "RAG_CHAT_OPTIONS"
 
@@ -27,12 +30,14 @@ class Provider:
     close: Callable[[], Awaitable[Any]] | None = None
     unswitched: LLM | None = None  # the same without the switch of thinking; None: there is no such switch
     refuses_switch: bool | None = None  # whether the server refuses the switch; None: not known
+    server: LlamaServer | None = None  # runs the model for this service
 
 
-def build_llm(settings: Settings) -> Provider:
+def build_llm(settings: Settings, *, server: LlamaServer | None = None) -> Provider:
     """The LLM of a short name other than `extractive`, or of a class path. No connection is made yet.
 
-    Raises ConfigurationError if there is no such class, its package is missing, or it rejects RAG_CHAT_OPTIONS.
+    `server`: of the model, for the provider `gguf`; None: one of its own, which is closed with it. Raises
+    ConfigurationError if there is no such class, its package is missing, or it rejects RAG_CHAT_OPTIONS.
     """
     # Client packages are imported when chosen, so that the embedded default does not load them.
     if settings.chat.provider == "ollama":
@@ -40,6 +45,9 @@ def build_llm(settings: Settings) -> Provider:
     if settings.chat.provider == "openai_like":
         require_extra("llama_index.llms.openai_like", extra="openai", setting="RAG_CHAT_PROVIDER", value="openai_like")
         return _build_openai_like(settings)
+    if settings.chat.provider == "gguf":
+        require_extra("llama_index.llms.openai_like", extra="gguf", setting="RAG_CHAT_PROVIDER", value="gguf")
+        return _build_gguf(settings, server)
     chosen = load_class(settings.chat.provider, LLM, setting="RAG_CHAT_PROVIDER")
     options = _options(settings)
     if "context_window" in inspect.signature(chosen).parameters:  # else LlamaIndex's Ollama asks in a blocking call
@@ -77,6 +85,51 @@ def _build_ollama(settings: Settings) -> Provider:
 
 def _build_openai_like(settings: Settings) -> Provider:
     import httpx
+
+    client = httpx.AsyncClient(**client_options(settings, read_timeout=_read_timeout(settings)))
+    key = settings.servers.openai_api_key
+    where = {
+        "model": settings.chat.model,
+        "api_base": settings.servers.openai_url,
+        "api_key": "none" if key is None else key.get_secret_value(),  # the client package insists on one
+        "async_http_client": client,
+    }
+    llm, unswitched = _openai_like(settings, where, _options(settings))
+    return Provider(llm=llm, close=client.aclose, unswitched=unswitched)
+
+
+def _build_gguf(settings: Settings, given: LlamaServer | None) -> Provider:
+    import httpx
+
+    from rag_service.models.llm.gguf import AsyncLlamaTransport, LlamaServer, LlamaTransport, split_options
+
+    server = given or LlamaServer.of(settings)
+    timeout = client_options(settings, read_timeout=_read_timeout(settings))["timeout"]
+    client = httpx.Client(transport=LlamaTransport(server), timeout=timeout)
+    async_client = httpx.AsyncClient(transport=AsyncLlamaTransport(server), timeout=timeout)
+    where = {
+        "model": server.name,
+        "api_base": "http://llama-server/v1",  # the transports know better
+        "api_key": "none",
+        "http_client": client,
+        "async_http_client": async_client,
+    }
+
+    async def close() -> None:
+        await async_client.aclose()
+        client.close()  # noqa: ASYNC212 - it waits for nothing
+        if given is None:
+            await server.aclose()
+
+    llm, unswitched = _openai_like(settings, where, split_options(settings)[1])
+    return Provider(llm=llm, close=close, unswitched=unswitched, server=server)
+
+
+def _openai_like(settings: Settings, where: dict[str, Any], given: dict[str, Any]) -> tuple[LLM, LLM | None]:
+    """The LLM of a server with the OpenAI API, and the same without the switch of thinking.
+
+    `where`: the arguments that tell the server; `given`: those of RAG_CHAT_OPTIONS.
+    """
     from llama_index.llms.openai_like import OpenAILike
 
     importlib.import_module("openai.resources.chat")  # else loaded by the first request, for seconds
@@ -84,13 +137,10 @@ def _build_openai_like(settings: Settings) -> Provider:
     class ServiceOpenAILike(Unpicklable, OpenAILike):
         """The stock class, whose package is only loaded here."""
 
-    client = httpx.AsyncClient(**client_options(settings, read_timeout=_read_timeout(settings)))
-    key = settings.servers.openai_api_key
     fields = {"stream_options": {"include_usage": True}}  # token counts come in one more chunk at the end
+    clients = {name: value for name, value in where.items() if name.endswith("http_client")}
     options = {
-        "model": settings.chat.model,
-        "api_base": settings.servers.openai_url,
-        "api_key": "none" if key is None else key.get_secret_value(),  # the client package insists on one
+        **where,
         "temperature": settings.chat.temperature,
         "context_window": settings.chat.context_window,
         "max_tokens": settings.chat.max_tokens,
@@ -99,12 +149,12 @@ def _build_openai_like(settings: Settings) -> Provider:
         "is_chat_model": True,
         "is_function_calling_model": False,
         "additional_kwargs": fields | {"extra_body": _thinking_fields(settings.chat.thinking)},
-    } | _options(settings)
-    llm = instantiate(ServiceOpenAILike, {**options, "async_http_client": client}, setting=_OPTIONS)
+    } | given
+    llm = instantiate(ServiceOpenAILike, {**options, **clients}, setting=_OPTIONS)
     unswitched = None
-    if "additional_kwargs" not in _options(settings):
+    if "additional_kwargs" not in given:
         unswitched = llm.model_copy(update={"additional_kwargs": fields})
-    return Provider(llm=llm, close=client.aclose, unswitched=unswitched)
+    return llm, unswitched
 
 
 def _thinking_fields(thinking: Thinking) -> dict[str, Any]:

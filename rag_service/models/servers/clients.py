@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Any
@@ -57,6 +57,7 @@ class ServerProbe:
     timeout: float  # seconds
     error: type[ModelError] = ModelError
     headers: Mapping[str, str] = field(default_factory=dict)
+    ask: Callable[[], Awaitable[None]] | None = None  # instead of the address; raises ModelError
     _asked_at: float = field(default=-KEPT_SECONDS, init=False)
     _failure: ModelError | None = field(default=None, init=False)
 
@@ -71,6 +72,11 @@ class ServerProbe:
             raise self._failure
 
     async def _ask(self) -> ModelError | None:
+        if self.ask is not None:
+            try:
+                await self.ask()
+            except ModelError as error:
+                return error
         if self.url is None:
             return None
         try:
@@ -83,8 +89,17 @@ class ServerProbe:
         return None if reply.is_success else self.error(f"The server replied with status {reply.status_code}.")
 
 
-def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: CircuitBreaker) -> dict[str, ServerProbe]:
-    """Probes of the servers that the settings name, by dependency; what runs in this process has none."""
+def build_probes(
+    settings: Settings,
+    *,
+    chat: CircuitBreaker,
+    embedding: CircuitBreaker,
+    own_server: Callable[[], Awaitable[None]] | None = None,
+) -> dict[str, ServerProbe]:
+    """Probes of the servers that the settings name, by dependency; what runs in this process has none.
+
+    `own_server` asks the server that this service runs, for the provider `gguf`.
+    """
     timeout = min(settings.servers.connect_timeout, 2.0)  # /health/ready gives each probe three seconds
     probes = {}
     for name, provider, breaker, error in (
@@ -97,6 +112,8 @@ def build_probes(settings: Settings, *, chat: CircuitBreaker, embedding: Circuit
         elif provider == "openai_like":
             url = f"{settings.servers.openai_url}/models"
             probes[name] = ServerProbe(url, breaker, timeout=timeout, error=error, headers=bearer(settings))
+        elif provider == "gguf":
+            probes[name] = ServerProbe(None, breaker, timeout=timeout, error=error, ask=own_server)
         elif provider not in ("extractive", "local", "huggingface"):
             probes[name] = ServerProbe(None, breaker, timeout=timeout, error=error)
     return probes

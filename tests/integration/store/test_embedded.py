@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from rag_service import machine
 from rag_service.store import embedded, warming
 from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer, start_embedded_server
@@ -48,7 +49,7 @@ async def test_the_server_has_buffers_for_its_machine_and_an_administrator_has_t
 
 def test_a_container_of_little_memory_gets_few_buffers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = folder / "memory.max"
-    monkeypatch.setattr(embedded, "_MEMORY_LIMITS", (str(limit),))
+    monkeypatch.setattr(machine, "_MEMORY_LIMITS", (str(limit),))
     for text, megabytes in ((str(4 * 2**30), 512), (str(2**29), 128), (str(2**50), embedded._buffers())):
         limit.write_text(text + "\n")
         assert embedded._buffers() == megabytes

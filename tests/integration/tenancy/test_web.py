@@ -141,7 +141,7 @@ async def test_bad_input_names_its_field(house: House, method: str, path: str, b
         (
             "/agents",
             {"name": "a", "modelProvider": "skynet"},
-            "must be one of extractive, ollama, openai_like, not 'skynet'",
+            "must be one of extractive, ollama, openai_like, gguf, not 'skynet'",
         ),
     ],
 )

