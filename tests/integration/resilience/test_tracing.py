@@ -18,7 +18,7 @@ from tests.integration.resilience.conftest import QUESTION, Start, add_document
 from tests.serving import wait_until
 
 ANSWER, STREAM = "/api/v1/query/answer", "/api/v1/query/answer/stream"
-STEPS = ["embed", "model", "prompt", "rerank", "search", "verify"]
+STEPS = ["embed", "judge", "model", "prompt", "rerank", "search", "verify"]
 GOOD = "The limit for travel is 300 euros a day [C1]."
 
 
