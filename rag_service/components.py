@@ -246,7 +246,9 @@ async def open_components(
         engine = _build_engine(
             retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record, tables=tables
         )
-        agent_models = AgentModels(settings, chat, lambda adapted: build_chat(adapted, extractive=extractive))
+        agent_models = AgentModels(
+            settings, chat, partial(build_chat, extractive=extractive, on_call=metrics.model_call)
+        )
         stack.push_async_callback(agent_models.aclose)
         postponed = _build_postponed(settings, database, indices)
         readers = plugins.reader_classes()
@@ -347,7 +349,7 @@ def _open_chat(
     stack: AsyncExitStack, settings: Settings, extractive: ExtractiveLLM, plugins: Plugins, metrics: Metrics
 ) -> ChatModel:
     """The watched chat model; `stack` closes it."""
-    chat = build_chat(settings, extractive=extractive, llm=plugins.llm)
+    chat = build_chat(settings, extractive=extractive, llm=plugins.llm, on_call=metrics.model_call)
     stack.push_async_callback(chat.aclose)
     metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
     metrics.watch_waiting(lambda: chat.slots.waiting)

@@ -31,11 +31,12 @@ from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import Prompts, new_boundary
-from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount, Turn
+from rag_service.domain import Answer, Decision, Filters, Identity, ModelCall, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
 from rag_service.language.words import count_tokens
+from rag_service.models.llm.calls import counted
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import Agent, AgentScope
@@ -111,8 +112,10 @@ class AgentChat:
             log.warning("chat_without_store", exc_info=error)
             outcome.context = ContextUse.STORE_UNAVAILABLE
             scope = AgentScope()
+        calls: list[ModelCall] = []
         if scope.global_ids or scope.personal_ids:
-            outcome.question = await make_standalone(query.question, query.history, chat, self.prompts)
+            with counted(calls):
+                outcome.question = await make_standalone(query.question, query.history, chat, self.prompts)
         request = RagQuery(
             outcome.question,
             identity=identity,
@@ -126,6 +129,7 @@ class AgentChat:
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
             retractable=query.retractable,
+            calls=calls,
         )
         answered = self._answer(request, outcome, query.question, query.agent)
         async with aclosing(answered):
@@ -203,9 +207,10 @@ class AgentChat:
             yield event
         incomplete = False
         if not quotes_only:
-            deltas = chat.stream(
-                _messages(system, user), max_tokens=agent.spec.max_tokens, retractable=request.retractable
-            )
+            with counted(request.calls):
+                deltas = chat.stream(
+                    _messages(system, user), max_tokens=agent.spec.max_tokens, retractable=request.retractable
+                )
             async with aclosing(deltas):
                 async for delta in deltas:
                     text = f"{notice}\n\n{delta.text}" if delta.restart else delta.text
@@ -231,6 +236,7 @@ class AgentChat:
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=count_tokens(checked.text), estimated=True),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),
+            calls=tuple(request.calls),
             model=chat.model_name,
             unmarked_sentences=len(checked.unmarked),
             withheld_sentences=checked.withheld,

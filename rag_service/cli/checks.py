@@ -15,7 +15,7 @@ from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
-from rag_service.domain import LOCAL_ADMIN
+from rag_service.domain import LOCAL_ADMIN, Purpose
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.fitting.background import DETAILS
 from rag_service.indices import load_indices
@@ -195,7 +195,8 @@ async def check_chat(settings: Settings) -> str:
     chat = build_chat(settings, extractive=ExtractiveLLM(), retries=_ONE_TRY)
     message = ChatMessage(role=MessageRole.USER, content="Answer with the word: ready")
     try:
-        await collect(chat.stream([message]))  # without a limit of its own: some models think first
+        # Without a limit of its own: some models think first.
+        await collect(chat.stream([message], purpose=Purpose.CHECK))
     finally:
         await chat.aclose()
     limit = "" if known is None else f" of {known}"

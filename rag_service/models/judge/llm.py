@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from llama_index.core.base.llms.types import ChatMessage
 
+from rag_service.domain import Purpose
 from rag_service.errors import ModelOutputError
 from rag_service.models.judge.judge import JudgedClaim, Verdict, extract
 from rag_service.models.llm.call import numbered_schema
@@ -50,6 +51,7 @@ class LLMJudge:
             reply = await self._chat.complete_json(
                 self._write_prompt(shown),
                 numbered_schema("verdicts", len(asked), _VERDICT),
+                purpose=Purpose.JUDGE,
                 max_tokens=REPLY_TOKENS + VERDICT_TOKENS * len(asked),
             )
             verdicts = parse_verdicts(reply, len(asked))
