@@ -244,6 +244,7 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
         ingest=ingest,
         probes=_probes(settings, parts),
         relevance=parts.fitter.report,
+        tools=parts.tools,
         authenticate=choose_authentication(settings, parts.database),
     )
 

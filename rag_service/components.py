@@ -23,6 +23,7 @@ from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recor
 from rag_service.answering.prompt.judging import write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
@@ -121,6 +122,7 @@ class Components:
     fitter: RelevanceFitter  # of the embedding model; whoever serves runs it in a task
     retriever: PassageRetriever
     engine: CitedQueryEngine
+    tools: Tools
     recorder: AnswerRecorder
     ingestor: Ingestor
     advisor: Advisor
@@ -265,6 +267,13 @@ async def open_components(
             fitter=fitter,
             retriever=retriever,
             engine=engine,
+            tools=Tools(
+                search=engine.search,
+                database=database,
+                indices=indices,
+                tables=tables,
+                top_k=settings.retrieval.top_k,
+            ),
             recorder=recorder,
             ingestor=build_ingestor(
                 settings,

@@ -46,6 +46,7 @@ fitting
 answering.proof
 answering.guards
 answering.prompt
+answering.tools
 answering
 agents advisor
 components auth

@@ -14,6 +14,7 @@ import psycopg
 import structlog
 
 from rag_service.domain import Hit, Identity
+from rag_service.errors import InputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
@@ -22,6 +23,7 @@ from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, lim
 from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.asking.planning.question import Comparison, Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
+from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
 from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
@@ -29,7 +31,7 @@ from rag_service.tables.figures.search import find_figures
 from rag_service.tables.figures.wording import write_figures
 from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
-from rag_service.tables.storage import find_tables, find_values
+from rag_service.tables.storage import find_examples, find_tables, find_values
 
 log = structlog.get_logger(__name__)
 
@@ -114,6 +116,27 @@ class TableAnswers:
                 return None
             told = load_language(language).tables.answers["too_slow"]
             return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
+
+    async def run(
+        self, asked: AskedOperation, document_id: UUID, *, language: str, identity: Identity
+    ) -> ComputedAnswer | None:
+        """The result of an operation over a table of a document, which is never certain; None: there is none.
+
+        Raises:
+            InputError: it cannot be done with the tables of the document, whose names and columns the message tells.
+            StoreError: the database fails.
+        """
+        async with self._limited(identity) as connection:
+            tables = await find_tables(connection, [document_id])
+            try:
+                plan = read_operation(asked, tables)
+            except InputError as error:
+                examples = await find_examples(connection, [table.id for table in tables])
+                told = describe_tables(tables, examples) or "The document has no table."
+                raise InputError(f"{error.message} {told}", field=error.field) from error
+            computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
+            log.info("table_computed", operations=[plan.operation.value], proposed=True)
+            return None if computed is None else await _with_quotes(connection, computed)
 
     @asynccontextmanager
     async def _limited(self, identity: Identity) -> AsyncIterator[Connection]:
