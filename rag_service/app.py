@@ -236,6 +236,7 @@ def _services(settings: Settings, parts: Components, limiter: RateLimiter) -> Se
         probes=_probes(settings, parts),
         relevance=parts.fitter.report,
         judge=parts.examiner.report,
+        tools=parts.tools,
         authenticate=choose_authentication(settings, parts.database),
     )
 

@@ -24,6 +24,7 @@ from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recor
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
 from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
 from rag_service.fitting.background import RelevanceFitter
@@ -124,6 +125,7 @@ class Components:
     fitter: RelevanceFitter  # of the embedding model; whoever serves runs it in a task
     retriever: PassageRetriever
     engine: CitedQueryEngine
+    tools: Tools
     recorder: AnswerRecorder
     ingestor: Ingestor
     advisor: Advisor
@@ -251,7 +253,11 @@ async def open_components(
         engine = _build_engine(
             retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record, tables=tables
         )
-        agent_models = AgentModels(settings, chat, partial(build_chat, extractive=extractive, server=chat.server))
+        agent_models = AgentModels(
+            settings,
+            chat,
+            partial(build_chat, extractive=extractive, server=chat.server, on_call=metrics.model_call),
+        )
         stack.push_async_callback(agent_models.aclose)
         postponed = _build_postponed(settings, database, indices)
         readers = plugins.reader_classes()
@@ -269,6 +275,13 @@ async def open_components(
             fitter=fitter,
             retriever=retriever,
             engine=engine,
+            tools=Tools(
+                search=engine.search,
+                database=database,
+                indices=indices,
+                tables=tables,
+                top_k=settings.retrieval.top_k,
+            ),
             recorder=recorder,
             ingestor=build_ingestor(
                 settings,
@@ -358,7 +371,7 @@ def _open_chat(
     stack: AsyncExitStack, settings: Settings, extractive: ExtractiveLLM, plugins: Plugins, metrics: Metrics
 ) -> ChatModel:
     """The watched chat model; `stack` closes it."""
-    chat = build_chat(settings, extractive=extractive, llm=plugins.llm)
+    chat = build_chat(settings, extractive=extractive, llm=plugins.llm, on_call=metrics.model_call)
     stack.push_async_callback(chat.aclose)
     metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
     metrics.watch_waiting(lambda: chat.slots.waiting)

@@ -339,6 +339,26 @@ class TokenCount:
     estimated: bool  # counted by us, not by the model
 
 
+class Purpose(StrEnum):
+    """What a chat model is called for."""
+
+    REWRITE = "rewrite"  # to make a follow-up question standalone
+    RERANK = "rerank"
+    ANSWER = "answer"
+    JUDGE = "judge"
+    ADVISOR = "advisor"
+    CHECK = "check"  # whether it works, and what it can do
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCall:
+    """A call of a chat model that is over."""
+
+    purpose: Purpose
+    first_token_ms: float | None  # from the call; None: nothing came
+    total_ms: float  # to the end, or to when it was left or failed
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """A complete answer with its proof."""
@@ -354,6 +374,8 @@ class Answer:
     confidence: Confidence
     tokens: TokenCount
     latency_ms: float
+    retrieval_ms: float = 0.0  # of the latency
+    calls: tuple[ModelCall, ...] = ()  # of chat models, in the order of their ends
     model: str
     unmarked_sentences: int = 0  # sentences of the answer that carry no mark
     withheld_sentences: int = 0  # removed: not verified, where that is set; or text of the prompt

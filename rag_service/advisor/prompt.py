@@ -13,7 +13,7 @@ from msgspec import Struct
 from rag_service.advisor.schema import json_schema, read_reply
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import PromptTemplate, render_context
-from rag_service.domain import Hit
+from rag_service.domain import Hit, Purpose
 from rag_service.errors import ModelOutputError
 from rag_service.language.languages import load_language
 from rag_service.models.llm.model import ChatModel
@@ -61,10 +61,10 @@ async def ask_for_json(chat: ChatModel, texts: Sequence[str], kind: type[_Reply]
     schema = json_schema(kind)
     roles = (MessageRole.SYSTEM, MessageRole.USER)
     messages = [ChatMessage(role=role, content=text) for role, text in zip(roles, texts, strict=True)]
-    reply = await chat.complete_json(messages, schema, max_tokens=max_tokens)
+    reply = await chat.complete_json(messages, schema, purpose=Purpose.ADVISOR, max_tokens=max_tokens)
     try:
         return read_reply(reply, kind)
     except ModelOutputError as fault:
         log.warning("model_output_repair", model=chat.model_name, fault=fault.message)
         messages.append(ChatMessage(role=MessageRole.USER, content=_REPAIR.format(fault=fault.message)))
-    return read_reply(await chat.complete_json(messages, schema, max_tokens=max_tokens), kind)
+    return read_reply(await chat.complete_json(messages, schema, purpose=Purpose.ADVISOR, max_tokens=max_tokens), kind)

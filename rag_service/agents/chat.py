@@ -35,6 +35,7 @@ from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
 from rag_service.language.words import count_tokens
+from rag_service.models.llm.calls import counted
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import Agent, AgentScope
@@ -203,9 +204,10 @@ class AgentChat:
             yield event
         incomplete = False
         if not quotes_only:
-            deltas = chat.stream(
-                _messages(system, user), max_tokens=agent.spec.max_tokens, retractable=request.retractable
-            )
+            with counted(request.calls):
+                deltas = chat.stream(
+                    _messages(system, user), max_tokens=agent.spec.max_tokens, retractable=request.retractable
+                )
             async with aclosing(deltas):
                 async for delta in deltas:
                     text = f"{notice}\n\n{delta.text}" if delta.restart else delta.text
@@ -231,6 +233,7 @@ class AgentChat:
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=count_tokens(checked.text), estimated=True),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),
+            calls=tuple(request.calls),
             model=chat.model_name,
             unmarked_sentences=len(checked.unmarked),
             withheld_sentences=checked.withheld,

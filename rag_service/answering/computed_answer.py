@@ -5,45 +5,16 @@ Nothing has to be checked against passages: the value was computed from the stor
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import structlog
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from collections.abc import Sequence
 
 from rag_service.answering.checked_answer import CheckedAnswer
 from rag_service.domain import Citation, CitationStatus, Hit, ProofMethod
-from rag_service.errors import ModelError
-from rag_service.models.llm.model import ChatModel
 from rag_service.tables.asking.answers import ComputedAnswer
-from rag_service.tables.asking.proposals import NO_OPERATION, Ask
 from rag_service.tables.sentences import CitedCells
-
-log = structlog.get_logger(__name__)
-
-_OPERATION_TOKENS = 400  # of a proposed operation
 
 # Share of certain computed answers that are right; 1.0 on the questions of evals/sets, of which there are too few to
 # claim more.
 COMPUTED_CONFIDENCE = 0.95
-
-
-def ask_for_operations(chat: ChatModel) -> Ask:
-    """Asks a model that can follow a schema for its proposals. A model that fails proposes nothing."""
-
-    async def ask(messages: Sequence[tuple[str, str]], schema: Mapping[str, Any]) -> str:
-        try:
-            return await chat.complete_json(
-                [ChatMessage(role=MessageRole(role), content=content) for role, content in messages],
-                schema,
-                max_tokens=_OPERATION_TOKENS,
-            )
-        except ModelError as error:
-            log.warning("no_operation_proposed", model=chat.model_name, reason=error.message)
-            return json.dumps(NO_OPERATION)
-
-    return ask
 
 
 def choose_passages(

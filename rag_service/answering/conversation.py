@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import Prompts, new_boundary
-from rag_service.domain import Hit, Turn
+from rag_service.domain import Hit, Purpose, Turn
 from rag_service.errors import ModelError
 from rag_service.language.detection import guess_language
 from rag_service.language.languages import FALLBACK_LANGUAGE, Questions, languages_of
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 HISTORY_TURNS = 5  # turns before the question that are kept
 HISTORY_TOKENS = 4000  # maximum of these turns together
 HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
-_REWRITE_TOKENS = 120
+_REWRITE_TOKENS = 60  # a question has 10 to 30
 _REWRITE_CHARS = 600
 _FEW_TERMS = 4  # a question with fewer content words may depend on the one before
 _MIN_TERMS = 2  # with fewer than these it always does
@@ -126,7 +126,7 @@ async def make_standalone(
     system, user = prompts.template("rewrite", language).render(values)
     messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]
     try:
-        text, last = await collect(chat.stream(messages, max_tokens=_REWRITE_TOKENS))
+        text, last = await collect(chat.stream(messages, purpose=Purpose.REWRITE, max_tokens=_REWRITE_TOKENS))
     except ModelError as error:
         log.warning("question_not_rewritten", exc_info=error)
         return await lean_on_history(question, history, find)

@@ -32,6 +32,7 @@ from rag_service.domain import Answer, Hit
 from rag_service.errors import PluginError
 from rag_service.language.detection import reply_to_small_talk
 from rag_service.models.judge.judges import WatchedJudge
+from rag_service.models.llm.calls import counted
 from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import Reranker
 from rag_service.models.servers.resilience import in_own_thread
@@ -160,7 +161,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         answer_id = uuid4()
         log.info("answer_started", answer_id=str(answer_id), top_k=query.top_k)
         query.model = query.model or self._synthesizer.chat
-        with query.model.slots.admit():
+        with query.model.slots.admit(), counted(query.calls):
             if (reply := reply_to_small_talk(query.question)) is not None:
                 response = await self._synthesizer.reply(query, reply.text, language=reply.language)
             else:
@@ -168,8 +169,11 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
                     await self._synthesizer.condense(query, partial(self._find, query))
                 response = cast("CitedResponse", await super()._aquery(query))
         latency = round((time.perf_counter() - started) * 1000, 1)
-        answer = replace(response.answer, id=answer_id, latency_ms=latency)
         timings = {} if query.retrieval is None else query.retrieval.timings_ms
+        retrieval = round(sum(timings.values()), 1)
+        answer = replace(
+            response.answer, id=answer_id, latency_ms=latency, retrieval_ms=retrieval, calls=tuple(query.calls)
+        )
         if self._record is not None and query.recorded:
             await self._record(query, answer)
         log.info(
@@ -178,7 +182,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             contexts=len(answer.shown),
             decision=answer.decision.value,
             latency_ms=latency,
-            retrieval_ms=round(sum(timings.values()), 1),
+            retrieval_ms=retrieval,
+            model_calls=len(answer.calls),
             embedding_ms=timings.get("embedding", 0.0),  # time spent waiting for it
         )
         await query.emit(AnswerComplete(answer=answer))

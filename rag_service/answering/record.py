@@ -111,6 +111,10 @@ class AnswerRecorder:
             },
             "tokens": asdict(answer.tokens),
             "latencyMs": answer.latency_ms,
+            "modelCalls": [
+                {"purpose": call.purpose.value, "firstTokenMs": call.first_token_ms, "totalMs": call.total_ms}
+                for call in answer.calls
+            ],
         }
 
     def _describe(self, index: IndexDefinition) -> dict[str, str]:

@@ -32,7 +32,6 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
-    ask_for_operations,
     check_computed,
     choose_passages,
 )
@@ -218,7 +217,6 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             hits,
             language=found.plan.language,
             identity=query.identity,
-            ask=ask_for_operations(query.model) if query.model.structured_output else None,
         )
 
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:

@@ -17,7 +17,7 @@ from rag_service.answering.prompt.judging import judge_prompt_revision, write_ju
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.auth.provider import Provider
 from rag_service.cli.model_servers import check_server
-from rag_service.domain import LOCAL_ADMIN
+from rag_service.domain import LOCAL_ADMIN, Purpose
 from rag_service.errors import ConfigurationError, RagError
 from rag_service.fitting.background import DETAILS
 from rag_service.fitting.examination import WAITING, JudgeExaminer
@@ -221,7 +221,8 @@ async def check_chat(settings: Settings, *, server: LlamaServer | None = None) -
     try:
         if chat.server is not None:
             await _require_running(chat.server)
-        await collect(chat.stream([message]))  # without a limit of its own: some models think first
+        # Without a limit of its own: some models think first.
+        await collect(chat.stream([message], purpose=Purpose.CHECK))
     finally:
         await chat.aclose()
     limit = "" if known is None else f" of {known}"

@@ -43,6 +43,7 @@ async def _serve(settings: Settings, key: str | None) -> None:
             search=components.engine.search,
             ingest=components.ingest,
             probes={},
+            tools=components.tools,
             authenticate=authenticate,
         )
         await authenticate(headers)  # a wrong key fails at once, where its owner sees it

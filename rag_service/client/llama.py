@@ -5,7 +5,7 @@ The work runs on the service's own loop, because the database's connections belo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -16,10 +16,16 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.tools import FunctionTool
 
+from rag_service.answering.tools.functions import make_function_tools
+from rag_service.answering.tools.toolbox import Tools
 from rag_service.api.http.schemas import PassageBody, SearchRequest
+from rag_service.api.mcp.document_tools import describe_result
 from rag_service.client.results import CitedAnswer
 from rag_service.client.service import BackgroundLoop
+from rag_service.domain import LOCAL_ADMIN
+from rag_service.errors import InputError
 from rag_service.unpicklable import Unpicklable
 
 if TYPE_CHECKING:
@@ -47,6 +53,22 @@ def to_node(passage: PassageBody) -> NodeWithScore:
         ),
         score=passage.score,
     )
+
+
+def make_tools(loop: BackgroundLoop, tools: Tools) -> list[FunctionTool]:
+    """The tools as the local administrator; a wrong call tells the agent what is wrong."""
+    toolbox = tools.of(LOCAL_ADMIN)
+
+    async def use(name: str, arguments: dict[str, Any]) -> str:
+        async def call() -> str:
+            try:
+                return describe_result(await toolbox.call(name, arguments))
+            except InputError as error:
+                return f"Error: {error.message}"
+
+        return await loop.arun(call())
+
+    return make_function_tools(use, run=loop.run)
 
 
 class ServiceRetriever(Unpicklable, BaseRetriever):

@@ -22,6 +22,7 @@ from rag_service.sources.files import Paths, find_files
 
 if TYPE_CHECKING:
     from llama_index.core.llms import LLM
+    from llama_index.core.tools import FunctionTool
 
     from rag_service.client.embedded import EmbeddedBackend
     from rag_service.client.llama import ServiceEmbedding, ServiceQueryEngine, ServiceRetriever
@@ -262,6 +263,13 @@ class Service(Searchable):
         from rag_service.client.llama import ServiceEmbedding
 
         return ServiceEmbedding(self._loop, self._embedded("embedding").embedding)
+
+    @property
+    def tools(self) -> list[FunctionTool]:
+        """`search`, `read` and `compute` as LlamaIndex tools, for an agent of your own. Embedded only."""
+        from rag_service.client.llama import make_tools
+
+        return make_tools(self._loop, self._embedded("tools").tools)
 
     @property
     def llm(self) -> LLM:

@@ -15,7 +15,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from rag_service.domain import Answer, Decision, Hit
+from rag_service.domain import Answer, Decision, Hit, ModelCall
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -46,6 +46,8 @@ DOCUMENTED: Mapping[str, str] = {
     "rag_answers_total": "Complete answers by `decision` and `rag_used`: whether passages were shown to the model.",
     "rag_context_tokens": "Tokens in the passages shown to the model.",
     "rag_tokens_total": "Tokens used by the chat model, by `kind`: prompt or completion.",
+    "rag_model_call_seconds": "Duration of calls of chat models, by `purpose`: rewrite, rerank, answer, judge, advisor,"
+    " check.",
     "rag_first_token_seconds": "Time from the question to the first token of the answer, if the model was called.",
     "rag_answer_seconds": "Time from the question to the complete answer.",
     "rag_answers_left_total": "Answers whose client disconnected before the end.",
@@ -80,6 +82,7 @@ class Metrics:
         self._answers = self._counter("rag_answers_total", "decision", "rag_used")
         self._context_tokens = self._histogram("rag_context_tokens", _TOKENS)
         self._tokens = self._counter("rag_tokens_total", "kind")
+        self._model_calls = self._histogram("rag_model_call_seconds", _MODEL, "purpose")
         self._first_token = self._histogram("rag_first_token_seconds", _MODEL)
         self._answer_seconds = self._histogram("rag_answer_seconds", _MODEL)
         self._left = self._counter("rag_answers_left_total")
@@ -145,6 +148,10 @@ class Metrics:
         self._cache.labels(role, "miss").inc(misses)
 
     # -- answers
+
+    def model_call(self, call: ModelCall) -> None:
+        """A call of a chat model that is over."""
+        self._model_calls.labels(call.purpose.value).observe(call.total_ms / 1000)
 
     def first_token(self, seconds: float) -> None:
         self._first_token.observe(seconds)

@@ -15,7 +15,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from rag_service.domain import Filters, Hit, Identity, Turn
+from rag_service.domain import Filters, Hit, Identity, ModelCall, Turn
 from rag_service.errors import PermissionDeniedError
 from rag_service.indices import IndexDefinition
 from rag_service.retrieval.named_files import NamedFiles
@@ -79,6 +79,7 @@ class RagQuery(QueryBundle):
     agent_id: UUID | None = None  # the agent that answers, for the record
     recorded: bool = True  # whether the answer is stored
     model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
+    calls: list[ModelCall] = field(default_factory=list, repr=False)  # of chat models, so far
     model_error: str | None = None  # code of the error of the model that was to answer
     retractable: bool = True  # whether the reader of the stream can take back text: `AnswerDelta.restart`
     emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event

@@ -46,6 +46,7 @@ answering.proof
 fitting
 answering.guards
 answering.prompt
+answering.tools
 answering
 agents advisor
 components auth

@@ -18,11 +18,13 @@ from rag_service.api.http.schemas import (
     FlaggedBody,
     GuardrailCheckBody,
     GuardrailsBody,
+    ModelCallBody,
     PassageBody,
     RelatedBody,
     SearchBody,
     SearchRequest,
     SourceBody,
+    TimingsBody,
 )
 from rag_service.domain import (
     Answer,
@@ -263,6 +265,9 @@ def present_answer(answer: Answer) -> AnswerBody:
         flagged=[FlaggedBody(start=start, end=end) for start, end in answer.flagged],
         guardrails=present_guardrails(answer.guardrails),
         latency_ms=round(answer.latency_ms, 1),
+        timings=TimingsBody(
+            retrieval_ms=answer.retrieval_ms, model_calls=[present(ModelCallBody, call) for call in answer.calls]
+        ),
         prompt_tokens=answer.tokens.prompt,
         completion_tokens=answer.tokens.completion,
         related=[present_hit(RelatedBody, hit) for hit in answer.related],

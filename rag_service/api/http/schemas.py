@@ -247,6 +247,21 @@ class GuardrailsBody(Struct, kw_only=True, frozen=True, rename="camel"):
     violations: Annotated[list[GuardrailCheckBody], Meta(description="The checks that failed.")] = []
 
 
+class ModelCallBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A call of a chat model."""
+
+    purpose: Annotated[str, Meta(description="rewrite, rerank, answer or judge.")]
+    first_token_ms: Annotated[float | None, Meta(description="Until the first token; null: none came.")]
+    total_ms: Annotated[float, Meta(description="Until the end, or until it was left or failed.")]
+
+
+class TimingsBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """What an answer took, in milliseconds."""
+
+    retrieval_ms: float = 0.0
+    model_calls: Annotated[list[ModelCallBody], Meta(description="In the order in which they ended.")] = []
+
+
 class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """An answer with its proof."""
 
@@ -265,6 +280,7 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     language: str
     model: str
     latency_ms: float
+    timings: TimingsBody
     prompt_tokens: int
     completion_tokens: int
     model_error: Annotated[

@@ -16,6 +16,7 @@ from rag_service.observability.metrics import Channel
 from rag_service.settings import Settings
 
 if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
+    from rag_service.answering.tools.toolbox import Tools
     from rag_service.fitting.background import RelevanceReport
     from rag_service.fitting.examination import JudgeReport
     from rag_service.ingest.documents import Ingested
@@ -45,6 +46,7 @@ class Services:
     ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it
     authenticate: Callable[[Mapping[str, str]], Awaitable[Identity]]  # request headers → who it is
+    tools: Tools | None = None  # over the documents; None: there is no database
     relevance: Callable[[], RelevanceReport] | None = None  # what is known of the embedding model; None: there is none
     judge: Callable[[], JudgeReport | None] = lambda: None  # what is known of the judge; None: there is none
 

@@ -22,7 +22,8 @@ from rag_service.api.http.bodies import BODY_LIMIT
 from rag_service.api.http.problems import report, send_problem
 from rag_service.api.http.services import Services
 from rag_service.api.mcp.metadata import challenge, metadata_route
-from rag_service.api.mcp.tools import INSTRUCTIONS, TOOLS, describe_failure, json_schema
+from rag_service.api.mcp.specs import json_schema
+from rag_service.api.mcp.tools import INSTRUCTIONS, TOOLS, describe_failure
 from rag_service.domain import Identity
 from rag_service.errors import AuthenticationError, ConfigurationError, RagError
 from rag_service.settings import Settings

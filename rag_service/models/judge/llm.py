@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from llama_index.core.base.llms.types import ChatMessage
 
-from rag_service.domain import AnswersQuestion
+from rag_service.domain import AnswersQuestion, Purpose
 from rag_service.errors import ModelOutputError
 from rag_service.models.judge.judge import JudgedAnswer, JudgedClaim, Judgement, Verdict, extract
 from rag_service.models.llm.call import numbered_schema
@@ -67,6 +67,7 @@ class LLMJudge:
             reply = await self._chat.complete_json(
                 self._write_prompt(shown),
                 make_schema(asked, with_answer=bool(answer.question)),
+                purpose=Purpose.JUDGE,
                 max_tokens=REPLY_TOKENS + VERDICT_TOKENS * asked,
             )
             judgement = parse_judgement(reply, asked)

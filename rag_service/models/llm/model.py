@@ -23,8 +23,10 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 
+from rag_service.domain import ModelCall, Purpose
 from rag_service.errors import ModelError, ModelOutputError
 from rag_service.models.llm.call import ChatCall, ChatLimits, prepare_call
+from rag_service.models.llm.calls import OnCall, counting
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
 from rag_service.models.llm.thinking import AnswerText, Piece
@@ -130,6 +132,7 @@ class ChatModel:
     unswitched: LLM | None = None  # the same LLM, which does not tell its server whether to think; None: it never does
     refuses_switch: bool | None = None  # whether the server refuses to be told; None: not known yet
     server: LlamaServer | None = None  # that runs the model for this service
+    on_call: OnCall | None = None  # receives each call
     _thinks_unmarked: bool | None = field(default=None, init=False)  # `AnswerText.opened_by_prompt` of the last answer
 
     @property
@@ -142,10 +145,11 @@ class ChatModel:
         """Tokens that prompt and answer share."""
         return int(self.llm.metadata.context_window)
 
-    async def stream(
+    def stream(
         self,
         messages: Sequence[ChatMessage],
         *,
+        purpose: Purpose = Purpose.ANSWER,
         max_tokens: int | None = None,
         response_schema: Mapping[str, Any] | None = None,
         expected_prompt_tokens: int | None = None,
@@ -156,7 +160,7 @@ class ChatModel:
 
         Close the generator (`contextlib.aclosing`) to leave early: the connection to the model ends
         at once and the slot is free. A model's thinking, in fields or in the text, and leading white space are
-        skipped. A model that only repeats itself is left.
+        skipped. A model that only repeats itself is left. The call is counted, see `calls.py`.
 
         `max_tokens` overrides RAG_MAX_TOKENS; a model that ignores it is left when it has written far more.
         `expected_prompt_tokens` is our own count; when the model counted less than 60 % of it, the prompt was cut:
@@ -170,6 +174,29 @@ class ChatModel:
                 circuit breaker is open, and if the model ends without an answer.
             ModelOutputError: `response_schema` is given and the model cannot follow one.
         """
+        return self._stream(
+            messages,
+            counting(),
+            purpose=purpose,
+            max_tokens=max_tokens,
+            response_schema=response_schema,
+            expected_prompt_tokens=expected_prompt_tokens,
+            retractable=retractable,
+            switched=switched,
+        )
+
+    async def _stream(
+        self,
+        messages: Sequence[ChatMessage],
+        calls: list[ModelCall] | None,
+        *,
+        purpose: Purpose,
+        max_tokens: int | None,
+        response_schema: Mapping[str, Any] | None,
+        expected_prompt_tokens: int | None,
+        retractable: bool,
+        switched: bool,
+    ) -> AsyncGenerator[ChatDelta]:
         if response_schema is not None and not self.structured_output:
             raise ModelOutputError("The language model cannot produce structured output.")
         prepare = partial(prepare_call, messages=messages, max_tokens=max_tokens, schema=response_schema)
@@ -196,7 +223,7 @@ class ChatModel:
                         yield ChatDelta(text=kept, restart=True)
                     outcome = "repeated itself" if answer.repeats else "complete"
                 finally:
-                    self._report(call, outcome, describe)
+                    self._report(call, purpose, outcome, describe, calls)
                     await shielded(call.close)
         counted, expected = call.prompt_tokens, expected_prompt_tokens
         if expected and counted is not None and counted < MIN_COUNTED_SHARE * expected:
@@ -226,8 +253,15 @@ class ChatModel:
         if schema is None and (answer.opened_by_prompt or not answer.is_cut):
             self._thinks_unmarked = answer.opened_by_prompt
 
-    def _report(self, call: ChatCall, outcome: str, describe: Callable[..., None]) -> None:
-        """Tell log and trace of a call that is over.
+    def _report(
+        self,
+        call: ChatCall,
+        purpose: Purpose,
+        outcome: str,
+        describe: Callable[..., None],
+        calls: list[ModelCall] | None,
+    ) -> None:
+        """Count a call that is over, and tell log and trace of it. Quoting is no call of a model.
 
         Attributes are named as in https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/.
         """
@@ -240,19 +274,31 @@ class ChatModel:
             "gen_ai.response.finish_reasons": call.finish_reason and [call.finish_reason],
         }
         describe(**attributes)
+        total_ms = round((time.monotonic() - call.began) * 1000, 1)
+        if self.provider != "extractive":
+            made = ModelCall(purpose=purpose, first_token_ms=call.first_token_ms, total_ms=total_ms)
+            for count in (None if calls is None else calls.append, self.on_call):
+                if count is not None:
+                    count(made)
         log.info(
             "model_called",
             provider=self.provider,
             model=self.model_name,
+            purpose=purpose.value,
             outcome=outcome,
             first_token_ms=call.first_token_ms,
-            total_ms=round((time.monotonic() - call.began) * 1000, 1),
+            total_ms=total_ms,
             prompt_tokens=call.prompt_tokens,
             completion_tokens=call.completion_tokens,
         )
 
     async def complete_json(
-        self, messages: Sequence[ChatMessage], schema: Mapping[str, Any], *, max_tokens: int | None = None
+        self,
+        messages: Sequence[ChatMessage],
+        schema: Mapping[str, Any],
+        *,
+        purpose: Purpose = Purpose.ANSWER,
+        max_tokens: int | None = None,
     ) -> str:
         """The whole answer as JSON text that the model was held to `schema` for.
 
@@ -261,7 +307,7 @@ class ChatModel:
 
         Raises ModelOutputError if the model cannot follow a schema or `max_tokens` cut the JSON off.
         """
-        ask = partial(self.stream, messages, max_tokens=max_tokens, response_schema=schema)
+        ask = partial(self.stream, messages, purpose=purpose, max_tokens=max_tokens, response_schema=schema)
         try:
             text, last = await collect(ask())
         except _NoAnswerError:
@@ -305,12 +351,13 @@ def build_chat(
     llm: LLM | None = None,
     retries: RetryPolicy | None = None,
     server: LlamaServer | None = None,
+    on_call: OnCall | None = None,
 ) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
     `extractive` answers where that is the provider, and where the model fails; `llm` replaces what the settings name;
-    `server` runs the model where the provider is `gguf`, and is not closed with what is built here.
-    Raises ConfigurationError if the provider cannot be built.
+    `server` runs the model where the provider is `gguf`, and is not closed with what is built here; `on_call` is told
+    of each call. Raises ConfigurationError if the provider cannot be built.
     """
     if llm is not None:
         name, provider = type(llm).__name__, Provider(llm=llm)
@@ -344,4 +391,5 @@ def build_chat(
         unswitched=provider.unswitched,
         refuses_switch=provider.refuses_switch,
         server=provider.server,
+        on_call=on_call,
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.domain import Hit
+from rag_service.domain import Hit, Purpose
 from rag_service.errors import ModelError, ModelOutputError, RerankError
 from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
@@ -50,6 +50,7 @@ class LLMReranker:
             reply = await self._chat.complete_json(
                 self._messages(question, hits),
                 numbered_schema("ratings", len(hits), _RATING),
+                purpose=Purpose.RERANK,
                 max_tokens=64 + TOKENS_PER_RATING * len(hits),
             )
             ratings = parse_ratings(reply, len(hits))

@@ -14,6 +14,7 @@ import psycopg
 import structlog
 
 from rag_service.domain import Hit, Identity
+from rag_service.errors import InputError
 from rag_service.language.languages import language_codes, load_language
 from rag_service.language.words import words
 from rag_service.store.database import Connection, Database
@@ -22,7 +23,7 @@ from rag_service.tables.asking.execute import STATEMENT_MS, Result, execute, lim
 from rag_service.tables.asking.planning.plans import Operation
 from rag_service.tables.asking.planning.question import Comparison, Question, read_question
 from rag_service.tables.asking.planning.resolving import make_plans, may_concern
-from rag_service.tables.asking.proposals import MAX_TABLES, Ask, propose_plan
+from rag_service.tables.asking.proposals import AskedOperation, describe_tables, read_operation
 from rag_service.tables.asking.several_columns import compute_several_columns
 from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
@@ -31,7 +32,6 @@ from rag_service.tables.figures.wording import write_figures
 from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
 from rag_service.tables.storage import find_examples, find_tables, find_values
-from rag_service.tables.vocabulary import MAX_WORDS, read_words
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,6 @@ class ComputedAnswer:
 
     computed: Computed
     quotes: dict[CitedCells, str]
-    is_doubtful: bool = False  # words of the question were not understood
 
 
 def asks_otherwise(text: str, language: str) -> bool:
@@ -79,12 +78,9 @@ class TableAnswers:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def compute(
-        self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity, ask: Ask | None = None
+        self, text: str, hits: Sequence[Hit], *, language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """The computed answer; None if the question is not one for these tables.
-
-        Where the words of the question do not tell the operation, or not all are understood, `ask` lets a chat model
-        propose one, if a calculation is asked for or the best passage is a row. Such an answer is never certain.
+        """The computed answer; None if the question is not one for these tables. No model is called.
 
         Without a cell or a page among the passages the database is not asked. Several questions in one text are not
         computed: "the total of Ventas?" and "and of Compras?" would become one total of both.
@@ -93,7 +89,7 @@ class TableAnswers:
             StoreError: the database fails.
         """
         may_ask_rows, names_files = not asks_otherwise(text, language), len(_EXTENSION.findall(text)) > 1
-        if not (may_ask_rows or names_files or ask is not None) or _SEVERAL.search(text.strip()):
+        if not (may_ask_rows or names_files) or _SEVERAL.search(text.strip()):
             return None
         documents = list(dict.fromkeys(hit.chunk.document.id for hit in hits if _may_hold_rows(hit)))
         documents = documents[:MAX_DOCUMENTS]
@@ -102,9 +98,7 @@ class TableAnswers:
         question = figure = None
         if may_ask_rows:
             question, figure = read_question(text, language), read_figure_question(text, language, self._synonyms)
-        asks = question is not None and question.asks and not question.negations
-        may_propose = ask is not None and language in language_codes() and (asks or _is_row(hits[0]))
-        if question is None and figure is None and not may_propose and not names_files:
+        if question is None and figure is None and not names_files:
             return None
         try:
             async with self._limited(identity) as connection:
@@ -115,10 +109,7 @@ class TableAnswers:
                     found = await _compute(connection, question, tables, best=best)
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
-                understood = found is not None and not found.is_doubtful
-                if understood or ask is None or not (may_propose and tables):
-                    return found
-            return await self._propose(ask, text, tables[:MAX_TABLES], language=language, identity=identity) or found
+                return found
         except _TooSlowError:
             log.warning("table_statement_too_slow", limit_ms=STATEMENT_MS)
             if question is None or not question.asks:
@@ -126,19 +117,23 @@ class TableAnswers:
             told = load_language(language).tables.answers["too_slow"]
             return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
 
-    async def _propose(
-        self, ask: Ask, text: str, tables: Sequence[StoredTable], *, language: str, identity: Identity
+    async def run(
+        self, asked: AskedOperation, document_id: UUID, *, language: str, identity: Identity
     ) -> ComputedAnswer | None:
-        """What the operation that a chat model proposes gives; no connection waits for the model."""
-        ids = [table.id for table in tables]
-        spoken = read_words(words(text)[:MAX_WORDS], language)
+        """The result of an operation over a table of a document, which is never certain; None: there is none.
+
+        Raises:
+            InputError: it cannot be done with the tables of the document, whose names and columns the message tells.
+            StoreError: the database fails.
+        """
         async with self._limited(identity) as connection:
-            values = await find_values(connection, ids, [one.key for one in spoken if one.is_content], whole=[])
-            examples = await find_examples(connection, ids)
-        plan = await propose_plan(ask, text, tables, values, examples)
-        if plan is None:
-            return None
-        async with self._limited(identity) as connection:
+            tables = await find_tables(connection, [document_id])
+            try:
+                plan = read_operation(asked, tables)
+            except InputError as error:
+                examples = await find_examples(connection, [table.id for table in tables])
+                told = describe_tables(tables, examples) or "The document has no table."
+                raise InputError(f"{error.message} {told}", field=error.field) from error
             computed = write_answer([await execute(connection, plan)], language, is_proposed=True)
             log.info("table_computed", operations=[plan.operation.value], proposed=True)
             return None if computed is None else await _with_quotes(connection, computed)
@@ -190,8 +185,7 @@ async def _compute(
     if computed is None:
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
-    answer = await _with_quotes(connection, computed)
-    return replace(answer, is_doubtful=any(plan.is_doubtful for plan in plans))
+    return await _with_quotes(connection, computed)
 
 
 def _is_sum_of_one(result: Result) -> bool:
@@ -225,7 +219,3 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
 
 def _may_hold_rows(hit: Hit) -> bool:
     return any(span.location.cell or span.location.page for span in hit.chunk.spans)
-
-
-def _is_row(hit: Hit) -> bool:
-    return any(span.location.cell for span in hit.chunk.spans)

@@ -93,6 +93,10 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "language": "es",
         "model": "extractive",
         "latencyMs": 12.3,
+        "timings": {
+            "retrievalMs": 3.0,
+            "modelCalls": [{"purpose": "answer", "firstTokenMs": 4.5, "totalMs": 8.0}],
+        },
         "promptTokens": 210,
         "completionTokens": 12,
         "modelError": None,

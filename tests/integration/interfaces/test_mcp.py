@@ -39,7 +39,7 @@ from tests.unit.api.samples import (
 
 ROOT = Path(__file__).parents[3]
 PLACE = "production.xlsx, sheet Stocks, cell C12"
-TOOLS = ["search_knowledge", "answer_question"]
+TOOLS = ["search_knowledge", "answer_question", "search", "fetch", "read", "compute"]
 
 Connect = Callable[[str], AbstractAsyncContextManager[Client]]  # a person's name → a client
 Check = Callable[[Connect], Awaitable[None]]
@@ -90,14 +90,14 @@ def text_of(result: Any) -> str:
     return "\n".join(block.text for block in result.content)
 
 
-async def test_both_tools_are_listed_with_schemas(connect: Connect) -> None:
+async def test_the_tools_are_listed_with_schemas(connect: Connect) -> None:
     async with connect("admin") as client:
         tools = (await client.list_tools()).tools
         assert client.server_info is not None
         assert client.server_info.name == "rag-service"
         assert "never follow instructions" in (client.instructions or "")
     assert [tool.name for tool in tools] == TOOLS
-    search, answer = tools
+    search, answer, *_ = tools
     assert search.input_schema["required"] == ["query"]
     assert {"top_k", "similarity_threshold", "tags", "document_ids"} <= set(search.input_schema["properties"])
     assert answer.input_schema["required"] == ["question"]
@@ -105,7 +105,8 @@ async def test_both_tools_are_listed_with_schemas(connect: Connect) -> None:
     assert search.annotations.read_only_hint
     assert "$defs" not in search.input_schema  # the arguments stand there once
     for tool in tools:
-        assert tool.output_schema is not None and tool.output_schema["title"] not in tool.output_schema["$defs"]
+        assert tool.output_schema is not None
+        assert tool.output_schema["title"] not in tool.output_schema.get("$defs", {})
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
 
@@ -194,7 +195,7 @@ async def test_over_stdio_all_this_holds_too() -> None:
     async with over_stdio("admin") as admin, over_stdio("other") as other:
         clients = {"admin": admin, "other": other}
         checks: tuple[Check, ...] = (
-            test_both_tools_are_listed_with_schemas,
+            test_the_tools_are_listed_with_schemas,
             test_search_gives_passages_with_places,
             test_an_answer_has_its_citations,
             test_nobody_reaches_what_is_another_ones,

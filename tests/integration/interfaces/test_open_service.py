@@ -115,6 +115,17 @@ async def test_the_vector_store_serves_a_llamaindex_index(embedded: Service, fol
     assert [node.node_id for node in plain] == [node.node_id for node in awaited]
 
 
+async def test_the_tools_serve_anybodys_agent_in_plain_and_async_code(embedded: Service, folder: Path) -> None:
+    embedded.ingest(folder)
+    tools = {tool.metadata.get_name(): tool for tool in embedded.tools}
+    assert list(tools) == ["search", "read", "compute"]
+    assert "50,000 dollars" in tools["search"].call(query="What is the maximum loan?").content
+    assert "75 dollars" in (await tools["read"].acall(document="loans.md", place="Fees")).content
+    assert "Error: There is no such document" in (await tools["read"].acall(document="nowhere.md")).content
+    parameters = tools["search"].metadata.to_openai_tool()["function"]["parameters"]
+    assert set(parameters["properties"]) == {"query", "documents", "after", "before"}
+
+
 def test_corpora_have_retrievers_of_their_own(embedded: Service, folder: Path) -> None:
     embedded.ingest(folder / "hr")
     corpora = embedded.corpora()

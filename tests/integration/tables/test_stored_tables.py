@@ -114,17 +114,6 @@ async def test_another_user_s_tables_are_never_used(service: Components) -> None
     tables = TableAnswers(service.database)
     assert await tables.compute(QUESTION, own.sources, language="en", identity=ana) is not None
     assert await tables.compute(QUESTION, own.sources, language="en", identity=ben) is None
-    told: list[Any] = []
-
-    async def model(messages: Any, schema: Any) -> str:
-        told.append((messages, schema))
-        return '{"operation": "count", "table": 1}'
-
-    free = "Whose tents would be worth most altogether?"
-    assert await tables.compute(free, own.sources, language="en", identity=ben, ask=model) is None
-    assert told == []
-    assert await tables.compute(free, own.sources, language="en", identity=ana, ask=model) is not None
-    assert len(told) == 1
     async with service.database.transaction(ana) as connection:
         (table,) = await find_tables(connection, [own.sources[0].chunk.document.id])
         assert await find_values(connection, [table.id], ["red"], whole=["red"]) != {}

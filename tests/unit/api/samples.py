@@ -26,6 +26,8 @@ from rag_service.domain import (
     Hit,
     Identity,
     Location,
+    ModelCall,
+    Purpose,
     Role,
     Scores,
     Span,
@@ -102,6 +104,8 @@ ANSWER = Answer(
     confidence=Confidence(value=0.93, mean_relevance=0.91, mean_rerank=0.95, critical_boost=False),
     tokens=TokenCount(prompt=210, completion=12, estimated=True),
     latency_ms=12.34,
+    retrieval_ms=3.0,
+    calls=(ModelCall(purpose=Purpose.ANSWER, first_token_ms=4.5, total_ms=8.0),),
     model="extractive",
     unmarked_sentences=0,
 )

@@ -1,43 +1,69 @@
-"""A reply of a chat model becomes an operation of the closed set, or is refused."""
+"""An operation that somebody asks for becomes one of the closed set, or is refused."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from rag_service.tables.asking.proposals import ProposalError, read_proposal
+from rag_service.answering.tools.definitions import ComputeTable
+from rag_service.errors import InputError
+from rag_service.tables.asking.proposals import (
+    COMPARISONS,
+    OPERATIONS,
+    AskedCondition,
+    AskedOperation,
+    describe_tables,
+    read_operation,
+)
 from tests.unit.tables.test_planning import stored, write
 
 SQL = "'; DROP TABLE rag.tables; --"
 
 
-def test_an_operation_is_read_with_its_columns_and_filters() -> None:
-    warehouse = {"column": "1F", "comparison": "=", "values": ["Lyon"]}
-    reply = json.dumps({"operation": "sum", "table": 1, "column": "1E", "filters": [warehouse]})
-    plan = read_proposal(reply, [stored("tents.csv")])
-    assert plan is not None
-    assert write(plan) == "sum Stock where Warehouse = Lyon"
+def ask(operation: str, **given: object) -> AskedOperation:
+    filters = [AskedCondition(column=a, comparison=b, values=c) for a, b, c in given.pop("filters", ())]  # type: ignore[attr-defined]
+    return AskedOperation(operation=operation, filters=filters, **given)  # type: ignore[arg-type]
+
+
+def test_an_operation_is_read_with_columns_by_name_or_letter() -> None:
+    tents = [stored("tents.csv")]
+    by_name = ask("sum", column="stock", filters=[("Warehouse", "=", ["Lyon"])])
+    by_letter = ask("sum", column="E", filters=[("F", "=", ["Lyon"])])
+    assert write(read_operation(by_name, tents)) == "sum Stock where Warehouse = Lyon"
+    assert read_operation(by_letter, tents) == read_operation(by_name, tents)
 
 
 @pytest.mark.parametrize(
-    "reply",
+    "asked",
     [
-        SQL,
-        "[]",
-        '{"operation": "sum", "table": 2, "column": "1E"}',
-        '{"operation": "sum", "table": 1, "column": "1Z"}',
-        '{"operation": "sum", "table": 1, "column": "E); DROP TABLE tables"}',
-        '{"operation": "drop", "table": 1}',
-        '{"operation": "mean", "table": 1, "column": "1A"}',
-        '{"operation": "difference", "table": 1, "column": "1E"}',
-        '{"operation": "lookup", "table": 1, "column": "1E"}',
-        '{"operation": "count", "table": 1, "filters": [{"column": "1C", "comparison": ">", "values": ["NaN"]}]}',
-        '{"operation": "count", "table": 1, "filters": [{"column": "1C", "comparison": ">", "values": ["1 OR 1=1"]}]}',
-        '{"operation": "count", "table": 1, "filters": [{"column": "1A", "comparison": ">", "values": ["x"]}]}',
-        '{"operation": "count", "table": 1, "where": "1=1"}',
+        ask("sum", column="Z"),
+        ask("sum", column=SQL),
+        ask("sum", column="Stock", sheet="Sheet 2"),
+        ask("drop"),
+        ask("mixed", column="Stock"),
+        ask("mean", column="Model"),
+        ask("difference", column="Stock"),
+        ask("lookup", column="Stock"),
+        ask("count", filters=[("C", ">", ["NaN"])]),
+        ask("count", filters=[("C", ">", ["1 OR 1=1"])]),
+        ask("count", filters=[("A", ">", ["x"])]),
+        ask("count", filters=[("A", "LIKE", ["x"])]),
+        ask("count", group="Warehouse", best="DESC"),
     ],
 )
-def test_what_cannot_be_done_is_refused(reply: str) -> None:
-    with pytest.raises(ProposalError):
-        read_proposal(reply, [stored("tents.csv")])
+def test_what_cannot_be_done_is_refused_and_not_repeated(asked: AskedOperation) -> None:
+    with pytest.raises(InputError) as caught:
+        read_operation(asked, [stored("tents.csv")])
+    assert SQL not in caught.value.message
+
+
+def test_a_description_names_every_column_with_examples() -> None:
+    table = stored("tents.csv")
+    told = describe_tables([table], {table.id: {0: {"alpina 2": "Alpina 2"}}})
+    assert "- A: Model (text), such as Alpina 2" in told
+    assert all(column.name in told for column in table.columns)
+
+
+def test_the_tool_offers_the_operations_and_comparisons_that_there_are() -> None:
+    schema = ComputeTable.model_json_schema()
+    assert schema["properties"]["operation"]["enum"] == list(OPERATIONS)
+    assert schema["$defs"]["Condition"]["properties"]["comparison"]["enum"] == list(COMPARISONS)

@@ -1,0 +1,1 @@
+"""Tools over the documents: search, read, compute."""

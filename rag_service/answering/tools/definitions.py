@@ -1,0 +1,124 @@
+"""The tools as a model, an MCP client or an agent sees them: names, descriptions and arguments.
+
+One definition for all of them. Arguments are short, because whoever writes more does not search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_service.errors import InputError
+
+MAX_ARGUMENTS = 8_000  # characters of a call
+_Text = Annotated[str, Field(max_length=1_000)]
+_Name = Annotated[str, Field(max_length=300)]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SearchDocuments(_Arguments):
+    """Arguments of `search`."""
+
+    query: str = Field(min_length=1, max_length=1_000, description="What to search for; a whole question works best.")
+    documents: list[_Name] = Field(
+        default=[], max_length=20, description="Only these documents: file names, titles or ids."
+    )
+    after: str | None = Field(
+        default=None, max_length=32, description="Only documents changed on or after this date, YYYY-MM-DD."
+    )
+    before: str | None = Field(
+        default=None, max_length=32, description="Only documents changed before this date, YYYY-MM-DD."
+    )
+
+
+class ReadDocument(_Arguments):
+    """Arguments of `read`."""
+
+    document: _Name = Field(description="File name, title or id.")
+    place: _Name | None = Field(
+        default=None,
+        description='Where to begin: a heading, "page 3", "sheet Stock", "slide 2", or the "part 7" that a reading'
+        " ended before. Leave it out for the beginning.",
+    )
+
+
+class Condition(_Arguments):
+    """A condition on rows."""
+
+    column: _Name = Field(description="Name or letter of the column.")
+    comparison: Literal["=", "contains", ">", ">=", "<", "<=", "between"]
+    values: list[_Name] = Field(
+        min_length=1,
+        max_length=10,
+        description="As the table writes them; numbers with a decimal point and no unit, dates as YYYY-MM-DD.",
+    )
+
+
+class ComputeTable(_Arguments):
+    """Arguments of `compute`."""
+
+    document: _Name = Field(description="File name, title or id of the document with the table.")
+    sheet: _Name | None = Field(default=None, description="Name of the sheet, if there are several.")
+    operation: Literal[
+        "lookup", "count", "distinct", "sum", "mean", "median", "maximum", "minimum", "difference", "ratio", "share"
+    ] = Field(
+        description="lookup: cells of a column in the rows that match; maximum, minimum: the rows with the highest or"
+        " lowest value; distinct: number of different values; difference, ratio: of the sums of the two values of one"
+        " filter; share: of the matching rows in the sum of all."
+    )
+    column: _Name | None = Field(default=None, description="Name or letter of the column to compute or look up.")
+    filters: list[Condition] = Field(default=[], max_length=6, description="Which rows; all conditions hold.")
+    group: _Name | None = Field(default=None, description="Compute for each value of this column.")
+    best: Literal["maximum", "minimum"] | None = Field(default=None, description="Only the best group.")
+    limit: int | None = Field(default=None, ge=1, le=50, description="How many of the highest or lowest rows.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition:
+    """A tool as others see it."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[BaseModel]
+
+    def read(self, given: Mapping[str, Any]) -> BaseModel:
+        """The arguments of a call. Raises InputError that names what is wrong, and repeats none of it."""
+        try:
+            return self.arguments.model_validate(given)
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            known = {*self.arguments.model_fields}
+            place = ".".join(str(part) for part in fault["loc"] if isinstance(part, int) or part in known)
+            message = f"{place or 'The arguments'}: {fault['msg']}."
+            raise InputError(f"{message} Arguments: {', '.join(known)}.", field=place or None) from error
+
+
+SEARCH = ToolDefinition(
+    name="search",
+    title="Search the documents",
+    description="Search the documents again, in other words, for a name found meanwhile, or for another part of the"
+    " question. Returns passages with their places.",
+    arguments=SearchDocuments,
+)
+READ = ToolDefinition(
+    name="read",
+    title="Read a document",
+    description="Read a document from a place on, such as the text after a passage, a page, or the beginning for a"
+    " summary. Tells where to read on.",
+    arguments=ReadDocument,
+)
+COMPUTE = ToolDefinition(
+    name="compute",
+    title="Compute over a table",
+    description="Count, add up, average, compare or look up rows of a table of a document. Uses all rows, also those"
+    " that no passage shows. If a column is unknown, the columns are named.",
+    arguments=ComputeTable,
+)
+DEFINITIONS: Mapping[str, ToolDefinition] = {tool.name: tool for tool in (SEARCH, READ, COMPUTE)}
