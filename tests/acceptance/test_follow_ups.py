@@ -213,6 +213,7 @@ async def service(database_server: EmbeddedServer) -> AsyncIterator[Components]:
             yield opened
 
 
+@pytest.mark.slow
 async def test_conversations_that_go_on_and_that_change_the_topic(service: Components) -> None:
     """Right passage first, with the packaged embedding model."""
     right: dict[tuple[str, str], list[bool]] = {}
