@@ -23,7 +23,7 @@ REWORDED = "Travelling may cost at most 300 euros daily [C1]."
 QUOTE = "The limit for travel is 300 euros a day"
 VERDICTS = json.dumps({"verdicts": [{"id": 1, "quote": QUOTE, "supported": True}]})
 FOLLOW_UP = "And each day?"
-REWRITE_TOKENS = 120
+REWRITE_TOKENS = 60
 SPELLINGS = {
     "tags": "<think>The canary asks [C1]. \n</think>\n\n{}",
     "opened by the prompt": "The canary asks [C1].\n</think>\n\n{}",
