@@ -105,3 +105,19 @@ def test_hostile_answer_and_document_stay_text(visit: Open) -> None:
     one.page.wait_for_selector("#panel[open]")
     assert one.page.locator("#panel :is(a, img, script, iframe)").count() == 0
     assert one.page.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize("role", ["admin", "user"])
+def test_administrators_are_told_of_a_judge_that_is_not_used(visit: Open, role: str) -> None:
+    one = visit()
+    judge = {"name": "yes-man", "state": "failed", "detail": "Not used: a precision of 0.50."}
+    ready = {"status": "ready", "dependencies": {}, "judge": judge}
+    user = {**USER, "role": role, "scopes": ["read", "write", "admin"]}
+    one.page.route(
+        "**/health/ready", lambda route: route.fulfill(content_type="application/json", body=json.dumps(ready))
+    )
+    one.page.route("**/users/me", lambda route: route.fulfill(content_type="application/json", body=json.dumps(user)))
+    with one.page.expect_response("**/users/me"):
+        one.page.reload()
+    told = one.page.locator("#service-notice", has_text="The judge (yes-man) did not pass its examination")
+    told.filter(has_text="a precision of 0.50").wait_for(state="visible" if role == "admin" else "detached")

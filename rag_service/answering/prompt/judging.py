@@ -33,7 +33,7 @@ def write_judge_prompt(prompts: Prompts, answer: JudgedAnswer) -> list[ChatMessa
         {
             "boundary": boundary,
             "question": _in_one_line(answer.question) or _NONE,
-            "answer": neutralise(answer.text).strip() or _NONE,
+            "answer": _make_harmless(answer.text).strip() or _NONE,
             "passages": "\n\n".join(passages) or _NONE,
             "sentences": "\n".join(sentences) or _NONE,
         }
@@ -55,8 +55,8 @@ def _in_one_line(text: str) -> str:
     return " ".join(neutralise(text).split())
 
 
-def _make_harmless(passage: str) -> str:
-    """The passage without injections: what tells the model how to judge is no evidence."""
-    for start, end in reversed(find_injections(passage)):
-        passage = passage[:start] + passage[end:]
-    return neutralise(passage)
+def _make_harmless(text: str) -> str:
+    """The text without injections: what tells the model how to judge is no evidence."""
+    for start, end in reversed(find_injections(text)):
+        text = text[:start] + text[end:]
+    return neutralise(text)

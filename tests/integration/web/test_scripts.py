@@ -310,6 +310,8 @@ UNCERTAIN = """({ makeDecision }, changes) => {
         ("en-US", {"modelError": "gone", "flagged": [[0, 1]]}, "The language model failed"),
         ("en-US", {"incomplete": True, "flagged": [[0, 1]]}, "The language model did not finish the answer"),
         ("en-US", {"flagged": [[0, 1]]}, "Some sentences are not proved by their source"),
+        ("en-US", {"answersQuestion": "partly"}, "answers only a part of your question"),
+        ("es-ES", {"answersQuestion": "other"}, "El juez dice que esto no es lo que ha preguntado."),
         ("es-ES", {"guardrails": {"passed": False}}, "La respuesta incumple una regla"),
         ("fr-FR", {}, "Chaque phrase est prouvée, mais ne répond peut-être pas à votre question."),
         ("pt-PT", {}, "Todas as frases estão provadas, mas podem não responder à sua pergunta."),
