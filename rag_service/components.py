@@ -253,6 +253,14 @@ async def open_components(
         engine = _build_engine(
             retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record, tables=tables
         )
+        tools = Tools(
+            search=engine.search,
+            database=database,
+            indices=indices,
+            tables=tables,
+            top_k=settings.retrieval.top_k,
+        )
+        engine.offer_tools(tools)
         agent_models = AgentModels(
             settings,
             chat,
@@ -275,13 +283,7 @@ async def open_components(
             fitter=fitter,
             retriever=retriever,
             engine=engine,
-            tools=Tools(
-                search=engine.search,
-                database=database,
-                indices=indices,
-                tables=tables,
-                top_k=settings.retrieval.top_k,
-            ),
+            tools=tools,
             recorder=recorder,
             ingestor=build_ingestor(
                 settings,

@@ -360,6 +360,18 @@ class ModelCall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """A tool that the model called while it answered."""
+
+    number: int  # in the answer, from 1
+    tool: str  # search, read or compute; unknown: there is none of its name
+    asked: str  # what was searched for, read or computed
+    found: int  # passages that it added
+    failed: bool  # the call was wrong, or the tool could not work
+    milliseconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A complete answer with its proof."""
 
@@ -377,6 +389,7 @@ class Answer:
     retrieval_ms: float = 0.0  # of the latency
     calls: tuple[ModelCall, ...] = ()  # of chat models, in the order of their ends
     model: str
+    steps: tuple[Step, ...] = ()  # in order
     unmarked_sentences: int = 0  # sentences of the answer that carry no mark
     withheld_sentences: int = 0  # removed: not verified, where that is set; or text of the prompt
     flagged: tuple[tuple[int, int], ...] = ()  # sentences of the text that no verified citation proves

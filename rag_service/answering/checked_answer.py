@@ -20,6 +20,8 @@ from functools import cached_property, partial
 from operator import attrgetter
 
 import structlog
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.tools import BaseTool
 
 from rag_service.answering.events import AnswerDelta, CitationChecked
 from rag_service.answering.guards.injection import without_injections
@@ -42,8 +44,12 @@ _SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re
 _FOREIGN_WORDS = 2  # a heading, a lead-in or code may have one unknown word: "Summary:" needs no proof
 
 
-async def write_answer(query: RagQuery, prompted: Prompted) -> AsyncGenerator[ChatDelta]:
-    """What `query.model` answers, after its preface; the last delta has the counts.
+async def write_answer(
+    query: RagQuery, prompted: Prompted, *, more: Sequence[ChatMessage] = (), tools: Sequence[BaseTool] = ()
+) -> AsyncGenerator[ChatDelta]:
+    """What `query.model` answers, after its preface; the last delta has the counts, and the tools that it calls.
+
+    `more`: messages after the prompt, calls of tools and their results.
 
     Where the model fails, its fallback goes on and is `query.model` from then on, and `query.model_error` says why.
     What a reader has seen stays.
@@ -54,7 +60,12 @@ async def write_answer(query: RagQuery, prompted: Prompted) -> AsyncGenerator[Ch
     model: ChatModel = query.model
     spoke = False
     try:
-        deltas = model.stream(prompted.messages, expected_prompt_tokens=prompted.tokens, retractable=query.retractable)
+        deltas = model.stream(
+            [*prompted.messages, *more],
+            expected_prompt_tokens=prompted.tokens,
+            retractable=query.retractable,
+            tools=tools,
+        )
         async with aclosing(deltas):
             async for delta in _introduced(deltas, prompted) if prompted.preface else deltas:
                 spoke = bool(delta.text) or (spoke and not delta.restart)

@@ -28,6 +28,7 @@ from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
+from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer, Hit
 from rag_service.errors import PluginError
 from rag_service.language.detection import reply_to_small_talk
@@ -101,6 +102,10 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         self._synthesizer = synthesizer
         self._added = postprocessors
         self._record = record
+
+    def offer_tools(self, tools: Tools) -> None:
+        """Let models that can call tools use these while they answer."""
+        self._synthesizer.offer_tools(tools)
 
     async def search(self, query: RagQuery) -> tuple[Hit, ...]:
         """At most `top_k` passages above the threshold, best first; `query.found` holds the rest. Calls no model."""

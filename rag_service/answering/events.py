@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rag_service.domain import Answer, Citation, Hit
+from rag_service.domain import Answer, Citation, Hit, Step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +15,15 @@ class SourcesFound:
     sources: tuple[Hit, ...]
     shown: tuple[Hit, ...]  # those shown to the model, [C1] first
     timings_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTaken:
+    """The model called a tool; it goes on writing, from the beginning if an `AnswerDelta.restart` follows."""
+
+    step: Step
+    shown: tuple[Hit, ...]  # passages that it added
+    first_mark: int  # the number of the first of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,4 +48,4 @@ class AnswerComplete:
     answer: Answer
 
 
-AnswerEvent = SourcesFound | AnswerDelta | CitationChecked | AnswerComplete
+AnswerEvent = SourcesFound | StepTaken | AnswerDelta | CitationChecked | AnswerComplete

@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 _RECORDED_SETTINGS = (
     "embedding_provider", "embedding_model", "embedding_dimension", "rerank_strategy", "rerank_model", "hybrid",
     "grounded_prompting", "max_chunks_in_prompt", "context_max_tokens", "max_tokens", "context_window",
-    "temperature", "withhold_unverified", "similarity_threshold", "out_of_scope_threshold",
+    "chat_tools", "max_steps", "temperature", "withhold_unverified", "similarity_threshold", "out_of_scope_threshold",
 )  # fmt: skip
 _SCORE_DIGITS = 4
 
@@ -111,6 +111,10 @@ class AnswerRecorder:
             },
             "tokens": asdict(answer.tokens),
             "latencyMs": answer.latency_ms,
+            "steps": [
+                {"tool": step.tool, "asked": step.asked, "found": step.found, "failed": step.failed}
+                for step in answer.steps
+            ],
             "modelCalls": [
                 {"purpose": call.purpose.value, "firstTokenMs": call.first_token_ms, "totalMs": call.total_ms}
                 for call in answer.calls
@@ -138,7 +142,7 @@ class AnswerRecorder:
 class Difference:
     """One thing that changed between two records."""
 
-    what: str  # model, prompt, index, settings, chunks, answer, verification
+    what: str  # model, prompt, index, settings, chunks, answer, steps, verification
     detail: str  # for people
 
 
@@ -150,6 +154,8 @@ def compare_records(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
     differences += _changed_chunks(before["chunks"], after["chunks"])
     if before["answer"] != after["answer"]:
         differences.append(Difference(what="answer", detail="the text differs"))
+    if before.get("steps", []) != after.get("steps", []):
+        differences.append(Difference(what="steps", detail="the model searched, read or computed something else"))
     for part in ("decision", "confidence"):
         if before[part] != after[part]:
             differences.append(Difference(what=part, detail=f"{before[part]} → {after[part]}"))

@@ -27,6 +27,7 @@ from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryType
+from llama_index.core.tools import BaseTool
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
@@ -55,16 +56,19 @@ from rag_service.answering.decision import (
     read_fit,
     read_signals,
 )
-from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
+from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound, StepTaken
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.judged import is_undecided, judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
-from rag_service.answering.prompt.packing import Prompted, write_prompt
+from rag_service.answering.prompt.packing import Prompted, prompt_limit, write_prompt
 from rag_service.answering.prompt.templates import Prompts
+from rag_service.answering.tools.steps import OFFER_TOKENS, Steps
+from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer, AnswersQuestion, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
+from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
@@ -132,6 +136,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self._check_rules = check_rules
         self._judge = judge
         self._tables = tables
+        self._tools: Tools | None = None
         self._fit = read_fit(settings.answers.confidence_fit)
 
     async def asynthesize(
@@ -240,37 +245,24 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         documents = [(str(hit.chunk.document.id), hit.scores.relevance) for hit in shown]
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
-        ids = set(map(attrgetter("chunk.id"), shown))
-        checker = AnswerChecker(
-            shown,
-            others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
-            question=query.question,
-            harmless=[prompted.refusal, prompted.preface, prompted.model_failed, prompted.unfinished],
-            notice=self._prompts.message("withheld", language),
-            language=language,
-            secrets=[prompted.secret],
-            withhold=self._settings.answers.withhold_unverified,
-        )
         judge = self._judge if self._judge is not None and self._judge.is_used else None
         emit = query.emit if judge is None else partial(_emit_decided, query)
-        last = ChatDelta(text="")
-        deltas = write_answer(query, prompted)
-        verifying = 0.0  # seconds
-        async with aclosing(deltas):
-            async for delta in deltas:
-                last = delta
-                began = time.perf_counter()
-                events = checker.feed(delta.text, restart=delta.restart)
-                verifying += time.perf_counter() - began
-                for event in events:
-                    await emit(event)
+        steps = self._begin_steps(query, prompted)
+        if steps.offered:
+            prompted = prompted.offering(self._prompts.message("tools", language))
+        writing = _Writing(query, prompted, steps, make_checker=partial(self._make_checker, query, prompted), emit=emit)
+        last = await writing.run()
+        checker, shown = writing.checker, tuple(steps.shown)
+        if steps.steps:
+            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
+            prompted = prompted.showing(shown)
         if last.finish_reason == "length":
             prompted = prompted.cut()
             for event in checker.feed(f"\n\n{prompted.unfinished}"):
                 await emit(event)
         began = time.perf_counter()
         events, checked = checker.finish()
-        record_span("verify", verifying + time.perf_counter() - began)
+        record_span("verify", writing.verifying + time.perf_counter() - began)
         for event in events:
             await emit(event)
         answers = None
@@ -284,7 +276,41 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                     await query.emit(CitationChecked(citation=citation))
         if query.model_error is not None:
             prompted = prompted.failed()
-        return await self._complete(query, sources, prompted, checked, last, answers=answers)
+        answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
+        return replace(answer, steps=tuple(steps.steps))
+
+    def _make_checker(self, query: RagQuery, prompted: Prompted, shown: Sequence[Hit]) -> AnswerChecker:
+        language, ids = query.found.plan.language, {hit.chunk.id for hit in shown}
+        return AnswerChecker(
+            shown,
+            others=[hit for hit in query.found.hits if hit.chunk.id not in ids],
+            question=query.question,
+            harmless=[prompted.refusal, prompted.preface, prompted.model_failed, prompted.unfinished],
+            notice=self._prompts.message("withheld", language),
+            language=language,
+            secrets=[prompted.secret],
+            withhold=self._settings.answers.withhold_unverified,
+        )
+
+    def _begin_steps(self, query: RagQuery, prompted: Prompted) -> Steps:
+        """What the model may call while it answers: nothing, if it cannot call tools or the window is full."""
+        model, language = query.model, query.found.plan.language
+        calls = self._settings.answers.max_steps if self._tools is not None and model.offers_tools() else 0
+        room = prompt_limit(model.context_window, model.max_tokens) - prompted.tokens - OFFER_TOKENS
+        tools = self._tools if calls and room > 0 else None
+        return Steps(
+            toolbox=None
+            if tools is None
+            else tools.of(query.identity, query.filters, threshold=query.threshold, language=language),
+            boundary=prompted.boundary,
+            calls_left=calls,
+            room=room,
+            shown=list(prompted.context.hits),
+        )
+
+    def offer_tools(self, tools: Tools) -> None:
+        """Let models that can call tools use these."""
+        self._tools = tools
 
     async def _complete(
         self,
@@ -366,6 +392,76 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
+
+
+class _Writing:
+    """Writes an answer in as many calls of the model as it takes steps, and checks it while it streams."""
+
+    def __init__(
+        self,
+        query: RagQuery,
+        prompted: Prompted,
+        steps: Steps,
+        *,
+        make_checker: Callable[[Sequence[Hit]], AnswerChecker],
+        emit: Callable[[Any], Awaitable[None]],
+    ) -> None:
+        self._query = query
+        self._prompted = prompted
+        self._steps = steps
+        self._make_checker = make_checker
+        self._emit = emit
+        self._fed = ""  # text of the answer so far
+        self.checker = make_checker(steps.shown)
+        self.verifying = 0.0  # seconds
+
+    async def run(self) -> ChatDelta:
+        """Write to the end; the last delta, with the tokens of all calls."""
+        prompt_tokens: int | None = 0
+        completion_tokens: int | None = 0
+        while True:
+            tools = self._steps.offered
+            last = await self._call(tools)
+            prompt_tokens = _sum(prompt_tokens, last.prompt_tokens)
+            completion_tokens = _sum(completion_tokens, last.completion_tokens)
+            if not (tools and last.tool_calls):
+                return replace(last, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+            await self._take(last.tool_calls)
+
+    async def _call(self, tools: Sequence[BaseTool]) -> ChatDelta:
+        last = ChatDelta(text="")
+        deltas = write_answer(self._query, self._prompted, more=self._steps.messages, tools=tools)
+        async with aclosing(deltas):
+            async for delta in deltas:
+                last = delta
+                self._fed = delta.text if delta.restart else self._fed + delta.text
+                began = time.perf_counter()
+                events = self.checker.feed(delta.text, restart=delta.restart)
+                self.verifying += time.perf_counter() - began
+                for event in events:
+                    await self._emit(event)
+        return last
+
+    async def _take(self, calls: Sequence[ToolCall]) -> None:
+        """Run the calls. What was written before them is taken back, or where that cannot be, stays."""
+        mark = len(self._steps.shown) + 1
+        for step, added in await self._steps.take(self._fed, calls):
+            await self._query.emit(StepTaken(step=step, shown=added, first_mark=mark))
+            mark += len(added)
+        self.checker = self._make_checker(self._steps.shown)
+        if self._fed and self._query.retractable:
+            self._fed = ""
+            await self._emit(AnswerDelta(text="", restart=True))
+        elif self._fed:
+            self._prompted = replace(self._prompted, preface="")
+            self.checker.feed(self._fed)  # its events were emitted before
+            self._fed += "\n\n"
+            for event in self.checker.feed("\n\n"):
+                await self._emit(event)
+
+
+def _sum(before: int | None, more: int | None) -> int | None:
+    return None if before is None or more is None else before + more
 
 
 async def _emit_decided(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:

@@ -14,8 +14,8 @@ from html import escape
 
 from markdown_it import MarkdownIt
 
-from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, ScoresBody
-from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof
+from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, ScoresBody, StepBody
+from rag_service.client.proof_words import SIGNS, describe_kind, describe_proof, describe_step
 from rag_service.language.words import terms
 
 _MARK = re.compile(r"\[C(\d+)\]")
@@ -49,11 +49,15 @@ def answer_html(question: str, body: AnswerBody) -> str:
     foot = f"confidence {body.confidence:.2f} · {body.latency_ms:.0f} ms · {escape(body.model)}"
     return (
         f"<div style='{_BOX}'><div style='{_QUIET}'>{escape(question)}</div>"
-        f"<div>{_answer_text(body)}</div>"
+        f"{''.join(_step(step) for step in body.steps)}<div>{_answer_text(body)}</div>"
         + (f"<ol style='list-style:none;margin:8px 0 0;padding:0'>{cited}</ol>{_legend(body)}" if cited else "")
         + f"<div style='{_QUIET};margin-top:8px'><span style='color:{colour};font-weight:600'>"
         f"{escape(body.decision)}</span> · {foot}{_warnings(body)}</div></div>"
     )
+
+
+def _step(step: StepBody) -> str:
+    return f"<div style='{_QUIET}'>{escape(describe_step(step))}</div>"
 
 
 def _answer_text(body: AnswerBody) -> str:

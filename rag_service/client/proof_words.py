@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rag_service.api.http.schemas import CitationBody
+from rag_service.api.http.schemas import CitationBody, StepBody
 from rag_service.domain import Citation
 
 # Each status has a sign as well as a colour. The last one is the worst.
@@ -24,7 +24,18 @@ _WORDS = {
     "contradicted": "the source says something else",
     "not_found": "not found in the documents",
 }
+_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # would steer a terminal
 _DIFFERENCE = re.compile(r"\w+: (?P<said>.+) / (?P<found>.+)", re.DOTALL)
+
+
+_STEPS = {"search": "Searched for", "read": "Read", "compute": "Computed"}
+
+
+def describe_step(step: StepBody) -> str:
+    """What the chat model did before it answered: `Searched for “…” (2 passages)`."""
+    failed = ", failed" if step.failed else ""
+    asked = _UNSHOWN.sub("\ufffd", step.asked)
+    return f"{_STEPS.get(step.tool, 'Tried')} “{asked}” ({step.found} new passage(s){failed})"
 
 
 def describe_proof(citation: Citation | CitationBody) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rag_service.api.http.schemas import AnswerBody, CitationBody, PassageBody, SourceBody
 from rag_service.client.html import answer_html, passages_html, score_names, table_html
-from rag_service.client.proof_words import describe_proof
+from rag_service.client.proof_words import describe_proof, describe_step
 
 _SHOWN = 300  # characters of a passage on a terminal
 # In names that users choose, these would steer the terminal of an administrator.
@@ -76,7 +76,7 @@ class CitedAnswer:
         return self.body.confidence
 
     def __repr__(self) -> str:
-        lines = [f"Q: {self.question}", f"A: {self.text.strip()}", ""]
+        lines = [f"Q: {self.question}", *map(describe_step, self.body.steps), f"A: {self.text.strip()}", ""]
         for citation in self.citations:
             if citation.quote is None:
                 lines.append(f"  [C{citation.mark}] {describe_proof(citation)}")

@@ -75,6 +75,9 @@ class AnswerSettings(SettingGroup):
     max_context_tokens: int = Field(
         3000, alias="context_max_tokens", ge=100, description="Maximum length of those passages, in tokens."
     )
+    max_steps: int = Field(
+        3, ge=0, le=20, description="Maximum number of tool calls of the chat model for one answer; 0: none."
+    )
     confidence_fit: Path | None = Field(
         None,
         description="Confidence fit written by `rag-service eval calibrate --answers`. Unset: the packaged one.",

@@ -51,6 +51,12 @@ class ChatSettings(SettingGroup):
         description="Let a reasoning model think before it answers: `true`, `false`, or for models with levels `low`,"
         " `medium` or `high`.",
     )
+    tools: Literal["auto", "on", "off"] = Field(
+        "auto",
+        alias="chat_tools",
+        description="Let the chat model search further, read on and compute over tables before it answers: `auto` asks"
+        " the server in the background whether the model can call tools, `on` assumes so, `off` never offers them.",
+    )
     concurrency: int = Field(
         4, alias="model_concurrency", ge=1, description="Maximum number of concurrent requests to the chat model."
     )

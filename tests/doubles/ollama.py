@@ -63,6 +63,14 @@ class Think:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call of a tool, in one object as Ollama sends it."""
+
+    name: str
+    arguments: Any  # an object, unless the test is about others
+
+
+@dataclass(frozen=True)
 class Wait:
     """Silence, in seconds. Ends early when the client leaves."""
 
@@ -113,7 +121,7 @@ class Done:
     counts: bool = True  # older servers leave the counts out for a cached prompt
 
 
-Step = Say | Think | Wait | Hang | ErrorLine | Raw | Reset | Break | End | Done
+Step = Say | Think | Call | Wait | Hang | ErrorLine | Raw | Reset | Break | End | Done
 
 
 @dataclass(frozen=True)
@@ -186,6 +194,7 @@ class OllamaDouble:
         # What the judge of citations is told; by default it gets no verdicts. Its requests take no scripted reply.
         self.verdicts: Reply | Callable[[dict[str, Any]], str] = lambda body: '{"verdicts": []}'
         self.judge_requests: list[Request] = []  # they are not among `requests`
+        self.capabilities = ["completion"]
         self.installed = {"llama3.2:latest"}
         self.digest = ""  # of the weights of its models
         self.missing: set[str] = set()  # models that this server does not have
@@ -301,7 +310,7 @@ class OllamaDouble:
             case "/api/version":
                 return 200, {"version": "0.13.0"}
             case "/api/show":
-                return 200, {"model_info": {"llama.context_length": 131072}, "capabilities": ["completion"]}
+                return 200, {"model_info": {"llama.context_length": 131072}, "capabilities": self.capabilities}
         return 404, {"error": "not found"}
 
     def _embed(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
@@ -369,6 +378,9 @@ class OllamaDouble:
                     line = _line(_delta(body, content=text))
                 case Think(text):
                     line = _line(_delta(body, content="", thinking=text))
+                case Call(name, arguments):
+                    called = [{"function": {"name": name, "arguments": arguments}}]
+                    line = _line(_delta(body, content="", tool_calls=called))
                 case Done():
                     line = _line(_final(body, step))
             writer.write(head + f"{len(line):x}\r\n".encode() + line + b"\r\n")
@@ -410,7 +422,7 @@ def _line(value: dict[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
-def _delta(body: dict[str, Any], **message: str) -> dict[str, Any]:
+def _delta(body: dict[str, Any], **message: Any) -> dict[str, Any]:
     message = {"role": "assistant", **message}
     return {"model": body["model"], "created_at": _now(), "message": message, "done": False}
 

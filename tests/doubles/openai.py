@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from rag_service.models.llm.providers import PROBED_TOOL
 from tests.doubles.ollama import vector
 
 CHAT, EMBED, MODELS = "/v1/chat/completions", "/v1/embeddings", "/v1/models"
@@ -30,6 +31,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     deltas: tuple[str, ...] = ()  # of a streamed answer; one empty text is an answer without any
+    calls: tuple[tuple[str, str], ...] = ()  # of tools, after the deltas: (name, arguments as they are written)
     finish_reason: str = "stop"
     cut: bool = False  # the stream ends without a reason or `[DONE]`
     hang: bool = False  # silence after the deltas
@@ -52,6 +54,8 @@ class OpenAIDouble:
         self.answer: str | Callable[[dict[str, Any]], str] = "The contract ends in May [C1]."
         self.unknown: str | None = None  # field of a chat request that is refused
         self.key: str | None = None  # refused otherwise
+        self.calls_tools = False  # what a probe for tools is answered with; it is not among `requests`
+        self.probes = 0
         self.models = ["llama3.2", "nomic-embed-text"]
         self.disconnects: list[float] = []
         self._scripts: dict[str, deque[Reply]] = defaultdict(deque)
@@ -89,6 +93,11 @@ class OpenAIDouble:
                 break
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         body = json.loads(raw) if raw else {}
+        if _is_probe(body):
+            self.probes += 1
+            reply = Reply(deltas=("",), calls=((PROBED_TOOL, '{"word": "ready"}'),) if self.calls_tools else ())
+            await self._chat(body, reply, receive, send)
+            return
         self.requests.append(Request(scope["path"], headers, body))
         queue = self._scripts[scope["path"]]
         reply = queue.popleft() if queue else Reply()
@@ -118,9 +127,14 @@ class OpenAIDouble:
 
     async def _chat(self, body: dict[str, Any], reply: Reply, receive: Any, send: Any) -> None:
         text = self.answer if isinstance(self.answer, str) else self.answer(body)
-        deltas = reply.deltas or tuple(f"{word} " for word in text.split())
+        deltas = reply.deltas or () if reply.calls else reply.deltas or tuple(f"{word} " for word in text.split())
         events = [_chunk(body, {"role": "assistant", "content": ""})]
         events += [_chunk(body, {"content": delta}) for delta in deltas]
+        for index, (name, arguments) in enumerate(reply.calls):
+            half = len(arguments) // 2
+            for part, head in ((arguments[:half], {"id": f"call_{index}", "type": "function"}), (arguments[half:], {})):
+                function = {"arguments": part} | ({"name": name} if head else {})
+                events.append(_chunk(body, {"tool_calls": [{"index": index, **head, "function": function}]}))
         if not (reply.cut or reply.hang):
             events.append(_chunk(body, {}, finish_reason=reply.finish_reason))
             if body.get("stream_options", {}).get("include_usage"):
@@ -134,6 +148,10 @@ class OpenAIDouble:
             self.disconnects.append(time.monotonic())
             return
         await _send_part(send, b"" if reply.cut else b"data: [DONE]\n\n", more=False)
+
+
+def _is_probe(body: Any) -> bool:
+    return any(tool["function"]["name"] == PROBED_TOOL for tool in (body.get("tools") or ()))
 
 
 def _chunk(body: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:

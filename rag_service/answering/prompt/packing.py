@@ -67,12 +67,25 @@ class Prompted:
     preface: str  # shown before the answer: the warning, and which files were searched; may be empty
     model_failed: str  # shown before the quotes that take the place of a failing model's answer
     unfinished: str  # shown after an answer that was cut off, or ended in a repetition
+    boundary: str  # around the passages
     secret: str  # text that the answer must not repeat
     choice: Mapping[str, float]  # `Evidence.signals`, once it is answered
 
     def failed(self) -> Prompted:
         """The same after the model has failed: the answer begins with that, and is uncertain."""
         return replace(self, preface=f"{self.model_failed} {self.preface}".strip(), warning=self.model_failed)
+
+    def offering(self, rule: str) -> Prompted:
+        """The same with a rule about the tools that are offered."""
+        system, *rest = self.messages
+        told = ChatMessage(role=MessageRole.SYSTEM, content=f"{system.content}\n\n{rule}")
+        return replace(self, messages=[told, *rest], tokens=self.tokens + count_tokens(rule))
+
+    def showing(self, hits: tuple[Hit, ...]) -> Prompted:
+        """The same after more passages were shown."""
+        added = hits[len(self.context.hits) :]
+        tokens = self.context.tokens + sum(count_tokens(hit.chunk.text) for hit in added)
+        return replace(self, context=replace(self.context, hits=hits, tokens=tokens))
 
     def cut(self) -> Prompted:
         """The same for an answer that the model did not finish: it is uncertain."""
@@ -148,6 +161,7 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         preface=f"{note} {warning}".strip(),
         model_failed=prompts.message("model_failed", language),
         unfinished=prompts.message("unfinished", language),
+        boundary=boundary,
         secret=template.render({**values, "refusal": "", "question": ""})[0],
         choice=evidence.signals,
     )

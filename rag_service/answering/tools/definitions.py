@@ -1,6 +1,6 @@
 """The tools as a model, an MCP client or an agent sees them: names, descriptions and arguments.
 
-One definition for all of them. Arguments are short, because whoever writes more does not search.
+One definition for all of them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_service.errors import InputError
 
-MAX_ARGUMENTS = 8_000  # characters of a call
-_Text = Annotated[str, Field(max_length=1_000)]
 _Name = Annotated[str, Field(max_length=300)]
 
 

@@ -12,15 +12,23 @@ from uuid import UUID
 
 import msgspec
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.events import (
+    AnswerComplete,
+    AnswerDelta,
+    AnswerEvent,
+    CitationChecked,
+    SourcesFound,
+    StepTaken,
+)
 from rag_service.api.http.presenters import (
+    present,
     present_answer,
     present_citation,
     present_context,
     present_hit,
 )
 from rag_service.api.http.problems import Problem, report
-from rag_service.api.http.schemas import AnswerBody, DeltaData, DoneData, SourceBody, SourcesData
+from rag_service.api.http.schemas import AnswerBody, DeltaData, DoneData, SourceBody, SourcesData, StepData
 from rag_service.domain import Hit
 from rag_service.errors import RagError
 
@@ -32,12 +40,12 @@ SSE_HEARTBEAT = b": keep-alive\n\n"
 class WireEvent(msgspec.Struct, frozen=True):
     """One event of a streamed reply."""
 
-    event: str  # of an answer: sources, delta, citation, final, done or error
+    event: str  # of an answer: sources, step, delta, citation, final, done or error
     data: msgspec.Struct  # the body of that event; of `error` a Problem
 
 
 async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[WireEvent, None]:
-    """`sources`, many `delta` and `citation`, one `final`, `done`; or `error` when it fails, as the last event.
+    """`sources`, perhaps some `step`, many `delta` and `citation`, one `final`, `done`; or, last, `error`.
 
     Raises nothing except on cancellation. `events` is always closed.
     """
@@ -48,6 +56,8 @@ async def wire_events(events: AsyncGenerator[AnswerEvent]) -> AsyncGenerator[Wir
             async for event in events:
                 if isinstance(event, SourcesFound):
                     found = (*event.sources, *event.shown)
+                elif isinstance(event, StepTaken):
+                    found = (*found, *event.shown)
                 elif isinstance(event, AnswerComplete):
                     answer_id = event.answer.id
                 yield _present(event, found)
@@ -64,6 +74,9 @@ def _present(event: AnswerEvent, found: Sequence[Hit]) -> WireEvent:
         case SourcesFound():
             sources = [present_hit(SourceBody, hit) for hit in event.sources]
             return WireEvent("sources", SourcesData(sources=sources, context_used=present_context(event.shown)))
+        case StepTaken():
+            context = present_context(event.shown, first_mark=event.first_mark)
+            return WireEvent("step", present(StepData, event.step, context_used=context))
         case AnswerDelta():
             return WireEvent("delta", DeltaData(text=event.text, restart=event.restart))
         case CitationChecked():

@@ -24,6 +24,7 @@ from rag_service.api.http.schemas import (
     SearchBody,
     SearchRequest,
     SourceBody,
+    StepBody,
     TimingsBody,
 )
 from rag_service.domain import (
@@ -228,10 +229,10 @@ def present_hit(kind: type[_Body], hit: Hit) -> _Body:
     )
 
 
-def present_context(hits: Iterable[Hit]) -> list[ContextBody]:
-    """The passages given to the model, [C1] first."""
+def present_context(hits: Iterable[Hit], *, first_mark: int = 1) -> list[ContextBody]:
+    """The passages given to the model, [C1] or that of `first_mark` first."""
     bodies = []
-    for mark, hit in enumerate(hits, start=1):
+    for mark, hit in enumerate(hits, start=first_mark):
         text = " ".join(hit.chunk.text.split())
         snippet = text if len(text) <= SNIPPET_CHARS else text[: SNIPPET_CHARS - 1].rsplit(maxsplit=1)[0] + "…"
         document_id = hit.chunk.document.id
@@ -268,6 +269,7 @@ def present_answer(answer: Answer) -> AnswerBody:
         timings=TimingsBody(
             retrieval_ms=answer.retrieval_ms, model_calls=[present(ModelCallBody, call) for call in answer.calls]
         ),
+        steps=[present(StepBody, step) for step in answer.steps],
         prompt_tokens=answer.tokens.prompt,
         completion_tokens=answer.tokens.completion,
         related=[present_hit(RelatedBody, hit) for hit in answer.related],

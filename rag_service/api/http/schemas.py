@@ -247,6 +247,16 @@ class GuardrailsBody(Struct, kw_only=True, frozen=True, rename="camel"):
     violations: Annotated[list[GuardrailCheckBody], Meta(description="The checks that failed.")] = []
 
 
+class StepBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """A tool that the chat model called while it answered."""
+
+    number: int
+    tool: Annotated[str, Meta(description="search, read, compute, or unknown.")]
+    asked: Annotated[str, Meta(description="What was searched for, read or computed.")]
+    found: Annotated[int, Meta(description="Number of passages that it added.")]
+    failed: Annotated[bool, Meta(description="The call was wrong, or the tool could not work.")]
+
+
 class ModelCallBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A call of a chat model."""
 
@@ -281,6 +291,7 @@ class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     model: str
     latency_ms: float
     timings: TimingsBody
+    steps: Annotated[list[StepBody], Meta(description="Tools that the chat model called, in order.")]
     prompt_tokens: int
     completion_tokens: int
     model_error: Annotated[
@@ -324,6 +335,10 @@ class IngestBody(Struct, kw_only=True, frozen=True, rename="camel"):
 class SourcesData(Struct, kw_only=True, frozen=True, rename="camel"):
     sources: list[SourceBody]
     context_used: list[ContextBody]
+
+
+class StepData(StepBody, kw_only=True, frozen=True, rename="camel"):
+    context_used: Annotated[list[ContextBody], Meta(description="The passages that it added.")]
 
 
 class DeltaData(Struct, kw_only=True, frozen=True, omit_defaults=True):

@@ -20,8 +20,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole, ToolCallBlock
 from llama_index.core.llms import LLM, CustomLLM
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.tools import BaseTool
 
 from rag_service.errors import ModelBusyError, ModelError, RagError
 from rag_service.models.servers.failures import (
@@ -84,9 +86,16 @@ def _derives_from(kind: type[LLM], package: str) -> bool:
 
 
 async def stream_chat(
-    llm: LLM, messages: Sequence[ChatMessage], options: Mapping[str, Any]
+    llm: LLM, messages: Sequence[ChatMessage], options: Mapping[str, Any], tools: Sequence[BaseTool] = ()
 ) -> AsyncGenerator[ChatResponse]:
-    """What `astream_chat` yields; where the class has no asynchronous stream, `stream_chat` or `chat` in a thread."""
+    """What `astream_chat` yields; where the class has no asynchronous stream, `stream_chat` or `chat` in a thread.
+
+    With `tools`, what `astream_chat_with_tools` yields.
+    """
+    if tools and isinstance(llm, FunctionCallingLLM):
+        async for response in await llm.astream_chat_with_tools(tools, chat_history=list(messages), **options):
+            yield response
+        return
     # LlamaIndex's own `astream_chat` of a CustomLLM would block the event loop.
     pretends = inspect.unwrap(type(llm).astream_chat) is inspect.unwrap(CustomLLM.astream_chat)
     begun = False
@@ -171,6 +180,22 @@ class ChatLimits:
     total: float  # from the slot to the end, slow readers included
 
 
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A call of a tool, as a model wrote it: nothing of it has been checked."""
+
+    id: str
+    name: str
+    arguments: str  # JSON, or what was to be JSON
+    block: ToolCallBlock  # for the messages of the next call
+
+
+def _tool_call(block: ToolCallBlock) -> ToolCall:
+    given = block.tool_kwargs
+    written = given if isinstance(given, str) else json.dumps(given, default=str)
+    return ToolCall(id=block.tool_call_id or block.tool_name, name=block.tool_name, arguments=written, block=block)
+
+
 class ChatCall:
     """One answer being made. Call `next` until it returns None, and `close` in any case."""
 
@@ -183,13 +208,18 @@ class ChatCall:
         limits: ChatLimits,
         retries: RetryPolicy,
         spare: LLM | None = None,
+        tools: Sequence[BaseTool] = (),
     ):
-        """`spare`: asked once if the server refuses the request of `llm`, such as for a field that it does not know."""
+        """`tools` may be called, see `tool_calls`.
+
+        `spare`: asked once if the server refuses the request of `llm`, such as for a field that it does not know."""
         self._llm = llm
         self._spare = spare
         self.used_spare = False
         self._messages = messages
         self._options = options
+        self._tools = tools
+        self.tool_calls: tuple[ToolCall, ...] = ()  # that the model makes, so far
         self._limits = limits
         self._retries = retries
         self._stream: AsyncGenerator[ChatResponse] | None = None
@@ -252,6 +282,9 @@ class ChatCall:
             reason = choices[0].finish_reason if choices else None
             self._done = bool(reason or self.finish_reason)
         self.finish_reason = reason if isinstance(reason, str) and reason else self.finish_reason
+        if self._tools:
+            asked = [block for block in response.message.blocks if isinstance(block, ToolCallBlock)]
+            self.tool_calls = tuple(map(_tool_call, asked)) or self.tool_calls
         delta = response.delta
         if delta is None:  # some classes give the text so far and no more
             delta = (response.message.content or "").removeprefix(self._text)
@@ -292,7 +325,7 @@ class ChatCall:
         async for attempt in self._retries.tries(BUSY_STATUSES):
             with attempt:
                 await self._end()  # what the last try left behind
-                self._stream = stream_chat(self._llm, self._messages, self._options)
+                self._stream = stream_chat(self._llm, self._messages, self._options, self._tools)
                 response = await anext(self._stream, None)
         return response
 

@@ -10,6 +10,7 @@ because text that a reader has seen cannot be taken back, unless it was no part 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import sys
@@ -22,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.tools import BaseTool
 
 from rag_service.domain import ModelCall, Purpose
 from rag_service.errors import ModelError, ModelOutputError
-from rag_service.models.llm.call import ChatCall, ChatLimits, prepare_call
+from rag_service.models.llm.call import ChatCall, ChatLimits, ToolCall, prepare_call
 from rag_service.models.llm.calls import OnCall, counting
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
@@ -43,7 +46,12 @@ log = structlog.get_logger(__name__)
 # languages. A cut prompt is about half as long. Ollama 0.30.0 counted new tokens alone
 # when a prefix was cached (ollama pull request 16428): there the flag can be a false alarm.
 MIN_COUNTED_SHARE = 0.6
+MAX_ARGUMENTS = 20_000  # characters of all tool calls of an answer: a model that writes more is left
+_PROBE_AGAIN = 60.0  # seconds until a server that could not be asked about tools is asked again
 _TOKEN_LENGTH = 20  # characters; tokens of prose have about 4, those of rulers and indents more
+
+
+Probe = Callable[["ChatModel"], Awaitable[bool]]  # asks a server whether its model calls tools
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,7 @@ class ChatDelta:
     restart: bool = False  # the answer begins here: what came before was thought, or ended in a repetition
     prompt_tokens: int | None = None  # as the model counted, if it did
     completion_tokens: int | None = None  # likewise
+    tool_calls: tuple[ToolCall, ...] = ()  # that the model makes, instead of an answer or after a part of it
     finish_reason: str | None = None  # "stop"; "length": max_tokens cut the answer, or it repeated itself and was left
 
 
@@ -133,6 +142,9 @@ class ChatModel:
     refuses_switch: bool | None = None  # whether the server refuses to be told; None: not known yet
     server: LlamaServer | None = None  # that runs the model for this service
     on_call: OnCall | None = None  # receives each call
+    calls_tools: bool | None = False  # whether it can call tools; None: not known yet
+    probe: Probe | None = None  # asks the server whether it can
+    _probing: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
     _thinks_unmarked: bool | None = field(default=None, init=False)  # `AnswerText.opened_by_prompt` of the last answer
 
     @property
@@ -155,6 +167,7 @@ class ChatModel:
         expected_prompt_tokens: int | None = None,
         retractable: bool = True,
         switched: bool = True,
+        tools: Sequence[BaseTool] = (),
     ) -> AsyncGenerator[ChatDelta]:
         """The answer, piece by piece; the last delta has no text but the counts.
 
@@ -166,7 +179,8 @@ class ChatModel:
         `expected_prompt_tokens` is our own count; when the model counted less than 60 % of it, the prompt was cut:
         logged as `prompt_truncated`. `retractable`: whether the reader can follow a `restart`; for one who cannot,
         the text is held until it is known whether the model marks the beginning of its thoughts. `switched`: tell
-        the server whether to think, as the settings say.
+        the server whether to think, as the settings say. `tools` are offered to a model that can call them; its calls
+        are in the last delta, at most `MAX_ARGUMENTS` characters of them.
 
         Raises:
             ModelBusyError: too many requests wait here, or the server answers 429 or 503 to the last.
@@ -183,6 +197,7 @@ class ChatModel:
             expected_prompt_tokens=expected_prompt_tokens,
             retractable=retractable,
             switched=switched,
+            tools=tools,
         )
 
     async def _stream(
@@ -196,6 +211,7 @@ class ChatModel:
         expected_prompt_tokens: int | None,
         retractable: bool,
         switched: bool,
+        tools: Sequence[BaseTool],
     ) -> AsyncGenerator[ChatDelta]:
         if response_schema is not None and not self.structured_output:
             raise ModelOutputError("The language model cannot produce structured output.")
@@ -205,19 +221,20 @@ class ChatModel:
         spare = prepare(spare)[0] if spare and switched and self.refuses_switch is None else None
         self.breaker.check()  # before anybody waits for a slot
         async with self.slots.take():
-            call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries, spare=spare)
+            call = ChatCall(llm, prepared, options, limits=self.limits, retries=self.retries, spare=spare, tools=tools)
             answer = self._begin_answer(max_tokens, retractable=retractable)
             outcome = "left or failed"
             text: str | None = ""
             with self.breaker.guard(), span("model") as describe:
                 try:
                     while text is not None:
-                        text = None if answer.is_over else await call.next()
+                        is_over = answer.is_over or sum(map(_length, call.tool_calls)) > MAX_ARGUMENTS
+                        text = None if is_over else await call.next()
                         piece = answer.finish(call.finish_reason) if text is None else answer.take(text)
                         if piece.text or piece.restart:
                             yield ChatDelta(text=piece.text, restart=piece.restart)
                     self._learn(call, answer, spare=spare, schema=response_schema)
-                    if not answer.text.strip():
+                    if not answer.text.strip() and not call.tool_calls:
                         raise _NoAnswerError("The language model stopped before the end of its answer.")
                     if retractable and (kept := answer.without_repetition) != answer.text:
                         yield ChatDelta(text=kept, restart=True)
@@ -233,6 +250,7 @@ class ChatModel:
             text="",
             prompt_tokens=counted,
             completion_tokens=call.completion_tokens,
+            tool_calls=call.tool_calls,
             finish_reason="length" if answer.is_cut else call.finish_reason,
         )
 
@@ -323,8 +341,26 @@ class ChatModel:
         if self.server is not None:
             self.server.start()
 
+    def offers_tools(self) -> bool:
+        """Whether tools may be offered. Nobody waits for it: where it is not known, the server is asked meanwhile."""
+        if self.calls_tools is None and self._probing is None:
+            self._probing = asyncio.create_task(self._probe(), name="tool-probe")
+        return self.calls_tools is True
+
+    async def _probe(self) -> None:
+        while self.calls_tools is None and self.probe is not None:
+            try:
+                self.calls_tools = await self.probe(self)
+            except Exception as error:
+                log.info("tools_unknown", model=self.model_name, exc_info=error)
+                await asyncio.sleep(_PROBE_AGAIN)
+        log.info("tools_known", model=self.model_name, calls_tools=self.calls_tools)
+
     async def aclose(self) -> None:
         """Close the connections to the model server, and stop it where this service runs it."""
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait([self._probing], timeout=1)
         if self.close is not None:
             await self.close()
 
@@ -336,6 +372,10 @@ async def collect(deltas: AsyncGenerator[ChatDelta]) -> tuple[str, ChatDelta]:
         async for last in deltas:
             text = last.text if last.restart else text + last.text
     return text, last
+
+
+def _length(call: ToolCall) -> int:
+    return len(call.name) + len(call.arguments)
 
 
 def _without_fence(text: str) -> str:
@@ -392,4 +432,15 @@ def build_chat(
         refuses_switch=provider.refuses_switch,
         server=provider.server,
         on_call=on_call,
+        calls_tools=_calls_tools(settings, provider, local=local),
+        probe=provider.probe,
     )
+
+
+def _calls_tools(settings: Settings, provider: Provider, *, local: bool) -> bool | None:
+    """What is known of a model before it is asked."""
+    if local or settings.chat.tools == "off" or not isinstance(provider.llm, FunctionCallingLLM):
+        return False
+    if settings.chat.tools == "on":
+        return True
+    return bool(provider.llm.metadata.is_function_calling_model) if provider.probe is None else None

@@ -7,7 +7,7 @@ response carries the words that arrived together: a slow model still streams wor
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -63,8 +63,7 @@ class ServiceOllama(Unpicklable, Ollama):
                     said = part["message"]
                     delta += said["content"] or ""
                     thinking += said.get("thinking") or ""
-                    asked = [call["function"] for call in said.get("tool_calls") or ()]
-                    calls += [ToolCallBlock(tool_name=each["name"], tool_kwargs=each["arguments"]) for each in asked]
+                    calls += [_as_call(each.get("function") or {}) for each in said.get("tool_calls") or ()]
                 text += delta
                 if delta or "error" not in part:
                     thought = [ThinkingBlock(content=thinking)] if thinking else []
@@ -72,6 +71,13 @@ class ServiceOllama(Unpicklable, Ollama):
                     yield ChatResponse(message=message, delta=delta, raw=part)
                 if "error" in part:
                     raise ResponseError(part["error"])
+
+
+def _as_call(function: Mapping[str, Any]) -> ToolCallBlock:
+    """The call that a model wrote, whatever it wrote: an object of arguments, or the text of anything else."""
+    given = function.get("arguments") or {}
+    arguments = given if isinstance(given, dict | str) else json.dumps(given)
+    return ToolCallBlock(tool_name=str(function.get("name", "")), tool_kwargs=arguments)
 
 
 async def _lines_together(reply: httpx.Response) -> AsyncIterator[list[bytes]]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
+from llama_index.core.tools import FunctionTool
 
+from rag_service.domain import Purpose
+from rag_service.errors import ModelBusyError, ModelError
 from rag_service.models.plugins import instantiate, load_class, parse_options, require_extra
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
     from rag_service.models.llm.gguf import LlamaServer
 
 _OPTIONS = "RAG_CHAT_OPTIONS"
+PROBED_TOOL = "say"  # by which a server is asked whether its model calls tools
+_PROBE_TOKENS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +39,7 @@ class Provider:
     unswitched: LLM | None = None  # the same without the switch of thinking; None: there is no such switch
     refuses_switch: bool | None = None  # whether the server refuses the switch; None: not known
     server: LlamaServer | None = None  # runs the model for this service
+    probe: Callable[[Any], Awaitable[bool]] | None = None  # asks whether the model of a `ChatModel` calls tools
 
 
 def build_llm(settings: Settings, *, server: LlamaServer | None = None) -> Provider:
@@ -80,7 +89,32 @@ def _build_ollama(settings: Settings) -> Provider:
         close=client.close,
         unswitched=llm.model_copy(update={"thinking": None}),
         refuses_switch=None if options["thinking"] else False,  # every model may be told not to think
+        probe=partial(_ask_ollama, client, str(options["model"])),
     )
+
+
+async def _ask_ollama(client: Any, model: str, _: Any) -> bool:
+    """Whether the model's template has tools (https://docs.ollama.com/api-reference/show-model-details)."""
+    shown = await client.show(model)
+    return "tools" in (shown.capabilities or ())
+
+
+async def _ask_for_call(chat: Any) -> bool:
+    """Whether a model calls a tool that it is told to call; a server that takes none refuses the request.
+
+    Raises:
+        ModelError: the server cannot be asked now.
+    """
+    tool = FunctionTool.from_defaults(lambda word: word, name=PROBED_TOOL, description="Says a word.")
+    message = ChatMessage(role=MessageRole.USER, content=f"Call the function {PROBED_TOOL} with the word: ready")
+    try:
+        deltas = chat.stream([message], purpose=Purpose.CHECK, max_tokens=_PROBE_TOKENS, tools=[tool])
+        async with aclosing(deltas):
+            return any([delta.tool_calls async for delta in deltas])
+    except ModelError as error:
+        if error.retry_after is not None or isinstance(error, ModelBusyError):
+            raise
+        return False
 
 
 def _build_openai_like(settings: Settings) -> Provider:
@@ -95,7 +129,7 @@ def _build_openai_like(settings: Settings) -> Provider:
         "async_http_client": client,
     }
     llm, unswitched = _openai_like(settings, where, _options(settings))
-    return Provider(llm=llm, close=client.aclose, unswitched=unswitched)
+    return Provider(llm=llm, close=client.aclose, unswitched=unswitched, probe=_ask_for_call)
 
 
 def _build_gguf(settings: Settings, given: LlamaServer | None) -> Provider:
@@ -122,7 +156,7 @@ def _build_gguf(settings: Settings, given: LlamaServer | None) -> Provider:
             await server.aclose()
 
     llm, unswitched = _openai_like(settings, where, split_options(settings)[1])
-    return Provider(llm=llm, close=close, unswitched=unswitched, server=server)
+    return Provider(llm=llm, close=close, unswitched=unswitched, server=server, probe=_ask_for_call)
 
 
 def _openai_like(settings: Settings, where: dict[str, Any], given: dict[str, Any]) -> tuple[LLM, LLM | None]:

@@ -10,9 +10,10 @@ export class Evidence {
     this.flagged = null; // sentences without proof; known at the end
   }
 
-  /** Take in `sources`, one `citation`, or `final`, which replaces everything. */
+  /** Take in `sources`, one `step` or `citation`, or `final`, which replaces everything. */
   take(event, data) {
     if (event === "citation") this._takeCitation(data);
+    else if (event === "step") this.contextUsed = [...this.contextUsed, ...data.contextUsed];
     else {
       this.sources = data.sources;
       this.contextUsed = data.contextUsed;

@@ -22,6 +22,9 @@ let count = 0;
 /** How many things a question asks for, at most: so many quotes are shown at once. */
 const partsOf = (question) => 1 + (question.match(JOINT) ?? []).length;
 
+/** A tool that the model called: "Searched for “…”". */
+const stepLine = ({ tool, asked, found }) => el("li", {}, t(`step_${tool}`, { asked, count: found }));
+
 export class Turn {
   /**
    * @param question as it was typed
@@ -54,9 +57,11 @@ export class Turn {
     );
     this._progress = el("p", { className: "progress" });
     this._below = el("div", { className: "below" });
+    this._steps = el("ul", { className: "steps muted", hidden: true });
+    this._taken = [];
     const id = `turn-${(count += 1)}`;
     const words = [el("span", { className: "sr-only" }, `${t("question")}: `), question];
-    this._body = el("div", { className: "answer" }, this._progress, this._answer.element, this._below);
+    this._body = el("div", { className: "answer" }, this._progress, this._steps, this._answer.element, this._below);
     this.element = el(
       "article",
       { className: "turn", "aria-labelledby": id },
@@ -109,6 +114,7 @@ export class Turn {
     } else if (event === "delta") this.text += data.text;
     else this.evidence.take(event, data);
     if (event === "sources" && data.sources.length) this._setBusy(true, t("writing", { count: data.sources.length }));
+    if (event === "step") this._setBusy(true, this._showSteps([...this._taken, data]));
     if (event === "final") {
       this.final = data;
       this.text = data.answer;
@@ -122,8 +128,17 @@ export class Turn {
     return this._answer.show(this.text, this.final ? "final" : state);
   }
 
+  /** Show what the model did before it answered; returns the last of it. */
+  _showSteps(steps) {
+    this._taken = steps;
+    this._steps.hidden = !steps.length;
+    this._steps.replaceChildren(...steps.map(stepLine));
+    return this._steps.lastChild?.textContent;
+  }
+
   _complete() {
     const { final } = this;
+    this._showSteps(final.steps ?? []);
     const kinds = this._paint();
     if (final.citations.every((citation) => proofOf(citation) === "quote")) this._answer.fold(partsOf(this.question));
     const feedback = new FeedbackBar(final.answerId, this.feedback, (given) => {

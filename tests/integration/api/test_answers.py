@@ -93,6 +93,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "language": "es",
         "model": "extractive",
         "latencyMs": 12.3,
+        "steps": [],
         "timings": {
             "retrievalMs": 3.0,
             "modelCalls": [{"purpose": "answer", "firstTokenMs": 4.5, "totalMs": 8.0}],

@@ -1,0 +1,153 @@
+"""The tool calls of one answer: each is checked, run within a budget, and told to the model between boundaries.
+
+New passages continue the numbering of those shown. Whatever a model asks for, it gets a sentence back and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from llama_index.core.base.llms.types import ChatMessage, ContentBlock, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.tools import FunctionTool
+
+from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.prompt.templates import render_passage
+from rag_service.answering.tools.definitions import DEFINITIONS
+from rag_service.answering.tools.functions import make_function_tools
+from rag_service.answering.tools.toolbox import READ_TOKENS, Toolbox, ToolResult
+from rag_service.domain import Hit, Step
+from rag_service.errors import InputError, RagError
+from rag_service.language.words import count_tokens
+from rag_service.models.llm.call import ToolCall
+
+log = structlog.get_logger(__name__)
+
+_NO_CALLS_LEFT = "No more calls are allowed. Answer from the passages that are shown."
+_NO_ROOM = "There is no room for more passages. Answer from those that are shown."
+_FAILED = "This tool cannot be used now. Answer from the passages that are shown."
+_MALFORMED = "The arguments are not a JSON object of a few lines."
+_TOLD = {"search": "query", "read": "document", "compute": "operation"}  # what of a call a reader is told first
+_MAX_NAME = 64  # characters of a tool's name, as OpenAI has it
+_MAX_ARGUMENTS = 8_000  # characters
+_MAX_TOLD = 200  # characters of that
+
+
+async def _never(name: str, arguments: dict[str, object]) -> str:
+    raise RuntimeError("Calls of a model are run by `Steps`.")
+
+
+OFFERED: Sequence[FunctionTool] = make_function_tools(_never)
+OFFER_TOKENS = count_tokens(json.dumps([tool.metadata.to_openai_tool() for tool in OFFERED]))  # in the prompt
+
+
+@dataclass(kw_only=True)
+class Steps:
+    """What has been called, and what is left to call."""
+
+    toolbox: Toolbox | None  # None: there are no tools
+    boundary: str  # of the prompt
+    calls_left: int
+    room: int  # tokens that results may still take
+    shown: list[Hit]  # [C1] first
+    steps: list[Step] = field(default_factory=list)
+    messages: list[ChatMessage] = field(default_factory=list)  # after the prompt: calls and their results
+    found: list[Hit] = field(default_factory=list)  # by searches, in their order
+
+    @property
+    def offered(self) -> Sequence[FunctionTool]:
+        """The tools that the next call of the model may use."""
+        return OFFERED if self.toolbox is not None and self.calls_left > 0 and self.room > 0 else ()
+
+    async def take(self, text: str, calls: Sequence[ToolCall]) -> list[tuple[Step, tuple[Hit, ...]]]:
+        """Run the calls of a model that had written `text` before them: each step with the passages it adds."""
+        blocks: list[ContentBlock] = [TextBlock(text=text)] if text.strip() else []
+        taken, results = [], []
+        for call in calls:
+            arguments = _read_arguments(call)
+            name = call.name[:_MAX_NAME]
+            blocks.append(ToolCallBlock(tool_call_id=call.id[:_MAX_NAME], tool_name=name, tool_kwargs=arguments or {}))
+            if self.calls_left <= 0:
+                told = _NO_CALLS_LEFT
+            else:
+                self.calls_left -= 1
+                step, added, told = await self._run(name, arguments)
+                self.steps.append(step)
+                taken.append((step, added))
+            names = {"tool_call_id": call.id[:_MAX_NAME], "name": name}
+            results.append(ChatMessage(role=MessageRole.TOOL, content=told, additional_kwargs=names))
+        self.messages += [ChatMessage(role=MessageRole.ASSISTANT, blocks=blocks), *results]
+        return taken
+
+    async def _run(self, name: str, arguments: dict[str, object] | None) -> tuple[Step, tuple[Hit, ...], str]:
+        began = time.perf_counter()
+        added: tuple[Hit, ...] = ()
+        failed = True
+        try:
+            if arguments is None or self.toolbox is None:
+                raise InputError(_MALFORMED)
+            result = await self.toolbox.call(name, arguments, max_tokens=min(READ_TOKENS, self.room))
+            added, told = self._tell(result)
+            if name == "search":
+                self.found += result.hits
+            failed = False
+        except InputError as error:
+            told = f"Error: {error.message}"
+        except RagError as error:
+            log.warning("tool_failed", tool=name, code=error.code, exc_info=error)
+            told = _FAILED
+        step = Step(
+            number=len(self.steps) + 1,
+            tool=name if name in DEFINITIONS else "unknown",
+            asked=_describe(name, arguments),
+            found=len(added),
+            failed=failed,
+            milliseconds=round((time.perf_counter() - began) * 1000, 1),
+        )
+        log.info("tool_called", tool=step.tool, found=step.found, failed=failed, total_ms=step.milliseconds)
+        self.room -= count_tokens(told)
+        return step, added, f"{self.boundary}\n{neutralise(told)}\n{self.boundary}" if failed else told
+
+    def _tell(self, result: ToolResult) -> tuple[tuple[Hit, ...], str]:
+        """The passages that are new and fit, and what the model is told."""
+        marks = {hit.chunk.id: mark for mark, hit in enumerate(self.shown, start=1)}
+        parts: list[str] = []
+        added: list[Hit] = []
+        room = self.room
+        for hit in result.hits:
+            if (mark := marks.get(hit.chunk.id)) is not None:
+                parts.append(f"[C{mark}] is shown above.")
+                continue
+            text = render_passage(len(self.shown) + len(added) + 1, hit, self.boundary)
+            if (cost := count_tokens(text)) > room:
+                parts.append(_NO_ROOM)
+                break
+            room -= cost
+            added.append(hit)
+            parts.append(text)
+        self.shown += added
+        if result.text:
+            parts.append(f"{self.boundary}\n{neutralise(result.text)}\n{self.boundary}")
+        return tuple(added), "\n\n".join(parts)
+
+
+def _read_arguments(call: ToolCall) -> dict[str, object] | None:
+    """The arguments of a call; None: they are no JSON object, or a huge one."""
+    if len(call.arguments) > _MAX_ARGUMENTS:
+        return None
+    try:
+        given = json.loads(call.arguments or "{}")
+    except ValueError:
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _describe(name: str, arguments: dict[str, object] | None) -> str:
+    """What was asked for, for a reader: the query, the document and its place, or the operation."""
+    given = arguments or {}
+    told = [given.get(_TOLD.get(name, "")), given.get("place") if name == "read" else given.get("column")]
+    words = neutralise(", ".join(str(one) for one in told if isinstance(one, str) and one)).split()
+    return " ".join(words)[:_MAX_TOLD]
