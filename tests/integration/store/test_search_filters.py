@@ -89,7 +89,8 @@ def asking(name: str, value: str) -> Filters:
 
 
 @pytest.mark.parametrize(
-    "name", mostly_slow(["source", "tags", "file_name", "fields", "territory", "chunk_types"], fast=["tags", "chunk_types"])
+    "name",
+    mostly_slow(["source", "tags", "file_name", "fields", "territory", "chunk_types"], fast=["tags", "chunk_types"]),
 )
 async def test_an_attack_string_as_a_filter_matches_the_document_that_has_it_and_no_other(
     database: Database, fake_embedding: BaseEmbedding, name: str
