@@ -349,7 +349,7 @@ async def test_a_listener_of_llama_index_sees_the_steps_of_an_answer(open_servic
     listener, root = Listener(), get_dispatcher()
     root.add_event_handler(listener)
     try:
-        async with serving(open_service, chat_provider=provider) as client:
+        async with serving(open_service, chat_provider=provider, judge="none") as client:
             seen.clear()
             answer = await check_answer(client)
     finally:
