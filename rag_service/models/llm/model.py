@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import re
 import sys
 import time
@@ -344,7 +345,8 @@ class ChatModel:
     def offers_tools(self) -> bool:
         """Whether tools may be offered. Nobody waits for it: where it is not known, the server is asked meanwhile."""
         if self.calls_tools is None and self._probing is None:
-            self._probing = asyncio.create_task(self._probe(), name="tool-probe")
+            # In a context of its own: the call is no part of the question that happens to come first.
+            self._probing = asyncio.create_task(self._probe(), name="tool-probe", context=contextvars.Context())
         return self.calls_tools is True
 
     async def _probe(self) -> None:
