@@ -63,7 +63,7 @@ from rag_service.answering.judged import is_undecided, judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, prompt_limit, write_prompt
 from rag_service.answering.prompt.templates import Prompts
-from rag_service.answering.tools.steps import OFFER_TOKENS, Steps
+from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer, AnswersQuestion, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
 from rag_service.language.words import count_tokens
@@ -296,7 +296,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         """What the model may call while it answers: nothing, if it cannot call tools or the window is full."""
         model, language = query.model, query.found.plan.language
         calls = self._settings.answers.max_steps if self._tools is not None and model.offers_tools() else 0
-        room = prompt_limit(model.context_window, model.max_tokens) - prompted.tokens - OFFER_TOKENS
+        room = prompt_limit(model.context_window, model.max_tokens) - prompted.tokens - offer_tokens()
         tools = self._tools if calls and room > 0 else None
         return Steps(
             toolbox=None

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, ContentBlock, MessageRole, TextBlock, ToolCallBlock
@@ -41,7 +42,12 @@ async def _never(name: str, arguments: dict[str, object]) -> str:
 
 
 OFFERED: Sequence[FunctionTool] = make_function_tools(_never)
-OFFER_TOKENS = count_tokens(json.dumps([tool.metadata.to_openai_tool() for tool in OFFERED]))  # in the prompt
+
+
+@cache
+def offer_tokens() -> int:
+    """Tokens that the tools take in a prompt."""
+    return count_tokens(json.dumps([tool.metadata.to_openai_tool() for tool in OFFERED]))
 
 
 @dataclass(kw_only=True)
