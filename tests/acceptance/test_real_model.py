@@ -231,7 +231,8 @@ async def test_a_prompt_longer_than_the_window_of_the_server_is_still_answered(
     """RAG_CONTEXT_WINDOW is wrong, and the text Spanish, for a tokenizer that is made for English."""
     pages = {f"padron-{number}.md": f"# Padrón {number}\n\n" + SPANISH * 12 for number in range(12)}
     with cloned_database(postgres) as server:
-        async with open_asked(server, small_model, context_window=16_384, context_max_tokens=14_000, max_chunks_in_prompt=10) as asked:
+        wide = {"context_window": 16_384, "context_max_tokens": 14_000, "max_chunks_in_prompt": 10}
+        async with open_asked(server, small_model, **wide) as asked:
             for name, text in pages.items():
                 await asked.components.ingest(DocumentInput(data=text.encode(), file_name=name), LOCAL_ADMIN)
             body = await asked.plain("¿Dónde se presenta la solicitud de inscripción en el padrón municipal?", topK=10)
