@@ -42,6 +42,7 @@ QUESTIONS = (
     "Who is the landlord of the premises?",
     "How many days of vacation do managers receive in Paris?",  # not in the documents
 )
+CAUSES = ("model", "prompt", "index", "settings", "chunks")  # of a difference between two records
 SPANISH = (
     "La solicitud de inscripción en el padrón municipal se presentará, debidamente cumplimentada y acompañada de la"
     " documentación acreditativa de la identidad y del domicilio, en el registro general del ayuntamiento. "
@@ -148,8 +149,9 @@ async def test_a_plain_answer_is_never_better_than_its_proof_and_can_be_asked_ag
     body = await asked.plain(question)
     await asked.check_body(body)
     replayed = (await asked.client.post(f"/api/v1/answers/{body['answerId']}/replay")).json()
-    # The model may write something else; what it was given and what it is are the same.
-    assert {each["what"] for each in replayed["differences"]} <= {"answer", "verification", "decision", "confidence"}
+    # The model may write something else, and scores may settle after ingestion; what it was given is the same.
+    causes = [each for each in replayed["differences"] if each["what"] in CAUSES]
+    assert all(each["detail"].endswith("is scored differently") for each in causes), causes
 
 
 @pytest.mark.slow
