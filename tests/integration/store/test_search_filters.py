@@ -159,12 +159,13 @@ async def test_numbers_as_text_are_compared_as_text(database: Database, fake_emb
 async def test_filters_hold_together_and_before_ranking(database: Database, fake_embedding: BaseEmbedding) -> None:
     corpus = await make_corpus(database)
     both = await store_texts(database, corpus, [TEXT], fake_embedding, tags=("a", "b"), source="s")
-    one = await store_texts(database, corpus, [TEXT], fake_embedding, tags=("a",), source="s")
+    one = await store_texts(database, corpus, [TEXT], fake_embedding, tags=("a",), source="s", chunk_type="rules")
     # Many better matches that the filter forbids: filtering after ranking would return nothing.
     for _ in range(12):
         await store_texts(database, corpus, [QUESTION] * 20, fake_embedding, tags=("b",), source="s")
     assert await find(database, fake_embedding, Filters(tags=("a", "b"), source="s")) == {both}
     assert await find(database, fake_embedding, Filters(tags=("a",))) == {both, one}
+    assert await find(database, fake_embedding, Filters(chunk_types=("rules",))) == {one}
     assert await find(database, fake_embedding, Filters(document_ids=(one, uuid4()))) == {one}
     assert await find(database, fake_embedding, Filters(corpus_ids=(uuid4(),))) == set()
 
