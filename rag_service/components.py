@@ -242,7 +242,7 @@ async def open_components(
         extractive = ExtractiveLLM(
             questions, fitter.relevance, reader=reader, seconds=settings.servers.first_token_timeout / 2
         )
-        chat = _open_chat(stack, settings, extractive, plugins, metrics)
+        chat = _open_chat(stack, settings, extractive, plugins, metrics, prompts)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
         examiner = JudgeExaminer(judge, database, lambda: chat.slots.is_idle)
         await examiner.load()
@@ -358,7 +358,7 @@ async def open_keyword_engine(
     """
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     async with AsyncExitStack() as stack:
-        chat = _open_chat(stack, settings, ExtractiveLLM(), plugins, metrics)
+        chat = _open_chat(stack, settings, ExtractiveLLM(), plugins, metrics, prompts)
         retriever = KeywordRetriever(knowledge, index, identity=LOCAL_ADMIN)
         judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
         examining = asyncio.create_task(JudgeExaminer(judge, None, lambda: chat.slots.is_idle).run())
@@ -370,10 +370,17 @@ async def open_keyword_engine(
 
 
 def _open_chat(
-    stack: AsyncExitStack, settings: Settings, extractive: ExtractiveLLM, plugins: Plugins, metrics: Metrics
+    stack: AsyncExitStack,
+    settings: Settings,
+    extractive: ExtractiveLLM,
+    plugins: Plugins,
+    metrics: Metrics,
+    prompts: Prompts,
 ) -> ChatModel:
     """The watched chat model; `stack` closes it."""
-    chat = build_chat(settings, extractive=extractive, llm=plugins.llm, on_call=metrics.model_call)
+    chat = build_chat(
+        settings, extractive=extractive, llm=plugins.llm, on_call=metrics.model_call, samples=prompts.samples()
+    )
     stack.push_async_callback(chat.aclose)
     metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
     metrics.watch_waiting(lambda: chat.slots.waiting)

@@ -121,6 +121,20 @@ class ModelBusyError(ModelError):
     code = "llm_busy"
 
 
+class PromptTooLongError(ModelError):
+    """The server refused a prompt because it, or the answer after it, does not fit into the model's window."""
+
+    code = "prompt_too_long"
+    retryable = False
+    help = "Set RAG_CONTEXT_WINDOW to the context window that the model server has."
+
+    def __init__(self, message: str, *, tokens: int | None = None, window: int | None = None):
+        """`tokens` of the prompt and the `window`, as the server counts them; None: it does not say."""
+        super().__init__(message)
+        self.tokens = tokens
+        self.window = window
+
+
 class EmbeddingError(ModelError):
     code = "embedding_unavailable"
 

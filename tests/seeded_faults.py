@@ -178,9 +178,9 @@ FAULTS = (
         ("tests/integration/tenancy/test_identity.py",),
     ),
     Fault(
-        "no room for the answer", "rag_service/answering/prompt/packing.py",
+        "no room for the answer", "rag_service/models/llm/token_rates.py",
         "The prompt fills the window of the model, which then cuts the prompt or the answer.",
-        "return int(window * (1 - RESERVE)) - answer_tokens", "return int(window * (1 - RESERVE))",
+        "limit = int(window * (1 - RESERVE)) - answer_tokens", "limit = int(window * (1 - RESERVE))",
         ("tests/unit/answering/prompt",),
     ),
     Fault(

@@ -37,7 +37,6 @@ from rag_service.answering.prompt.packing import (
     count_prompt,
     fit_prompt,
     pack_context,
-    prompt_limit,
     split_budget,
 )
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context
@@ -94,6 +93,7 @@ class Advisor:
             hits,
             self._renderer("advisor_data", inquiry, article, boundary),
             boundary=boundary,
+            language=article.language,
             max_tokens=max(REQUIRED_DATA_CONTEXT, count_tokens(render_context(table, boundary))),
             answer_tokens=REQUIRED_DATA_ANSWER,
             tiers=_NEED_FIRST,
@@ -136,6 +136,7 @@ class Advisor:
             article.hits,
             self._renderer("advisor_response", inquiry, article, boundary, request.collected),
             boundary=boundary,
+            language=article.language,
             max_tokens=min(context_tokens, answers.max_context_tokens),
             answer_tokens=answer_tokens,
             tiers=article.retrieval.index.query.tiers,
@@ -202,19 +203,19 @@ class Advisor:
         render: Render,
         *,
         boundary: str,
+        language: str,
         max_tokens: int,
         answer_tokens: int,
         tiers: Tiers,
         is_requested: bool = False,
     ) -> FittedPrompt:
         """The prompt with as many chunks as `max_tokens`, which may have been requested, and the window allow."""
-        window, reserved = self.chat.context_window, answer_tokens + REPAIR_TOKENS
-        limit, fixed = prompt_limit(window, reserved), count_prompt(render(()))
+        limit = self.chat.prompt_limit(language, answer_tokens=answer_tokens + REPAIR_TOKENS)
+        fixed = count_prompt(render(()))
         try:
             packed = pack_context(
                 hits,
-                window=window,
-                answer_tokens=reserved,
+                limit=limit,
                 other_tokens=fixed,
                 max_tokens=max_tokens,
                 max_chunks=ARTICLE_CHUNKS,

@@ -31,7 +31,7 @@ from rag_service.answering.proof.analysis import classify
 from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
 from rag_service.domain import Citation, Hit
-from rag_service.errors import ModelError
+from rag_service.errors import ModelError, PromptTooLongError
 from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.language.words import words
 from rag_service.models.llm.model import ChatDelta, ChatModel
@@ -45,14 +45,21 @@ _FOREIGN_WORDS = 2  # a heading, a lead-in or code may have one unknown word: "S
 
 
 async def write_answer(
-    query: RagQuery, prompted: Prompted, *, more: Sequence[ChatMessage] = (), tools: Sequence[BaseTool] = ()
+    query: RagQuery,
+    prompted: Prompted,
+    *,
+    shorten: Callable[[PromptTooLongError], Prompted],
+    more: Sequence[ChatMessage] = (),
+    tools: Sequence[BaseTool] = (),
 ) -> AsyncGenerator[ChatDelta]:
     """What `query.model` answers, after its preface; the last delta has the counts, and the tools that it calls.
 
-    `more`: messages after the prompt, calls of tools and their results.
+    A prompt that the server finds too long is tried once more with what `shorten` makes of it. Where the model fails,
+    its fallback goes on and is `query.model` from then on, and `query.model_error` says why. What a reader has seen
+    stays.
 
-    Where the model fails, its fallback goes on and is `query.model` from then on, and `query.model_error` says why.
-    What a reader has seen stays.
+    Args:
+        more: messages after the prompt: calls of tools and their results.
 
     Raises:
         ModelError: the model fails and has no fallback.
@@ -60,17 +67,17 @@ async def write_answer(
     model: ChatModel = query.model
     spoke = False
     try:
-        deltas = model.stream(
-            [*prompted.messages, *more],
-            expected_prompt_tokens=prompted.tokens,
-            retractable=query.retractable,
-            tools=tools,
-        )
-        async with aclosing(deltas):
-            async for delta in _introduced(deltas, prompted) if prompted.preface else deltas:
-                spoke = bool(delta.text) or (spoke and not delta.restart)
-                yield delta
-        return
+        for is_last in (False, True):
+            try:
+                async with aclosing(_ask(query, prompted, more, tools)) as deltas:
+                    async for delta in deltas:
+                        spoke = bool(delta.text) or (spoke and not delta.restart)
+                        yield delta
+                return
+            except PromptTooLongError as error:
+                if is_last:
+                    raise
+                prompted = shorten(error)
     except ModelError as error:
         if model.fallback is None:
             raise
@@ -81,6 +88,18 @@ async def write_answer(
     async with aclosing(quotes):
         async for delta in quotes:
             yield delta
+
+
+def _ask(
+    query: RagQuery, prompted: Prompted, more: Sequence[ChatMessage], tools: Sequence[BaseTool]
+) -> AsyncGenerator[ChatDelta]:
+    deltas: AsyncGenerator[ChatDelta] = query.model.stream(
+        [*prompted.messages, *more],
+        expected_prompt_tokens=prompted.tokens,
+        retractable=query.retractable,
+        tools=tools,
+    )
+    return _introduced(deltas, prompted) if prompted.preface else deltas
 
 
 async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:

@@ -14,6 +14,8 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
+from operator import attrgetter
 from typing import cast
 from uuid import uuid4
 
@@ -24,12 +26,13 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from rag_service.answering.conversation import lean_on_history
 from rag_service.answering.events import AnswerComplete, AnswerEvent
 from rag_service.answering.guards.guardrails import check_answer
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.synthesizer import CitedResponse, CitedSynthesizer
 from rag_service.answering.tools.toolbox import Tools
-from rag_service.domain import Answer, Hit
+from rag_service.domain import Answer, Hit, Turn
 from rag_service.errors import PluginError
 from rag_service.language.detection import reply_to_small_talk
 from rag_service.models.judge.judges import WatchedJudge
@@ -38,8 +41,9 @@ from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
+from rag_service.retrieval.parts import split_question
 from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold, Rerank, TopK
-from rag_service.retrieval.query import PassageRetriever, RagQuery
+from rag_service.retrieval.query import Part, PassageRetriever, RagQuery
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import TableAnswers
 from rag_service.unpicklable import Unpicklable
@@ -109,12 +113,35 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
 
     async def search(self, query: RagQuery) -> tuple[Hit, ...]:
         """At most `top_k` passages above the threshold, best first; `query.found` holds the rest. Calls no model."""
-        return query.hits(await self.aretrieve(query))
+        return query.hits(await self.aretrieve(query))[: query.top_k]
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Like LlamaIndex's; a plain query uses the retriever's identity."""
         with span("search"):
-            return await super().aretrieve(self._passages.as_query(query_bundle))
+            query = self._passages.as_query(query_bundle)
+            nodes = await super().aretrieve(query)
+            return await self._retrieve_parts(query, nodes)
+
+    async def _retrieve_parts(self, query: RagQuery, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+        """The passages of a question and of each of its parts by turns: none of them has less than its share."""
+        if query.found.files is not None or (query.follow_up is not None and query.follow_up.joined):
+            return nodes
+        split = split_question(query.question, query.found.plan.language)
+        parts: list[Part] = []
+        for text in split.questions:
+            question, follow_up = f"{split.lead} {text}".strip(), None
+            if not split.lead:
+                before = [Turn(role="user", content=part.text) for part in parts]
+                question, follow_up = await lean_on_history(text, before, partial(self._find, query))
+            asked = replace(query, query_str=question, follow_up=follow_up, turns=())
+            nodes_of_part = await super().aretrieve(asked)
+            parts.append(Part(text=text, query=asked, nodes=nodes_of_part, is_clause=split.are_clauses))
+            query.passages = asked.passages | query.passages
+        query.parts = tuple(parts)
+        lists = [nodes, *map(attrgetter("nodes"), parts)]
+        turns = [node for turn in zip_longest(*lists) for node in turn if node is not None]
+        unique = list({node.node.node_id: node for node in reversed(turns)}.values())[::-1]
+        return unique[: query.top_k * len(lists)]
 
     async def _async_apply_node_postprocessors(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle

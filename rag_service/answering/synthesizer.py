@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import llama_index.core.instrumentation as instrument
@@ -59,20 +59,22 @@ from rag_service.answering.decision import (
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound, StepTaken
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
+from rag_service.answering.joined import join_answers
 from rag_service.answering.judged import is_undecided, judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
-from rag_service.answering.prompt.packing import Prompted, prompt_limit, write_prompt
+from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import Answer, AnswersQuestion, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
+from rag_service.errors import ContextOverflowError, PromptTooLongError
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.query import RagQuery, ignore
 from rag_service.settings import Settings
 from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
 from rag_service.unpicklable import Unpicklable
@@ -161,6 +163,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             sources = mentioning(files.missing[0], sources)
         if (computed := await self._compute(query, sources)) is not None:
             answer = await self._answer_computed(query, sources, computed)
+        elif (joined := await self._answer_parts(query)) is not None:
+            answer = joined
         elif sources:
             answer = await self._answer_from(query, sources)
         else:
@@ -224,6 +228,36 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             identity=query.identity,
         )
 
+    async def _answer_parts(self, query: RagQuery) -> Answer | None:
+        """Without a chat model, each part of a question is answered by itself; None where that makes no difference."""
+        if not query.parts or query.model.provider != "extractive":
+            return None
+        answers = []
+        for part in query.parts:
+            part.query.model, part.query.emit = query.model, ignore
+            response = cast("CitedResponse", await self.asynthesize(part.query, list(part.nodes)))
+            answers.append((part.text, response.answer))
+        decisions = {answer.decision for _, answer in answers}
+        if not query.parts[0].is_clause and decisions != {Decision.CAN_PROCEED}:
+            query.half = True
+            return None
+        language = query.found.plan.language
+        joined = join_answers(
+            query.question,
+            answers,
+            doubtful=self._prompts.message("doubtful", language),
+            least=self._fit.limits.get(language, self._fit.least),
+        )
+        if joined is None:
+            return None
+        signals = [part.query.signals for part in query.parts if part.query.signals]
+        query.signals = min(signals, key=partial(self._fit.probability, language=language), default={})
+        await query.emit(SourcesFound(sources=joined.sources, shown=joined.shown, timings_ms=query.found.timings_ms))
+        await query.emit(AnswerDelta(text=joined.text))
+        for citation in joined.citations:
+            await query.emit(CitationChecked(citation=citation))
+        return replace(joined, searched_for=query.searched_for)
+
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
         chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)
         prompted = write_prompt(query, chosen, prompts=self._prompts, settings=self._settings)
@@ -248,11 +282,25 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         judge = self._judge if self._judge is not None and self._judge.is_used else None
         emit = query.emit if judge is None else partial(_emit_decided, query)
         steps = self._begin_steps(query, prompted)
-        if steps.offered:
-            prompted = prompted.offering(self._prompts.message("tools", language))
-        writing = _Writing(query, prompted, steps, make_checker=partial(self._make_checker, query, prompted), emit=emit)
+        rule = self._prompts.message("tools", language) if steps.offered else ""
+        if rule:
+            prompted = prompted.offering(rule)
+
+        def shorten(long: Prompted) -> Prompted:
+            shorter = shorten_prompt(query, long, prompts=self._prompts, settings=self._settings, taken=steps.tokens)
+            return shorter.offering(rule) if rule else shorter
+
+        writing = _Writing(
+            query,
+            prompted,
+            steps,
+            make_checker=partial(self._make_checker, query, prompted),
+            shorten=shorten,
+            emit=emit,
+        )
         last = await writing.run()
         checker, shown = writing.checker, tuple(steps.shown)
+        prompted = replace(prompted, context=writing.prompted.context, choice=writing.prompted.choice)
         if steps.steps:
             sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
             prompted = prompted.showing(shown)
@@ -296,7 +344,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         """What the model may call while it answers: nothing, if it cannot call tools or the window is full."""
         model, language = query.model, query.found.plan.language
         calls = self._settings.answers.max_steps if self._tools is not None and model.offers_tools() else 0
-        room = prompt_limit(model.context_window, model.max_tokens) - prompted.tokens - offer_tokens()
+        room = model.prompt_limit(language) - prompted.tokens - offer_tokens()
         tools = self._tools if calls and room > 0 else None
         return Steps(
             toolbox=None
@@ -357,7 +405,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 context_tokens=prompted.context.tokens,
                 minimum=definition.minimum_context_tokens,
                 proved=has_proof and not unproved,
-                answered=answers in (None, AnswersQuestion.YES),
+                answered=not query.half if answers is None else answers is AnswersQuestion.YES,
                 allowed=all(map(attrgetter("passed"), guardrails)),
                 least=self._fit.limits.get(language, self._fit.least),
             ),
@@ -404,12 +452,14 @@ class _Writing:
         steps: Steps,
         *,
         make_checker: Callable[[Sequence[Hit]], AnswerChecker],
+        shorten: Callable[[Prompted], Prompted],
         emit: Callable[[Any], Awaitable[None]],
     ) -> None:
+        self.prompted = prompted
         self._query = query
-        self._prompted = prompted
         self._steps = steps
         self._make_checker = make_checker
+        self._shorten = shorten
         self._emit = emit
         self._fed = ""  # text of the answer so far
         self.checker = make_checker(steps.shown)
@@ -430,7 +480,9 @@ class _Writing:
 
     async def _call(self, tools: Sequence[BaseTool]) -> ChatDelta:
         last = ChatDelta(text="")
-        deltas = write_answer(self._query, self._prompted, more=self._steps.messages, tools=tools)
+        deltas = write_answer(
+            self._query, self.prompted, shorten=self._shorten_for, more=self._steps.messages, tools=tools
+        )
         async with aclosing(deltas):
             async for delta in deltas:
                 last = delta
@@ -440,7 +492,30 @@ class _Writing:
                 self.verifying += time.perf_counter() - began
                 for event in events:
                     await self._emit(event)
+        counted, model = last.prompt_tokens, self._query.model
+        if counted is not None and not (tools or self._steps.steps or self._query.model_error):
+            model.rates.learn(self._query.found.plan.language, ours=self.prompted.tokens, theirs=counted)
         return last
+
+    def _shorten_for(self, error: PromptTooLongError) -> Prompted:
+        """The prompt with fewer passages, after the server has refused it. Raises the error if there is none."""
+        query, ours = self._query, self.prompted.tokens + self._steps.tokens
+        model: ChatModel = query.model
+        # Without a count, half of it is tried.
+        theirs = error.tokens or 2 * (model.context_window - model.max_tokens)
+        model.learn_window(error.window)
+        model.rates.learn(query.found.plan.language, ours=ours, theirs=theirs)
+        try:
+            shorter = self._shorten(self.prompted)
+        except ContextOverflowError:
+            raise error from None
+        kept = len(shorter.context.hits)
+        log.warning("prompt_shortened", model=model.model_name, tokens=theirs, expected=ours, contexts=kept)
+        self.prompted = replace(shorter, preface=self.prompted.preface)
+        if not self._steps.steps:
+            self._steps.shown = list(shorter.context.hits)
+            self.checker = self._make_checker(self._steps.shown)
+        return self.prompted
 
     async def _take(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls. What was written before them is taken back, or where that cannot be, stays."""
@@ -453,7 +528,7 @@ class _Writing:
             self._fed = ""
             await self._emit(AnswerDelta(text="", restart=True))
         elif self._fed:
-            self._prompted = replace(self._prompted, preface="")
+            self.prompted = replace(self.prompted, preface="")
             self.checker.feed(self._fed)  # its events were emitted before
             self._fed += "\n\n"
             for event in self.checker.feed("\n\n"):

@@ -98,6 +98,10 @@ class Questions:
     follow_ups: tuple[str, ...]  # "what about": beginnings of a question that goes on from the one before
     references: Words  # "it", "that": words for what was named before
     conjunctions: Words  # "and": as first word they go on from the question before
+    joins: Words  # "and", "or": what coordinates the parts of a question
+    asks: Words  # "what", "how": question words, with their accents
+    compares: Words  # "compare", "difference", with their accents
+    compares_with: Words  # "with": joins what is compared
     examples: tuple[str, ...]  # "for example": how a sentence begins that illustrates the one before
     asks_price: str  # regular expression of folded questions
     asks_number: str  # likewise

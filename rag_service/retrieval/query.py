@@ -52,7 +52,7 @@ class FollowUp:
     replies: tuple[str, ...] = ()  # to these questions: what they quote does not answer the next one
 
 
-async def _ignore(event: Any) -> None:
+async def ignore(event: Any) -> None:
     """Nobody listens."""
 
 
@@ -74,6 +74,7 @@ class RagQuery(QueryBundle):
     instructions: str = ""  # an agent's, added to the rules of the template
     turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     history: str = ""  # of the conversation, neutralised
+    parts: tuple[Part, ...] = ()  # what it asks for; several, or none
     follow_up: FollowUp | None = None  # what the question was made of; None: it is searched for as asked
     personal_corpora: frozenset[UUID] = frozenset()  # their passages are shown in a block of their own
     agent_id: UUID | None = None  # the agent that answers, for the record
@@ -82,7 +83,8 @@ class RagQuery(QueryBundle):
     calls: list[ModelCall] = field(default_factory=list, repr=False)  # of chat models, so far
     model_error: str | None = None  # code of the error of the model that was to answer
     retractable: bool = True  # whether the reader of the stream can take back text: `AnswerDelta.restart`
-    emit: Callable[[Any], Awaitable[None]] = field(default=_ignore, repr=False)  # receives each answer event
+    emit: Callable[[Any], Awaitable[None]] = field(default=ignore, repr=False)  # receives each answer event
+    half: bool = False  # the answer may be that to one part only
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
     postprocessed: bool = False  # by postprocessors that are not ours: what they dropped is used for nothing
@@ -138,6 +140,16 @@ class RagQuery(QueryBundle):
             self.passages[hit.chunk.id] = hit
             ordered.append(by_id[hit.chunk.id])
         return ordered
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One of several things that a question asks for."""
+
+    text: str  # as the question says it
+    query: RagQuery  # the same as a question of its own
+    nodes: Sequence[NodeWithScore]  # found for it, best first
+    is_clause: bool  # with a question word of its own; else it may be no part: "rent a desk and have it reimbursed"
 
 
 class PassageRetriever(Unpicklable, BaseRetriever):

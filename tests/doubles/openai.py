@@ -21,7 +21,8 @@ import uvicorn
 from rag_service.models.llm.providers import PROBED_TOOL
 from tests.doubles.ollama import vector
 
-CHAT, EMBED, MODELS = "/v1/chat/completions", "/v1/embeddings", "/v1/models"
+CHAT, EMBED, MODELS, TOKENIZE = "/v1/chat/completions", "/v1/embeddings", "/v1/models", "/tokenize"
+LENGTH_OF_TOKENS = 2  # characters, where the double counts
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class OpenAIDouble:
         self.answer: str | Callable[[dict[str, Any]], str] = "The contract ends in May [C1]."
         self.unknown: str | None = None  # field of a chat request that is refused
         self.key: str | None = None  # refused otherwise
+        self.window: int | None = None  # tokens of prompt and answer: it counts, and refuses more; None: no limit
+        self.tells_count = True  # whether a refusal tells both numbers, as llama.cpp's, or the window, as OpenAI's
+        self.tokenizes = False  # whether it counts when asked
         self.calls_tools = False  # what a probe for tools is answered with; it is not among `requests`
         self.probes = 0
         self.models = ["llama3.2", "nomic-embed-text"]
@@ -108,6 +112,11 @@ class OpenAIDouble:
             await _send(send, reply.status, error, reply.headers)
         elif scope["path"] == CHAT and self.unknown in body:
             await _send(send, 400, {"error": {"message": f"Unrecognized request argument: {self.unknown}"}})
+        elif scope["path"] == CHAT and self._is_too_long(body):
+            await _send(send, 400, self._refusal(body))
+        elif scope["path"] == TOKENIZE:
+            said = {"tokens": [0] * (len(body["content"]) // LENGTH_OF_TOKENS)}
+            await _send(send, *((200, said) if self.tokenizes else (404, {"error": "not found"})))
         elif scope["path"] == CHAT:
             await self._chat(body, reply, receive, send)
         elif scope["path"] == EMBED:
@@ -115,6 +124,19 @@ class OpenAIDouble:
         else:
             listed = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in self.models]
             await _send(send, 200, {"object": "list", "data": listed})
+
+    def _is_too_long(self, body: dict[str, Any]) -> bool:
+        return self.window is not None and count_prompt(body) + body["max_tokens"] > self.window
+
+    def _refusal(self, body: dict[str, Any]) -> dict[str, Any]:
+        """llama.cpp: tools/server/server-context.cpp; OpenAI and vLLM have the window in their sentence."""
+        told: dict[str, Any] = {"type": "exceed_context_size_error", "code": 400, "n_ctx": self.window}
+        told["n_prompt_tokens"] = count_prompt(body)
+        told["message"] = "the request exceeds the available context size, try increasing it"
+        if not self.tells_count:
+            told = {"type": "invalid_request_error", "code": "context_length_exceeded"}
+            told["message"] = f"This model's maximum context length is {self.window} tokens. Reduce the messages."
+        return {"error": told}
 
     def _embed(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
@@ -138,7 +160,8 @@ class OpenAIDouble:
         if not (reply.cut or reply.hang):
             events.append(_chunk(body, {}, finish_reason=reply.finish_reason))
             if body.get("stream_options", {}).get("include_usage"):
-                usage = {"prompt_tokens": 42, "completion_tokens": 7, "total_tokens": 49}
+                counted = 42 if self.window is None else count_prompt(body)
+                usage = {"prompt_tokens": counted, "completion_tokens": 7, "total_tokens": counted + 7}
                 events.append({**_chunk(body, {}), "choices": [], "usage": usage})
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
         for event in events:
@@ -148,6 +171,11 @@ class OpenAIDouble:
             self.disconnects.append(time.monotonic())
             return
         await _send_part(send, b"" if reply.cut else b"data: [DONE]\n\n", more=False)
+
+
+def count_prompt(body: dict[str, Any]) -> int:
+    """Tokens of the messages of a request, as the double counts."""
+    return sum(len(message["content"] or "") for message in body["messages"]) // LENGTH_OF_TOKENS
 
 
 def _is_probe(body: Any) -> bool:

@@ -1,7 +1,7 @@
 """The prompt of an answer, with as many whole passages as the model's window holds.
 
 An index definition maps chunk types to tiers. CRITICAL chunks always go in, and first; then HIGH, then the rest while
-the budget lasts. Token counts are estimates; `RESERVE` covers the difference to the model's own tokenizer.
+the budget lasts. Token counts are estimates, which what the model's server counts corrects.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rag_service.language.words import count_tokens, word_forms
 from rag_service.models.extractive.extractive import Evidence, GroundedMessage
 from rag_service.models.llm.model import ChatModel
 from rag_service.retrieval.named_files import Place
+from rag_service.retrieval.planner import QueryPlan
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
 
-RESERVE = 0.15  # share of the window kept free for other tokenizers' counts
 MESSAGE_TOKENS = 4  # what a chat template adds around each message
 TIERS: tuple[Tier, ...] = ("critical", "high", "medium", "low")
 
@@ -92,35 +92,47 @@ class Prompted:
         return replace(self, warning=self.warning or self.unfinished)
 
 
-def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, settings: Settings) -> Prompted:
+def write_prompt(
+    query: RagQuery,
+    sources: Sequence[Hit],
+    *,
+    prompts: Prompts,
+    settings: Settings,
+    boundary: str | None = None,
+    taken: int = 0,
+) -> Prompted:
     """The prompt of a question with as many of its sources, best first, as fit into the window of its model.
+
+    Args:
+        boundary: around the passages; None: a new one.
+        taken: tokens that tools and their results take beside the prompt.
 
     Raises:
         ContextOverflowError: question and instructions alone fill the window.
     """
     model: ChatModel = query.model
-    retrieval, window = query.found, model.context_window
+    retrieval = query.found
     language = retrieval.plan.language
+    limit = model.prompt_limit(language) - taken
     name = query.prompt or (retrieval.index.query.prompt if settings.answers.grounded_prompting else "classic")
     template = prompts.template(name, language)
-    boundary = new_boundary()
+    boundary = boundary or new_boundary()
     refusal = prompts.message("refusal", language)
     values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
     values |= {"history": query.history, "instructions": query.instructions}
     context = pack_context(
         sources,
-        window=window,
-        answer_tokens=model.max_tokens,
+        limit=limit,
         other_tokens=count_prompt(template.render(values), boundary=boundary),
         max_tokens=settings.answers.max_context_tokens,
-        max_chunks=settings.answers.max_chunks,
+        max_chunks=settings.answers.max_chunks * max(1, len(query.parts)),
         boundary=boundary,
     )
     personal, files = query.personal_corpora, retrieval.files
     fitted = fit_prompt(
         replace(context, hits=tuple(sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in personal))),
         lambda hits: template.render({**values, "context": render_context(hits, boundary, personal)}),
-        limit=prompt_limit(window, model.max_tokens),
+        limit=limit,
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
@@ -134,18 +146,14 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
     follow_up = query.follow_up
     asked, before = query.question, ""
     replies: tuple[str, ...] = ()
-    equivalents = {term.term: term.group for term in retrieval.plan.terms}
     if follow_up is not None and follow_up.joined:  # the questions before have their answers
         asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
-        forms = word_forms(asked)
-        groups = {group for term, group in equivalents.items() if term in forms}
-        equivalents = {term: group for term, group in equivalents.items() if group in groups}
     evidence = Evidence(
         question=asked,
         language=language,
         hits=tuple(_quotable(hit, retrieval.weights, place) for hit in context.hits),
         weights=retrieval.weights,
-        equivalents={term: group for term, group in equivalents.items() if group >= 0},
+        equivalents=_equivalents(retrieval.plan, asked),
         refusal=refusal,
         by_document=files is not None and len(files.found) > 1,
         before=before,
@@ -165,6 +173,32 @@ def write_prompt(query: RagQuery, sources: Sequence[Hit], *, prompts: Prompts, s
         secret=template.render({**values, "refusal": "", "question": ""})[0],
         choice=evidence.signals,
     )
+
+
+def shorten_prompt(
+    query: RagQuery, prompted: Prompted, *, prompts: Prompts, settings: Settings, taken: int
+) -> Prompted:
+    """The same prompt without its last passages, so that it keeps to what is known by now of the model's window.
+
+    `taken` as in `write_prompt`. Raises ContextOverflowError if it does not fit even with one passage.
+    """
+    shown = prompted.context.hits
+    for kept in range(len(shown) - 1, 0, -1):
+        shorter = write_prompt(
+            query, shown[:kept], prompts=prompts, settings=settings, boundary=prompted.boundary, taken=taken
+        )
+        if shorter.context.hits == shown[:kept]:
+            return shorter
+    raise ContextOverflowError(
+        "The prompt does not fit into the model's window, even with a single passage.", field="RAG_CONTEXT_WINDOW"
+    )
+
+
+def _equivalents(plan: QueryPlan, question: str) -> dict[str, int]:
+    """Index term → the word of the question that it stands for, if the question has one of these words."""
+    forms = word_forms(question)
+    asked = {term.group for term in plan.terms if term.term in forms}
+    return {term.term: term.group for term in plan.terms if term.group >= 0 and term.group in asked}
 
 
 def _quotable(hit: Hit, weights: Mapping[str, float], place: Place | None) -> Hit:
@@ -206,11 +240,6 @@ def split_budget(max_tokens: int) -> tuple[int, int]:
     return max_tokens * 7 // 10, max_tokens * 3 // 10
 
 
-def prompt_limit(window: int, answer_tokens: int) -> int:
-    """Maximum tokens of a prompt: the window without the reserve and the answer."""
-    return int(window * (1 - RESERVE)) - answer_tokens
-
-
 def count_prompt(texts: Sequence[str], *, boundary: str = "") -> int:
     """Tokens of the messages as sent; counting is faster with the boundary of their request."""
     tokens = len(texts) * MESSAGE_TOKENS
@@ -232,8 +261,7 @@ def tier_of(hit: Hit, tiers: Tiers) -> Tier:
 def pack_context(
     hits: Sequence[Hit],
     *,
-    window: int,
-    answer_tokens: int,
+    limit: int,
     other_tokens: int,
     max_tokens: int,
     max_chunks: int,
@@ -247,8 +275,7 @@ def pack_context(
 
     Args:
         hits: best first, as the reranker ordered them.
-        window: tokens that the model can hold.
-        answer_tokens: reserved for the answer.
+        limit: of the whole prompt, in tokens.
         other_tokens: system text, question and history.
         max_tokens: limit of the context itself.
         max_chunks: limit for chunks that are not CRITICAL.
@@ -258,11 +285,11 @@ def pack_context(
     Raises:
         ContextOverflowError: no room for all CRITICAL chunks, for any chunk, or even for the question.
     """
-    room = min(max_tokens, prompt_limit(window, answer_tokens) - other_tokens)
+    room = min(max_tokens, limit - other_tokens)
     if room <= 0:
         raise ContextOverflowError(
-            f"Question and instructions take {other_tokens} tokens and the answer {answer_tokens};"
-            f" the window of {window} has no room for documents.",
+            f"Question and instructions take {other_tokens} tokens; beside the answer the window has room for {limit},"
+            " and thus no room for documents.",
             field="RAG_CONTEXT_WINDOW",
         )
     ordered, critical = list(hits), []

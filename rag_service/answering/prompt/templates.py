@@ -75,6 +75,10 @@ class Prompts:
             raise DefinitionError(f"There is no prompt {name!r}.", field="prompt")
         return found
 
+    def samples(self) -> dict[str, str]:
+        """A text in each language: the rules of the grounded prompt."""
+        return {language: found.system for (name, language), found in self.templates.items() if name == "grounded"}
+
     def message(self, key: str, language: str) -> str:
         """A sentence of the service in a language, else in English."""
         by_language = self.messages[key]

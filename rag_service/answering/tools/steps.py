@@ -68,6 +68,13 @@ class Steps:
         """The tools that the next call of the model may use."""
         return OFFERED if self.toolbox is not None and self.calls_left > 0 and self.room > 0 else ()
 
+    @property
+    def tokens(self) -> int:
+        """Tokens that the tools, their calls and the results take beside the prompt."""
+        if self.toolbox is None:
+            return 0
+        return offer_tokens() + sum(count_tokens(message.content or "") for message in self.messages)
+
     async def take(self, text: str, calls: Sequence[ToolCall]) -> list[tuple[Step, tuple[Hit, ...]]]:
         """Run the calls of a model that had written `text` before them: each step with the passages it adds."""
         blocks: list[ContentBlock] = [TextBlock(text=text)] if text.strip() else []

@@ -25,7 +25,8 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import BaseTool
 
-from rag_service.errors import ModelBusyError, ModelError, RagError
+from rag_service.errors import ModelBusyError, ModelError, PromptTooLongError, RagError
+from rag_service.models.llm.token_rates import Refusal, read_refusal
 from rag_service.models.servers.failures import (
     BUSY_STATUSES,
     ProviderError,
@@ -315,7 +316,7 @@ class ChatCall:
         try:
             return await self._try()
         except Exception as error:
-            if self._spare is None or status_of(error) not in _REFUSED:
+            if self._spare is None or status_of(error) not in _REFUSED or _length_refusal(error) is not None:
                 raise
         self._llm, self.used_spare = self._spare, True
         return await self._try()
@@ -363,6 +364,14 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
         return ModelError(
             "The language model is not available on its server. With Ollama, run `rag-service models pull` to fetch it."
         )
+    if (refusal := _length_refusal(error)) is not None:
+        return PromptTooLongError(
+            "The prompt is too long for the language model.", tokens=refusal.tokens, window=refusal.window
+        )
     if status is not None:
         return ModelError("The language model refused the request.")
     return ModelError("The language model stopped before the end of its answer.")
+
+
+def _length_refusal(error: Exception) -> Refusal | None:
+    return read_refusal(status_of(error), getattr(error, "body", None), str(error))

@@ -34,6 +34,7 @@ from rag_service.models.llm.calls import OnCall, counting
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
 from rag_service.models.llm.thinking import AnswerText, Piece
+from rag_service.models.llm.token_rates import CountTokens, TokenRates, count_samples
 from rag_service.models.servers.resilience import CircuitBreaker, RetryPolicy, Slots, shielded
 from rag_service.observability.tracing import span
 from rag_service.settings import Settings
@@ -145,7 +146,12 @@ class ChatModel:
     on_call: OnCall | None = None  # receives each call
     calls_tools: bool | None = False  # whether it can call tools; None: not known yet
     probe: Probe | None = None  # asks the server whether it can
+    count_tokens: CountTokens | None = None  # asks the server; None: it cannot be asked
+    samples: Mapping[str, str] = field(default_factory=dict)  # language → a text, for the server to count
+    rates: TokenRates = field(default_factory=TokenRates)  # of its tokens to ours
     _probing: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
+    _counting: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
+    _window: int | None = field(default=None, init=False)  # as the server says; None: it has not said
     _thinks_unmarked: bool | None = field(default=None, init=False)  # `AnswerText.opened_by_prompt` of the last answer
 
     @property
@@ -156,7 +162,21 @@ class ChatModel:
     @property
     def context_window(self) -> int:
         """Tokens that prompt and answer share."""
-        return int(self.llm.metadata.context_window)
+        window = int(self.llm.metadata.context_window)
+        return window if self._window is None else min(window, self._window)
+
+    def learn_window(self, tokens: int | None) -> None:
+        """Take in what the server says of its window. One that is no larger than an answer is not believed."""
+        if tokens is not None and tokens > self.max_tokens:
+            self._window = tokens
+
+    def prompt_limit(self, language: str, *, answer_tokens: int | None = None) -> int:
+        """Tokens, as we count them, of the longest prompt in a language that leaves room for an answer.
+
+        `answer_tokens`: kept for the answer; None: RAG_MAX_TOKENS.
+        """
+        kept = self.max_tokens if answer_tokens is None else answer_tokens
+        return self.rates.limit(language, window=self.context_window, answer_tokens=kept)
 
     def stream(
         self,
@@ -338,9 +358,18 @@ class ChatModel:
         return _without_fence(text)
 
     def start(self) -> None:
-        """Begin to load the model, where this service runs it. Returns at once."""
+        """Begin to load the model, where this service runs it, and to learn how its server counts. Returns at once."""
         if self.server is not None:
             self.server.start()
+        if self.count_tokens is not None and self._counting is None:
+            self._counting = asyncio.create_task(self._count(self.count_tokens), name="token-rates")
+
+    async def _count(self, count: CountTokens) -> None:
+        try:
+            await count_samples(self.rates, self.samples, count)
+        except Exception as error:
+            log.info("token_rates_unknown", model=self.model_name, exc_info=error)
+        log.info("token_rates", model=self.model_name, rates=self.rates.rates)
 
     def offers_tools(self) -> bool:
         """Whether tools may be offered. Nobody waits for it: where it is not known, the server is asked meanwhile."""
@@ -360,9 +389,10 @@ class ChatModel:
 
     async def aclose(self) -> None:
         """Close the connections to the model server, and stop it where this service runs it."""
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.wait([self._probing], timeout=1)
+        if asking := [task for task in (self._probing, self._counting) if task is not None]:
+            for task in asking:
+                task.cancel()
+            await asyncio.wait(asking, timeout=1)
         if self.close is not None:
             await self.close()
 
@@ -394,12 +424,14 @@ def build_chat(
     retries: RetryPolicy | None = None,
     server: LlamaServer | None = None,
     on_call: OnCall | None = None,
+    samples: Mapping[str, str] | None = None,
 ) -> ChatModel:
     """The chat model that RAG_CHAT_PROVIDER names. No connection is made yet.
 
     `extractive` answers where that is the provider, and where the model fails; `llm` replaces what the settings name;
     `server` runs the model where the provider is `gguf`, and is not closed with what is built here; `on_call` is told
-    of each call. Raises ConfigurationError if the provider cannot be built.
+    of each call; `samples`: a text for each language, which shows how the server counts tokens. Raises
+    ConfigurationError if the provider cannot be built.
     """
     if llm is not None:
         name, provider = type(llm).__name__, Provider(llm=llm)
@@ -436,6 +468,8 @@ def build_chat(
         on_call=on_call,
         calls_tools=_calls_tools(settings, provider, local=local),
         probe=provider.probe,
+        count_tokens=provider.count_tokens,
+        samples=samples or {},
     )
 
 

@@ -16,6 +16,7 @@ from llama_index.core.tools import FunctionTool
 
 from rag_service.domain import Purpose
 from rag_service.errors import ModelBusyError, ModelError
+from rag_service.models.llm.token_rates import CountTokens, counting_client
 from rag_service.models.plugins import instantiate, load_class, parse_options, require_extra
 from rag_service.models.servers.clients import client_options
 from rag_service.settings import Settings
@@ -40,6 +41,7 @@ class Provider:
     refuses_switch: bool | None = None  # whether the server refuses the switch; None: not known
     server: LlamaServer | None = None  # runs the model for this service
     probe: Callable[[Any], Awaitable[bool]] | None = None  # asks whether the model of a `ChatModel` calls tools
+    count_tokens: CountTokens | None = None  # asks the server
 
 
 def build_llm(settings: Settings, *, server: LlamaServer | None = None) -> Provider:
@@ -129,7 +131,8 @@ def _build_openai_like(settings: Settings) -> Provider:
         "async_http_client": client,
     }
     llm, unswitched = _openai_like(settings, where, _options(settings))
-    return Provider(llm=llm, close=client.aclose, unswitched=unswitched, probe=_ask_for_call)
+    count = counting_client(client, str(where["api_base"]), settings.chat.model, str(where["api_key"]))
+    return Provider(llm=llm, close=client.aclose, unswitched=unswitched, probe=_ask_for_call, count_tokens=count)
 
 
 def _build_gguf(settings: Settings, given: LlamaServer | None) -> Provider:
@@ -156,7 +159,8 @@ def _build_gguf(settings: Settings, given: LlamaServer | None) -> Provider:
             await server.aclose()
 
     llm, unswitched = _openai_like(settings, where, split_options(settings)[1])
-    return Provider(llm=llm, close=close, unswitched=unswitched, server=server, probe=_ask_for_call)
+    count = counting_client(async_client, str(where["api_base"]), server.name, str(where["api_key"]))
+    return Provider(llm=llm, close=close, unswitched=unswitched, server=server, probe=_ask_for_call, count_tokens=count)
 
 
 def _openai_like(settings: Settings, where: dict[str, Any], given: dict[str, Any]) -> tuple[LLM, LLM | None]:

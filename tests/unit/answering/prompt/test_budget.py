@@ -9,12 +9,10 @@ from dataclasses import replace
 import pytest
 
 from rag_service.answering.prompt.packing import (
-    RESERVE,
     Tiers,
     count_prompt,
     fit_prompt,
     pack_context,
-    prompt_limit,
     split_budget,
     tier_of,
 )
@@ -22,6 +20,7 @@ from rag_service.answering.prompt.templates import load_prompts, new_boundary, r
 from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
 from rag_service.language.words import count_tokens
+from rag_service.models.llm.token_rates import RESERVE, TokenRates
 from tests.unit.answering.proof.answers import make_hit
 
 COMBINATIONS = 5000
@@ -54,7 +53,7 @@ def some_hits(rng: random.Random) -> list[Hit]:
 
 
 def pack(hits: Sequence[Hit], *, tiers: Tiers = TIERS, **limits: int) -> tuple[str, ...]:
-    chosen = {"window": 4000, "answer_tokens": 300, "other_tokens": 200, "max_tokens": 3000, "max_chunks": 10}
+    chosen = {"limit": 3100, "other_tokens": 200, "max_tokens": 3000, "max_chunks": 10}
     packed = pack_context(hits, boundary=BOUNDARY, tiers=tiers, **(chosen | limits))  # type: ignore[arg-type]
     assert packed.tokens == count_tokens(render_context(packed.hits, BOUNDARY))
     assert {hit.chunk.id for hit in packed.hits} | set(packed.left_out) == {hit.chunk.id for hit in hits}
@@ -84,12 +83,11 @@ def test_the_rendered_prompt_never_exceeds_the_window_less_reserve() -> None:
             system, user = template.render({**values, "context": render_context(shown, BOUNDARY)})
             return (system, history, user) if history else (system, user)
 
-        limit = prompt_limit(window, answer)
+        limit = TokenRates().limit("en", window=window, answer_tokens=answer)
         try:
             packed = pack_context(
                 hits,
-                window=window,
-                answer_tokens=answer,
+                limit=limit,
                 other_tokens=count_prompt(render(())),
                 max_tokens=rng.randint(100, 3000),
                 max_chunks=rng.randint(1, 8),
@@ -151,7 +149,7 @@ def test_a_chunk_that_does_not_fit_is_left_out_whole_and_a_smaller_one_may_follo
 
 def test_the_context_is_cut_at_its_own_limit_by_whole_chunks() -> None:
     hits = [typed(make_hit("word " * 700, n), None, n) for n in range(8)]
-    assert pack(hits, window=32_000, max_tokens=3000) == ("chunk-0", "chunk-1", "chunk-2", "chunk-3")
+    assert pack(hits, limit=26_000, max_tokens=3000) == ("chunk-0", "chunk-1", "chunk-2", "chunk-3")
 
 
 def test_a_question_that_fills_the_window_is_refused() -> None:
@@ -161,9 +159,7 @@ def test_a_question_that_fills_the_window_is_refused() -> None:
 
 def test_a_prompt_that_turns_out_too_long_loses_its_last_chunk() -> None:
     hits = [typed(make_hit(f"Text number {n}.", n), None, n) for n in range(3)]
-    packed = pack_context(
-        hits, window=4000, answer_tokens=100, other_tokens=0, max_tokens=3000, max_chunks=9, boundary=BOUNDARY
-    )
+    packed = pack_context(hits, limit=3300, other_tokens=0, max_tokens=3000, max_chunks=9, boundary=BOUNDARY)
 
     def render(shown: tuple[Hit, ...]) -> tuple[str]:
         return (render_context(shown, BOUNDARY) + " unforeseen" * 50,)
@@ -178,7 +174,7 @@ def test_a_prompt_that_turns_out_too_long_loses_its_last_chunk() -> None:
 def test_a_prompt_without_its_critical_chunk_is_not_sent() -> None:
     hit = typed(make_hit("Text."), "guide", 1)
     packed = pack_context(
-        [hit], window=4000, answer_tokens=100, other_tokens=0, max_tokens=3000, max_chunks=9, boundary=BOUNDARY,
+        [hit], limit=3300, other_tokens=0, max_tokens=3000, max_chunks=9, boundary=BOUNDARY,
         tiers=TIERS,
     )  # fmt: skip
     with pytest.raises(ContextOverflowError, match="CRITICAL"):

@@ -1,0 +1,122 @@
+"""A model's window is as its server counts it, and not as we do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from rag_service.components import Components
+from rag_service.domain import LOCAL_ADMIN, Answer
+from rag_service.retrieval.query import RagQuery
+from rag_service.store.documents.documents import DocumentInput
+from tests.doubles.openai import CHAT, TOKENIZE, OpenAIDouble, count_prompt, openai_server
+from tests.integration.answers.conftest import OpenService
+from tests.integration.models.conftest import until
+
+__all__ = ["openai_server"]  # fixtures
+
+QUESTION = "How long does a permit for the harbour last?"
+PAGE = (
+    "# Permits of harbour {number}\n\nA permit for harbour {number} lasts {number} months, and the harbour office"
+    " renews it. " + "The office of the harbour keeps the register of all permits and of the boats they name. " * 20
+)
+WINDOW = 6000
+
+
+@asynccontextmanager
+async def harbours(open_service: OpenService, double: OpenAIDouble, **settings: Any) -> AsyncIterator[Components]:
+    """Eight files of which all fit into the window as we count, and few as the double does."""
+    given = {
+        "chat_provider": "openai_like", "openai_url": double.url, "judge": "none", "context_window": WINDOW,
+        "max_tokens": 200, "context_max_tokens": 8000, "similarity_threshold": 0.01, "chat_tools": "off",
+    }  # fmt: skip
+    async with open_service(**given | settings) as service:
+        for number in range(2, 10):
+            text = PAGE.format(number=number)
+            await service.ingest(DocumentInput(data=text.encode(), file_name=f"harbour-{number}.md"), LOCAL_ADMIN)
+        yield service
+
+
+async def ask(service: Components, question: str = QUESTION) -> Answer:
+    return await service.engine.answer(RagQuery(question, identity=LOCAL_ADMIN, top_k=8))
+
+
+@pytest.mark.parametrize("tells_count", [True, False], ids=["as llama.cpp", "as OpenAI"])
+async def test_a_prompt_refused_for_its_length_is_sent_again_with_fewer_passages(
+    open_service: OpenService, openai_server: OpenAIDouble, tells_count: bool
+) -> None:
+    openai_server.window, openai_server.tells_count = WINDOW, tells_count
+    async with harbours(open_service, openai_server) as service:
+        openai_server.answer = "A permit lasts three months [C1]."
+        first = await ask(service)
+        refused, sent = openai_server.bodies(CHAT)
+        second = await ask(service)
+    assert count_prompt(refused) + 200 > WINDOW >= count_prompt(sent) + 200
+    assert (first.model_error, first.text) == (None, "A permit lasts three months [C1].")
+    assert 0 < len(first.shown) < len(first.sources)
+    shown = [hit.chunk.document.title for hit in first.shown]
+    told = sent["messages"][-1]["content"]
+    assert all(title in told for title in shown)
+    # What was learnt holds for the next question: one request.
+    assert len(openai_server.bodies(CHAT)) == 3
+    assert second.model_error is None
+    assert len(second.shown) == len(first.shown)
+
+
+async def test_a_prompt_that_is_too_long_twice_is_answered_by_quotes(
+    open_service: OpenService, openai_server: OpenAIDouble
+) -> None:
+    openai_server.window, openai_server.tells_count = 300, False
+    async with harbours(open_service, openai_server) as service:
+        answer = await ask(service)
+    assert len(openai_server.bodies(CHAT)) <= 2
+    assert answer.model_error == "prompt_too_long"
+    assert answer.citations
+
+
+async def test_a_smaller_window_of_the_server_is_kept_to(
+    open_service: OpenService, openai_server: OpenAIDouble
+) -> None:
+    openai_server.window = 3000
+    async with harbours(open_service, openai_server) as service:
+        answer = await ask(service)
+        assert answer.model_error is None
+        await ask(service)
+        assert service.chat.context_window == 3000
+    assert len(openai_server.bodies(CHAT)) == 3
+
+
+async def test_what_a_server_counts_corrects_the_next_prompt(
+    open_service: OpenService, openai_server: OpenAIDouble
+) -> None:
+    """The first prompt fits; the second, with all passages, would not."""
+    openai_server.window = WINDOW
+    async with harbours(open_service, openai_server) as service:
+        await service.engine.answer(RagQuery(QUESTION, identity=LOCAL_ADMIN, top_k=1))
+        answer = await ask(service)
+    assert answer.model_error is None
+    assert len(openai_server.bodies(CHAT)) == 2
+
+
+async def test_a_server_that_can_count_is_asked_before_the_first_question(
+    open_service: OpenService, openai_server: OpenAIDouble
+) -> None:
+    openai_server.window, openai_server.tokenizes = WINDOW, True
+    async with harbours(open_service, openai_server) as service:
+        service.chat.start()
+        await until(lambda: set(service.chat.rates.rates) == {"en", "es", "fr", "pt"}, seconds=10)
+        answer = await ask(service)
+    assert answer.model_error is None
+    assert len(openai_server.bodies(CHAT)) == 1
+
+
+async def test_a_server_that_cannot_count_is_left_alone(open_service: OpenService, openai_server: OpenAIDouble) -> None:
+    async with harbours(open_service, openai_server) as service:
+        service.chat.start()
+        await until(lambda: bool(openai_server.bodies(TOKENIZE)), seconds=10)
+        answer = await ask(service)
+    assert answer.model_error is None
+    assert len(openai_server.bodies(TOKENIZE)) == 1
