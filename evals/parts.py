@@ -19,13 +19,13 @@ import click
 
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.components import Components, open_components
-from rag_service.domain import LOCAL_ADMIN, Answer, Decision, Filters
+from rag_service.domain import LOCAL_ADMIN, Answer, CorpusKind, Decision, Filters
 from rag_service.evaluation.metrics import holds_answer
 from rag_service.language.words import words
 from rag_service.observability.logs import configure_logging
 from rag_service.retrieval.query import RagQuery
 from rag_service.settings import Settings
-from rag_service.store.corpora import CorpusKind, create_corpus, find_corpus
+from rag_service.store.corpora import create_corpus, find_corpus
 from rag_service.store.documents.documents import DocumentInput
 
 ROOT = Path(__file__).parents[1]
@@ -146,13 +146,12 @@ def main(half: str, replies: bool, folder: Path | None) -> None:
 
 async def _ask(asked: Sequence[dict[str, Any]], folder: Path | None) -> list[Reply]:
     with tempfile.TemporaryDirectory() as made:
-        settings = Settings(
-            data_dir=folder or Path(made),
-            database_url=None,
-            chat_provider="extractive",
-            embedding_provider="local",
-            log_level="ERROR",
-        )
+        settings = Settings().replace(
+            {
+                "data_dir": folder or Path(made), "database_url": None, "embedding_provider": "local",
+                "chat_provider": "extractive", "log_level": "ERROR",
+            }
+        )  # fmt: skip
         configure_logging(settings)
         async with open_components(settings) as service:
             return await ask_parts(service, asked)

@@ -128,11 +128,8 @@ class PromptTooLongError(ModelError):
     retryable = False
     help = "Set RAG_CONTEXT_WINDOW to the context window that the model server has."
 
-    def __init__(self, message: str, *, tokens: int | None = None, window: int | None = None):
-        """`tokens` of the prompt and the `window`, as the server counts them; None: it does not say."""
-        super().__init__(message)
-        self.tokens = tokens
-        self.window = window
+    tokens: int | None = None  # of the prompt, as the server counts; None: it does not say
+    window: int | None = None  # likewise
 
 
 class EmbeddingError(ModelError):

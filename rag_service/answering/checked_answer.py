@@ -84,7 +84,7 @@ async def write_answer(
         log.warning("answer_degraded", without="model", code=error.code, exc_info=error)
         query.model, query.model_error = model.fallback, error.code
     yield ChatDelta(text=f"\n\n{prompted.model_failed}\n\n" if spoke else f"{prompted.failed().preface}\n\n")
-    quotes = model.fallback.stream(prompted.messages)
+    quotes = query.model.stream(prompted.messages)
     async with aclosing(quotes):
         async for delta in quotes:
             yield delta
@@ -93,7 +93,8 @@ async def write_answer(
 def _ask(
     query: RagQuery, prompted: Prompted, more: Sequence[ChatMessage], tools: Sequence[BaseTool]
 ) -> AsyncGenerator[ChatDelta]:
-    deltas: AsyncGenerator[ChatDelta] = query.model.stream(
+    model: ChatModel = query.model
+    deltas = model.stream(
         [*prompted.messages, *more],
         expected_prompt_tokens=prompted.tokens,
         retractable=query.retractable,

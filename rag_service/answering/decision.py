@@ -30,8 +30,9 @@ from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 from rag_service.language.languages import language_codes, languages_of, load_language, union_of
 from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold, words
+from rag_service.language.words import fold, word_forms, words
 from rag_service.models.extractive.extractive import answer_type
+from rag_service.retrieval.planner import QueryPlan
 from rag_service.tables.asking.answers import asks_otherwise
 from rag_service.tables.asking.planning.question import read_question
 from rag_service.tables.vocabulary import column_word, is_verb, read_words
@@ -225,6 +226,19 @@ def names_another_number(question: str, quoted: str) -> bool:
 @cache
 def _stop_words() -> frozenset[str]:
     return union_of(data.stop_words for data in languages_of(None))
+
+
+def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:
+    """Whether quotes lack a word of the question, in any form, that some passage has.
+
+    Args:
+        plan: of the question.
+        weights: the index terms that the corpora hold.
+        quoted: all quotes.
+    """
+    held = word_forms(quoted)
+    asked = {term.group for term in plan.terms if term.group >= 0 and term.term in weights}
+    return not asked <= {term.group for term in plan.terms if term.term in held}
 
 
 def lacks_figure(question: str, quoted: str) -> bool:

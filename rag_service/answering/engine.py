@@ -41,6 +41,7 @@ from rag_service.models.llm.model import ChatModel
 from rag_service.models.reranking.rerankers import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
+from rag_service.retrieval.hops import next_search
 from rag_service.retrieval.parts import split_question
 from rag_service.retrieval.postprocessors import NewerFirst, RelevanceThreshold, Rerank, TopK
 from rag_service.retrieval.query import Part, PassageRetriever, RagQuery
@@ -120,10 +121,10 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         with span("search"):
             query = self._passages.as_query(query_bundle)
             nodes = await super().aretrieve(query)
-            return await self._retrieve_parts(query, nodes)
+            return await self._retrieve_more(query, nodes)
 
-    async def _retrieve_parts(self, query: RagQuery, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
-        """The passages of a question and of each of its parts by turns: none of them has less than its share."""
+    async def _retrieve_more(self, query: RagQuery, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
+        """The passages of a question and of each of its parts, or of its next step, by turns."""
         if query.found.files is not None or (query.follow_up is not None and query.follow_up.joined):
             return nodes
         split = split_question(query.question, query.found.plan.language)
@@ -139,9 +140,22 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             query.passages = asked.passages | query.passages
         query.parts = tuple(parts)
         lists = [nodes, *map(attrgetter("nodes"), parts)]
+        if not parts and nodes and query.found.is_chain:
+            lists += await self._follow(query, nodes)
+        query.searches = len(lists)
         turns = [node for turn in zip_longest(*lists) for node in turn if node is not None]
         unique = list({node.node.node_id: node for node in reversed(turns)}.values())[::-1]
         return unique[: query.top_k * len(lists)]
+
+    async def _follow(self, query: RagQuery, nodes: Sequence[NodeWithScore]) -> list[list[NodeWithScore]]:
+        """What the next search finds, which goes on from the best passage."""
+        text = next_search(query.question, query.found.plan, query.hits(nodes[:1])[0])
+        if text is None:
+            return []
+        following = replace(query, query_str=text, turns=())
+        found = await super().aretrieve(following)
+        query.passages = following.passages | query.passages
+        return [found]
 
     async def _async_apply_node_postprocessors(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle

@@ -51,6 +51,7 @@ from rag_service.answering.decision import (
     is_refusal,
     lacks_figure,
     lacks_proof,
+    leaves_open,
     names_another_month,
     names_another_number,
     read_fit,
@@ -386,6 +387,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
         unproved = unproved or names_another_month(asked, quoted, language)
         unproved = unproved or names_another_number(asked, quoted) or lacks_figure(asked, quoted)
+        if query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted):
+            query.half = True  # that quotes name the first thing on the way says nothing about the last
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)

@@ -29,6 +29,7 @@ from rag_service.domain import Filters, Hit, Identity, Scores
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, RelevanceFit
 from rag_service.observability.tracing import span
+from rag_service.retrieval.hops import asks_chain
 from rag_service.retrieval.named_files import (
     NamedFiles,
     asks_overview,
@@ -158,6 +159,7 @@ class HybridRetriever(PassageRetriever):
             absent=begun.absent,
             timings_ms=clock.laps,
             files=begun.files,
+            is_chain=vector is not None and self._relevance.state == "packaged" and asks_chain(vector),
         )
 
     async def _embed(self, question: str) -> list[float]:

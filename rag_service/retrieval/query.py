@@ -41,6 +41,7 @@ class Retrieval:
     absent: tuple[str, ...] = ()  # names in the question that no chunk in scope contains, as written
     timings_ms: Mapping[str, float] = field(default_factory=dict)  # step → milliseconds
     files: NamedFiles | None = None  # that the question names; None: it names none
+    is_chain: bool = False  # whether the question is about something that it does not name, see `hops.py`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,7 @@ class RagQuery(QueryBundle):
     model_error: str | None = None  # code of the error of the model that was to answer
     retractable: bool = True  # whether the reader of the stream can take back text: `AnswerDelta.restart`
     emit: Callable[[Any], Awaitable[None]] = field(default=ignore, repr=False)  # receives each answer event
+    searches: int = 1  # the passages are those of so many
     half: bool = False  # the answer may be that to one part only
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of

@@ -125,7 +125,7 @@ def write_prompt(
         limit=limit,
         other_tokens=count_prompt(template.render(values), boundary=boundary),
         max_tokens=settings.answers.max_context_tokens,
-        max_chunks=settings.answers.max_chunks * max(1, len(query.parts)),
+        max_chunks=settings.answers.max_chunks * query.searches,
         boundary=boundary,
     )
     personal, files = query.personal_corpora, retrieval.files

@@ -365,9 +365,9 @@ def _model_error(error: Exception, *, begun: bool) -> ModelError:
             "The language model is not available on its server. With Ollama, run `rag-service models pull` to fetch it."
         )
     if (refusal := _length_refusal(error)) is not None:
-        return PromptTooLongError(
-            "The prompt is too long for the language model.", tokens=refusal.tokens, window=refusal.window
-        )
+        too_long = PromptTooLongError("The prompt is too long for the language model.")
+        too_long.tokens, too_long.window = refusal.tokens, refusal.window
+        return too_long
     if status is not None:
         return ModelError("The language model refused the request.")
     return ModelError("The language model stopped before the end of its answer.")

@@ -21,7 +21,7 @@ from llama_index.core.llms import MockLLM
 from rag_service.app import create_app
 from rag_service.cli.checks import check_live
 from rag_service.domain import LOCAL_ADMIN
-from rag_service.errors import ModelError
+from rag_service.errors import PromptTooLongError
 from rag_service.models.llm import gguf
 from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel, build_chat, collect
@@ -92,8 +92,9 @@ async def test_a_prompt_longer_than_the_window_is_refused(small_model: SmallMode
     chat = build_chat(Settings(**small_model.settings), extractive=MockLLM())
     messages = [MESSAGES[0], MESSAGES[1].model_copy(update={"blocks": []})]
     messages[1].content = "padrón municipal " * 2_000
-    with pytest.raises(ModelError, match="refused the request"):
+    with pytest.raises(PromptTooLongError) as refused:
         await collect(chat.stream(messages))
+    assert (refused.value.tokens or 0) > refused.value.window == SETTINGS["context_window"]  # type: ignore[operator]
     await chat.aclose()
 
 
