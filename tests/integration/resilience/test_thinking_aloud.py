@@ -9,12 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conftest import mostly_slow
 from tests.doubles.ollama import CHAT, Done, OllamaDouble, Say, chat
 from tests.doubles.openai import CHAT as OPENAI_CHAT
 from tests.doubles.openai import OpenAIDouble, Reply, openai_server
 from tests.integration.resilience.conftest import QUESTION, Start, add_document
 from tests.integration.resilience.test_clients_that_leave import chat_address
 from tests.integration.resilience.test_model_faults import ANSWER, STREAM, ask, events_of
+from tests.unit.models.llm.test_thinking import SPELLINGS as ALL_SPELLINGS
 
 __all__ = ["openai_server"]
 
@@ -24,11 +26,9 @@ QUOTE = "The limit for travel is 300 euros a day"
 VERDICTS = json.dumps({"verdicts": [{"id": 1, "quote": QUOTE, "supported": True}]})
 FOLLOW_UP = "And each day?"
 REWRITE_TOKENS = 60
-SPELLINGS = {
-    "tags": "<think>The canary asks [C1]. \n</think>\n\n{}",
-    "opened by the prompt": "The canary asks [C1].\n</think>\n\n{}",
-    "channels": "<|channel|>analysis<|message|>The canary asks.<|end|><|start|>assistant<|channel|>final<|message|>{}",
-}
+THOUGHTS = "The canary asks [C1]."
+SPELLINGS = {name: pattern.format(THOUGHTS, "{}") for name, pattern in ALL_SPELLINGS.items() if name != "none"}
+FAST = {"think", "opened by the prompt", "gpt-oss"}
 NOTICE = "The answer ends here: the language model reached its length limit or only repeated itself."
 NOTICE_ES = "La respuesta termina aquí: el modelo de lenguaje ha llegado a su límite de longitud o solo se repetía."
 
@@ -48,7 +48,9 @@ def thinking(spelling: str) -> Callable[[dict[str, Any]], str]:
     def answer(body: dict[str, Any]) -> str:
         limit = body.get("max_tokens") or body["options"]["num_predict"]
         schema = body.get("format") or body.get("response_format")
-        return SPELLINGS[spelling].format(VERDICTS if schema else QUESTION if limit == REWRITE_TOKENS else REWORDED)
+        return SPELLINGS[spelling].replace(
+            "{}", VERDICTS if schema else QUESTION if limit == REWRITE_TOKENS else REWORDED
+        )
 
     return answer
 
@@ -65,7 +67,7 @@ def served(
     return request.param, client
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", mostly_slow(SPELLINGS, fast=FAST))
 def test_no_channel_shows_cites_judges_or_searches_what_a_model_thinks(
     served: tuple[str, httpx.Client], ollama: OllamaDouble, openai_server: OpenAIDouble, spelling: str
 ) -> None:
@@ -101,7 +103,7 @@ def test_no_channel_shows_cites_judges_or_searches_what_a_model_thinks(
 def test_thoughts_that_were_streamed_are_taken_back(start: Start, ollama: OllamaDouble) -> None:
     client = start()
     add_document(client)
-    thoughts = SPELLINGS["opened by the prompt"].format(GOOD)
+    thoughts = SPELLINGS["opened by the prompt"].replace("{}", GOOD)
     for taken_back in (True, False):  # from then on they are held
         ollama.script(CHAT, chat(*map(Say, thoughts.split("\n"))))
         events = events_of(ask(client, STREAM))
