@@ -323,6 +323,14 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reason:
+    """Why an answer is not one that can proceed."""
+
+    code: str  # stable, such as "low_relevance"
+    text: str  # a sentence in the language of the answer
+
+
+@dataclass(frozen=True, kw_only=True)
 class Confidence:
     """The sum behind the confidence figure, so that a reader sees why."""
 
@@ -383,6 +391,7 @@ class Answer:
     shown: tuple[Hit, ...]  # those put before the model, [C1] first
     citations: tuple[Citation, ...]
     decision: Decision
+    reasons: tuple[Reason, ...] = ()  # why it is not `can_proceed`, what weighs most first
     confidence: Confidence
     tokens: TokenCount
     latency_ms: float

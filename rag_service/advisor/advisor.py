@@ -16,7 +16,7 @@ from typing import TypeVar
 import structlog
 
 from rag_service.advisor.article import ARTICLE_CHUNKS, Article, ArticleFinder
-from rag_service.advisor.check import check_response, weakest_decision, with_missing_fields
+from rag_service.advisor.check import check_response, doubts_of, with_missing_fields
 from rag_service.advisor.prompt import REPAIR_TOKENS, ask_for_json, render_messages
 from rag_service.advisor.quotes import quote_sections
 from rag_service.advisor.required_data import REQUIRED_DATA_TYPE, find_missing, read_required_fields
@@ -29,7 +29,7 @@ from rag_service.advisor.schema import (
     ResponseRequest,
     SectionReply,
 )
-from rag_service.answering.decision import decide
+from rag_service.answering.decision import MIN_CONFIDENCE
 from rag_service.answering.prompt.packing import (
     FittedPrompt,
     PackedContext,
@@ -39,8 +39,9 @@ from rag_service.answering.prompt.packing import (
     pack_context,
     split_budget,
 )
+from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context
-from rag_service.domain import Decision, Hit, Identity
+from rag_service.domain import Decision, Hit, Identity, Reason
 from rag_service.errors import ContextOverflowError, ModelError, ModelOutputError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.model import ChatModel
@@ -80,6 +81,7 @@ class Advisor:
         article = await self.articles.find(inquiry, identity)
         reply = RequiredData(
             decision=Decision.OUT_OF_SCOPE,
+            reasons=self._reasons([Doubt.NOTHING_FOUND], article.language),
             confidence=article.confidence,
             language=article.language,
             model=self.chat.model_name,
@@ -101,10 +103,12 @@ class Advisor:
         context = fitted.context
         said, model_error = await self._ask(fitted, RequiredDataReply, max_tokens=REQUIRED_DATA_ANSWER)
         fields = read_required_fields(context.hits) if said is None else said.fields()
+        doubts = find_doubts(_doubts(article, context, model_error))
         log.info("required_data_listed", contexts=len(context.hits), fields=len(fields))
         return replace(
             reply,
-            decision=_decide(article, context, proved=model_error is None),
+            decision=decide(doubts),
+            reasons=self._reasons(doubts, article.language),
             model_error=model_error,
             article_id=article.id,
             fields=fields,
@@ -124,6 +128,7 @@ class Advisor:
         article = await self.articles.find(inquiry, identity)
         reply = AdvisorResponse(
             decision=Decision.OUT_OF_SCOPE,
+            reasons=self._reasons([Doubt.NOTHING_FOUND], article.language),
             confidence=article.confidence,
             language=article.language,
             model=self.chat.model_name,
@@ -163,13 +168,17 @@ class Advisor:
             withhold=answers.withhold_unverified,
         )
         missing = find_missing(read_required_fields(article.hits), request.collected)
-        rated = _decide(article, context, proved=checked.is_proved and model_error is None)
-        decision = weakest_decision(Decision(said.decision) if said else rated, rated, missing, checked)
+        doubts = find_doubts(
+            _doubts(article, context, model_error)
+            | doubts_of(Decision(said.decision) if said else None, missing, checked)
+        )
+        decision = decide(doubts)
         sections = with_missing_fields(checked.sections, missing, article.title, article.language)
         log.info("response_generated", contexts=len(context.hits), decision=decision.value, missing=len(missing))
         return replace(
             reply,
             decision=decision,
+            reasons=self._reasons(doubts, article.language),
             model_error=model_error,
             article_id=article.id,
             sections=() if decision is Decision.OUT_OF_SCOPE else sections,
@@ -196,6 +205,9 @@ class Advisor:
         return lambda hits: render_messages(
             template, hits, question=question, boundary=boundary, language=article.language, case=case
         )
+
+    def _reasons(self, doubts: Sequence[Doubt], language: str) -> tuple[Reason, ...]:
+        return make_reasons(doubts, self.prompts.messages, language)
 
     def _fit(
         self,
@@ -245,14 +257,12 @@ class Advisor:
             return None, error.code
 
 
-def _decide(article: Article, context: PackedContext, *, proved: bool = True) -> Decision:
-    return decide(
-        article.confidence,
-        refused=False,
-        context_tokens=context.tokens,
-        minimum=article.retrieval.index.query.minimum_context_tokens,
-        proved=proved,
-    )
+def _doubts(article: Article, context: PackedContext, model_error: str | None) -> dict[Doubt, bool]:
+    return {
+        Doubt.MODEL_FAILED: model_error is not None,
+        Doubt.LITTLE_CONTEXT: context.tokens < article.retrieval.index.query.minimum_context_tokens,
+        Doubt.LOW_CONFIDENCE: article.confidence.value < MIN_CONFIDENCE,
+    }
 
 
 def _texts(draft: SectionReply) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from rag_service.advisor.schema import Component, Part, RequiredField, Section, 
 from rag_service.answering.checked_answer import AnswerChecker
 from rag_service.answering.guards.guardrails import NEVER_SAY, check_rules, read_rules
 from rag_service.answering.guards.output_guard import OutputGuard, guard_text
+from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.proof.verify import REFUTED
 from rag_service.domain import Citation, Decision, GuardrailCheck, Hit
 from rag_service.language.languages import texts_in
@@ -141,16 +142,15 @@ def _places(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
                 yield f"sections[{number}].{part}[{item}]", component.text
 
 
-def weakest_decision(
-    said: Decision, rated: Decision, missing: Sequence[RequiredField], checked: CheckedResponse
-) -> Decision:
-    """The weaker of the model's decision and the rated one; at most uncertain if something is missing or forbidden."""
-    if Decision.OUT_OF_SCOPE in (said, rated):
-        return Decision.OUT_OF_SCOPE
-    forbidden = any(not check.passed and check.kind == NEVER_SAY for check in checked.guardrails)
-    if Decision.UNCERTAIN in (said, rated) or missing or forbidden or not checked.sections:
-        return Decision.UNCERTAIN
-    return Decision.CAN_PROCEED
+def doubts_of(said: Decision | None, missing: Sequence[RequiredField], checked: CheckedResponse) -> dict[Doubt, bool]:
+    """What speaks against a response besides its article: the model's own word, missing data, what may not be said."""
+    return {
+        Doubt.NOT_ANSWERED: said is Decision.OUT_OF_SCOPE,
+        Doubt.MODEL_UNSURE: said is Decision.UNCERTAIN,
+        Doubt.DATA_MISSING: bool(missing),
+        Doubt.RULE_BROKEN: any(not check.passed and check.kind == NEVER_SAY for check in checked.guardrails),
+        Doubt.UNPROVED: not checked.is_proved or not checked.sections,
+    }
 
 
 def with_missing_fields(

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from rag_service.domain import Citation, Confidence, Decision, GuardrailCheck, Hit
+from rag_service.domain import Citation, Confidence, Decision, GuardrailCheck, Hit, Reason
 from rag_service.errors import ModelOutputError
 
 DataType = Literal["text", "currency", "date", "boolean", "number"]
@@ -61,6 +61,7 @@ class _Reply:
     """What every reply of the advisor says; the defaults are those of a reply for which no article was found."""
 
     decision: Decision
+    reasons: tuple[Reason, ...] = ()  # why it is not `can_proceed`, what weighs most first
     confidence: Confidence
     language: str  # of the inquiry, ISO 639-1
     model: str

@@ -29,8 +29,9 @@ from rag_service.answering.decision import NO_CONFIDENCE
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
+from rag_service.answering.prompt.reasons import Doubt, decide, make_reasons
 from rag_service.answering.prompt.templates import Prompts, new_boundary
-from rag_service.domain import Answer, Decision, Filters, Identity, TokenCount, Turn
+from rag_service.domain import Answer, Filters, Identity, TokenCount, Turn
 from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
@@ -221,6 +222,7 @@ class AgentChat:
         for event in events:
             yield event
         is_empty = quotes_only and outcome.context is ContextUse.NO_CONTEXT
+        doubts = [Doubt.NOTHING_FOUND if is_empty else Doubt.NO_DOCUMENT_USED]
         answer = Answer(
             id=uuid4(),
             question=question,
@@ -229,7 +231,8 @@ class AgentChat:
             sources=(),
             shown=(),
             citations=checked.citations,
-            decision=Decision.OUT_OF_SCOPE if is_empty else Decision.UNCERTAIN,
+            decision=decide(doubts),
+            reasons=make_reasons(doubts, self.prompts.messages, language),
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=count_tokens(checked.text), estimated=True),
             latency_ms=round((time.perf_counter() - started) * 1000, 1),

@@ -25,7 +25,7 @@ from statistics import fmean
 
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Confidence, Decision, Hit, ProofMethod
+from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Confidence, Hit, ProofMethod
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
 from rag_service.language.languages import language_codes, languages_of, load_language, union_of
@@ -146,41 +146,6 @@ def _means(hits: Sequence[Hit]) -> tuple[float, float | None]:
     relevances = nlargest(_TOP, map(attrgetter("scores.relevance"), hits))
     reranked = [score for score in map(attrgetter("scores.rerank"), hits) if score is not None]
     return round(fmean(relevances), 4), round(fmean(nlargest(_TOP, reranked)), 4) if reranked else None
-
-
-def decide(
-    confidence: Confidence,
-    *,
-    refused: bool,
-    context_tokens: int,
-    minimum: int,
-    warned: bool = False,
-    joined: bool = False,
-    proved: bool = True,
-    answered: bool = True,
-    allowed: bool = True,
-    least: float = MIN_CONFIDENCE,
-) -> Decision:
-    """The decision on an answer that was made from passages.
-
-    Args:
-        confidence: how sure the answer is.
-        refused: whether the answer says that it has none, see `is_refusal`.
-        context_tokens: size of the context shown to the model.
-        minimum: smallest context that the index definition accepts.
-        warned: whether the answer begins with a warning, such as of names that no document mentions.
-        joined: whether the question was joined to the ones before it, so that nobody has said what it asks.
-        proved: whether every sentence that states something is verified, and no citation speaks against one.
-        answered: whether it answers the question, as far as a judge can tell.
-        allowed: whether the answer says nothing that the knowledge base forbids to say.
-        least: below this confidence it is uncertain, 0..1.
-    """
-    if refused:
-        return Decision.OUT_OF_SCOPE
-    doubted = warned or joined or not (proved and answered and allowed)
-    if doubted or confidence.value < least or context_tokens < minimum:
-        return Decision.UNCERTAIN
-    return Decision.CAN_PROCEED
 
 
 def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, language: str | None) -> bool:

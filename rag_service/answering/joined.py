@@ -18,14 +18,15 @@ from rag_service.language.languages import quote_text
 _MARK = re.compile(r"\[C(\d+)")
 
 
-def join_answers(question: str, parts: Sequence[tuple[str, Answer]], *, doubtful: str, least: float) -> Answer | None:
+def join_answers(question: str, parts: Sequence[tuple[str, Answer]], *, doubtful: str) -> Answer | None:
     """One answer with the answer to each part below the part; None if they all say the same, or nothing.
+
+    Its decision is yet to be made.
 
     Args:
         question: the whole.
         parts: each with its answer, in the question's order.
         doubtful: the sentence that stands before an uncertain answer to a part.
-        least: below this confidence the whole is uncertain, 0..1.
     """
     answers = [answer for _, answer in parts]
     if len({tuple(map(_place, answer.citations)) for answer in answers}) == 1:
@@ -51,12 +52,6 @@ def join_answers(question: str, parts: Sequence[tuple[str, Answer]], *, doubtful
         flagged += [(start + moved.place(begin), start + moved.place(end)) for begin, end in answer.flagged]
         pieces.append(head + text)
         offset = start + len(text) + 2
-    confidence = _join_confidence([answer.confidence for answer in answers])
-    decisions = {answer.decision for answer in answers}
-    if decisions == {Decision.CAN_PROCEED}:
-        decision = Decision.CAN_PROCEED if confidence.value >= least else Decision.UNCERTAIN
-    else:
-        decision = Decision.OUT_OF_SCOPE if decisions == {Decision.OUT_OF_SCOPE} else Decision.UNCERTAIN
     return replace(
         first,
         question=question,
@@ -64,8 +59,7 @@ def join_answers(question: str, parts: Sequence[tuple[str, Answer]], *, doubtful
         sources=tuple({hit.chunk.id: hit for answer in answers for hit in answer.sources}.values()),
         shown=shown,
         citations=tuple(citations),
-        decision=decision,
-        confidence=confidence,
+        confidence=_join_confidence([answer.confidence for answer in answers]),
         tokens=TokenCount(
             prompt=sum(answer.tokens.prompt for answer in answers),
             completion=sum(answer.tokens.completion for answer in answers),

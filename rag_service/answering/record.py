@@ -84,6 +84,7 @@ class AnswerRecorder:
             "modelError": answer.model_error,
             "answer": answer.text,
             "decision": answer.decision.value,
+            "reasons": [reason.code for reason in answer.reasons],
             "confidence": answer.confidence.value,
             "answersQuestion": answer.answers_question,
             "citations": [

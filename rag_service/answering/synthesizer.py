@@ -46,7 +46,6 @@ from rag_service.answering.conversation import (
 )
 from rag_service.answering.decision import (
     NO_CONFIDENCE,
-    decide,
     estimate_confidence,
     is_refusal,
     lacks_figure,
@@ -64,10 +63,20 @@ from rag_service.answering.joined import join_answers
 from rag_service.answering.judged import is_undecided, judge_answer
 from rag_service.answering.prompt.notices import explain_refusal, mentioning, tell_files
 from rag_service.answering.prompt.packing import Prompted, shorten_prompt, write_prompt
+from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, make_reasons
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
-from rag_service.domain import Answer, AnswersQuestion, CitationStatus, Decision, GuardrailCheck, Hit, TokenCount
+from rag_service.domain import (
+    Answer,
+    AnswersQuestion,
+    CitationStatus,
+    Decision,
+    GuardrailCheck,
+    Hit,
+    Reason,
+    TokenCount,
+)
 from rag_service.errors import ContextOverflowError, PromptTooLongError
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
@@ -169,14 +178,16 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         elif sources:
             answer = await self._answer_from(query, sources)
         else:
-            answer = await self._say(query, explain_refusal(query.found, self._prompts), query.found.plan.language)
+            text, doubt = explain_refusal(query.found, self._prompts)
+            answer = await self._say(query, text, query.found.plan.language, doubt)
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
 
     async def reply(self, query: RagQuery, text: str, *, language: str) -> CitedResponse:
         """A reply to a message that asks for nothing: no retrieval, no model."""
-        return CitedResponse(replace(await self._say(query, text, language), model=NO_MODEL), [])
+        answer = await self._say(query, text, language, Doubt.NO_QUESTION)
+        return CitedResponse(replace(answer, model=NO_MODEL), [])
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
@@ -186,8 +197,11 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             query.question, query.turns, query.model, self._prompts, find
         )
 
-    async def _say(self, query: RagQuery, text: str, language: str) -> Answer:
-        """An answer that the service itself gives."""
+    def _reasons(self, doubts: Sequence[Doubt], language: str) -> tuple[Reason, ...]:
+        return make_reasons(doubts, self._prompts.messages, language)
+
+    async def _say(self, query: RagQuery, text: str, language: str, doubt: Doubt) -> Answer:
+        """An answer that the service itself gives, because of a doubt."""
         retrieval = query.retrieval
         timings = {} if retrieval is None else retrieval.timings_ms
         await query.emit(SourcesFound(sources=(), shown=(), timings_ms=timings))
@@ -200,7 +214,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             sources=(),
             shown=(),
             citations=(),
-            decision=Decision.OUT_OF_SCOPE,
+            decision=decide([doubt]),
+            reasons=self._reasons([doubt], language),
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=0, estimated=False),
             latency_ms=0.0,
@@ -247,10 +262,17 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             query.question,
             answers,
             doubtful=self._prompts.message("doubtful", language),
-            least=self._fit.limits.get(language, self._fit.least),
         )
         if joined is None:
             return None
+        doubts = find_doubts(
+            {
+                Doubt.NOT_ANSWERED: decisions == {Decision.OUT_OF_SCOPE},
+                Doubt.PART_OPEN: decisions != {Decision.CAN_PROCEED},
+                Doubt.LOW_CONFIDENCE: joined.confidence.value < self._fit.limits.get(language, self._fit.least),
+            }
+        )
+        joined = replace(joined, decision=decide(doubts), reasons=self._reasons(doubts, language))
         signals = [part.query.signals for part in query.parts if part.query.signals]
         query.signals = min(signals, key=partial(self._fit.probability, language=language), default={})
         await query.emit(SourcesFound(sources=joined.sources, shown=joined.shown, timings_ms=query.found.timings_ms))
@@ -262,7 +284,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
         chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)
         prompted = write_prompt(query, chosen, prompts=self._prompts, settings=self._settings)
-        prompted = replace(prompted, warning=computed.computed.warning)
+        warning = computed.computed.warning
+        of_files = query.found.files is not None and bool(query.found.files.outlines)
+        doubt = Doubt.FILE_UNKNOWN if of_files else Doubt.TABLE_READING
+        prompted = replace(prompted, warning=warning, doubts={doubt: bool(warning)})
         shown = prompted.context.hits
         checked = check_computed(computed, shown)
         await query.emit(SourcesFound(sources=chosen, shown=shown, timings_ms=query.found.timings_ms))
@@ -382,16 +407,34 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         asked = query.question if query.found.files is None else query.found.files.rest  # without the names of files
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
-        has_proof = CitationStatus.VERIFIED in map(attrgetter("status"), checked.citations)
-        unproved = checked.flagged or refuted or lacks_proof(asked, checked.citations, language)
         quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
-        unproved = unproved or names_another_month(asked, quoted, language)
-        unproved = unproved or names_another_number(asked, quoted) or lacks_figure(asked, quoted)
-        if query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted):
-            query.half = True  # that quotes name the first thing on the way says nothing about the last
+        is_chain = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)
+        has_proof = CitationStatus.VERIFIED in map(attrgetter("status"), checked.citations)
+        doubts = find_doubts(
+            {
+                Doubt.NOT_ANSWERED: refused,
+                Doubt.MODEL_FAILED: query.model_error is not None,
+                Doubt.INCOMPLETE: last.finish_reason == "length",
+                Doubt.CONTRADICTED: refuted > 0,
+                Doubt.UNPROVED: not has_proof or bool(checked.flagged),
+                Doubt.RULE_BROKEN: not all(map(attrgetter("passed"), guardrails)),
+                Doubt.JUDGED_PARTIAL: answers is AnswersQuestion.PARTLY,
+                Doubt.JUDGED_OTHER: answers is AnswersQuestion.OTHER,
+                Doubt.PART_OPEN: query.half and answers is None,
+                Doubt.STEP_OPEN: is_chain and answers is None,
+                **prompted.doubts,
+                Doubt.ABOUT_ANOTHER: lacks_proof(asked, checked.citations, language)
+                or names_another_month(asked, quoted, language)
+                or names_another_number(asked, quoted)
+                or lacks_figure(asked, quoted),
+                Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
+                Doubt.LITTLE_CONTEXT: prompted.context.tokens < definition.minimum_context_tokens,
+                Doubt.LOW_CONFIDENCE: confidence.value < self._fit.limits.get(language, self._fit.least),
+            }
+        )
         return Answer(
             id=uuid4(),
             question=query.question,
@@ -400,18 +443,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             sources=sources,
             shown=prompted.context.hits,
             citations=checked.citations,
-            decision=decide(
-                confidence,
-                refused=refused,
-                warned=bool(prompted.warning),
-                joined=query.follow_up is not None and query.follow_up.joined,
-                context_tokens=prompted.context.tokens,
-                minimum=definition.minimum_context_tokens,
-                proved=has_proof and not unproved,
-                answered=not query.half if answers is None else answers is AnswersQuestion.YES,
-                allowed=all(map(attrgetter("passed"), guardrails)),
-                least=self._fit.limits.get(language, self._fit.least),
-            ),
+            decision=decide(doubts),
+            reasons=self._reasons(doubts, language),
             confidence=confidence,
             tokens=TokenCount(
                 prompt=last.prompt_tokens if last.prompt_tokens is not None else prompted.tokens,

@@ -215,3 +215,5 @@ def print_answer(answer: Answer, console: Console) -> None:
         f"\n  {answer.decision.value}, confidence {answer.confidence.value:.2f}, {answer.latency_ms:.0f} ms",
         style="dim",
     )
+    for reason in answer.reasons:
+        console.print(f"  - {reason.text}", style="dim", markup=False)

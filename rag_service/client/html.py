@@ -52,8 +52,12 @@ def answer_html(question: str, body: AnswerBody) -> str:
         f"{''.join(_step(step) for step in body.steps)}<div>{_answer_text(body)}</div>"
         + (f"<ol style='list-style:none;margin:8px 0 0;padding:0'>{cited}</ol>{_legend(body)}" if cited else "")
         + f"<div style='{_QUIET};margin-top:8px'><span style='color:{colour};font-weight:600'>"
-        f"{escape(body.decision)}</span> · {foot}{_warnings(body)}</div></div>"
+        f"{escape(body.decision)}</span> · {foot}{_reasons(body)}{_warnings(body)}</div></div>"
     )
+
+
+def _reasons(body: AnswerBody) -> str:
+    return "".join(f"<div>{escape(reason.text)}</div>" for reason in body.reasons)
 
 
 def _step(step: StepBody) -> str:

@@ -82,7 +82,8 @@ class CitedAnswer:
                 lines.append(f"  [C{citation.mark}] {describe_proof(citation)}")
             else:
                 lines.append(f"  [C{citation.mark}] {describe_proof(citation)}: {citation.place}: “{citation.quote}”")
-        return "\n".join([*lines, f"  {self.decision}, confidence {self.confidence:.2f}"])
+        lines.append(f"  {self.decision}, confidence {self.confidence:.2f}")
+        return "\n".join([*lines, *(f"  - {reason.text}" for reason in self.body.reasons)])
 
     def _repr_html_(self) -> str:
         return answer_html(self.question, self.body)

@@ -8,14 +8,25 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rag_service.indices import load_yaml, shipped_folder
+
 _DEFAULT = "en"
 _FOLDER = Path(__file__).parent / "strings"
 
 
 @cache
 def load_strings() -> Mapping[str, Mapping[str, Any]]:
-    """Texts by language: its own `name`, `page` for the templates, `client` for the scripts."""
-    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(_FOLDER.glob("*.json"))}
+    """Texts by language: its own `name`, `page` for the templates, `client` for the scripts.
+
+    The scripts also get the sentences of the reasons for a decision, which are the service's own.
+    """
+    strings = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(_FOLDER.glob("*.json"))}
+    messages = load_yaml((shipped_folder("prompts") / "messages.yaml").read_text(encoding="utf-8"))
+    for key, by_language in messages.items():
+        if key.startswith("reason_"):
+            for code, texts in strings.items():
+                texts["client"][key] = by_language[code]
+    return strings
 
 
 def choose_language(remembered: str | None, accepted: str) -> str:

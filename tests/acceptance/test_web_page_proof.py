@@ -115,10 +115,10 @@ def test_why_shows_decision_confidence_time_and_scores(visit: Open) -> None:
 @pytest.mark.parametrize(
     ("locale", "reason", "confidence"),
     [
-        ("en-US", "At least one source does not support the answer.", "Confidence"),
-        ("es-ES", "Al menos una fuente no respalda la respuesta.", "Confianza"),
-        ("fr-FR", "Au moins une source n’appuie pas la réponse.", "Confiance"),
-        ("pt-PT", "Pelo menos uma fonte não confirma a resposta.", "Confiança"),
+        ("en-US", "At least one source does not say what the answer says.", "Confidence"),
+        ("es-ES", "Al menos una fuente no dice lo que dice la respuesta.", "Confianza"),
+        ("fr-FR", "Au moins une source ne dit pas ce que dit la réponse.", "Confiance"),
+        ("pt-PT", "Pelo menos uma fonte não diz o que a resposta diz.", "Confiança"),
     ],
 )
 def test_uncertain_answer_says_why_and_shows_no_number(visit: Open, locale: str, reason: str, confidence: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_service.answering.guards.injection import neutralise_metadata
+from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import Hit
 from rag_service.language.languages import quote_text
@@ -13,20 +14,20 @@ from rag_service.retrieval.named_files import MissingFile
 from rag_service.retrieval.query import Retrieval
 
 
-def explain_refusal(retrieval: Retrieval, prompts: Prompts) -> str:
-    """Why a search that found no relevant passage is not answered."""
+def explain_refusal(retrieval: Retrieval, prompts: Prompts) -> tuple[str, Doubt]:
+    """Why a search that found no relevant passage is not answered: in a sentence, and as a code."""
     files, language = retrieval.files, retrieval.plan.language
     if files is not None and files.missing:
-        return tell_files(retrieval, (), prompts)[1]
+        return tell_files(retrieval, (), prompts)[1], Doubt.NOTHING_FOUND
     if files is not None and files.place is not None and not retrieval.hits:
         names = ", ".join(quote_text(neutralise_metadata(file.name), language) for file in files.found)
-        return prompts.message("no_such_place", language).replace("{names}", names)
+        return prompts.message("no_such_place", language).replace("{names}", names), Doubt.NOTHING_FOUND
     if not retrieval.scope.chunk_count:
-        return prompts.message("no_documents", language)
+        return prompts.message("no_documents", language), Doubt.NO_DOCUMENTS
     if not retrieval.scope.reachable:
-        return prompts.message("nothing_selected", language)
+        return prompts.message("nothing_selected", language), Doubt.NOTHING_SELECTED
     said = prompts.message("nothing_found", language)
-    return f"{warn_of_absent(retrieval, prompts)} {said}" if retrieval.absent else said
+    return f"{warn_of_absent(retrieval, prompts)} {said}" if retrieval.absent else said, Doubt.NOTHING_FOUND
 
 
 def warn_of_absent(retrieval: Retrieval, prompts: Prompts) -> str:

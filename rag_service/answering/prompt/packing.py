@@ -14,6 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.prompt.notices import tell_files, warn_of_absent
+from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.prompt.templates import Prompts, new_boundary, render_context, render_passage
 from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
@@ -64,6 +65,7 @@ class Prompted:
     tokens: int  # our count of the whole prompt
     refusal: str  # the sentence for questions that the passages do not answer
     warning: str  # why the answer is uncertain; may be empty
+    doubts: Mapping[Doubt, bool]  # what the warning is about
     preface: str  # shown before the answer: the warning, and which files were searched; may be empty
     model_failed: str  # shown before the quotes that take the place of a failing model's answer
     unfinished: str  # shown after an answer that was cut off, or ended in a repetition
@@ -137,6 +139,7 @@ def write_prompt(
     )
     context, (system, user) = fitted.context, fitted.texts
     warning, note, place = warn_of_absent(retrieval, prompts) if retrieval.absent else "", "", None
+    about_files = ""
     if files is not None:
         place = files.place
         note, about_files = tell_files(retrieval, sources, prompts)
@@ -166,6 +169,11 @@ def write_prompt(
         tokens=fitted.tokens,
         refusal=refusal,
         warning=warning,
+        doubts={
+            Doubt.NAME_UNKNOWN: bool(retrieval.absent),
+            Doubt.FILE_UNKNOWN: bool(about_files),
+            Doubt.LOW_RELEVANCE: query.doubtful,
+        },
         preface=f"{note} {warning}".strip(),
         model_failed=prompts.message("model_failed", language),
         unfinished=prompts.message("unfinished", language),

@@ -36,6 +36,7 @@ from rag_service.api.http.presenters import (
     present_guardrails,
 )
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.schemas import ReasonBody
 from rag_service.api.http.services import READING, IdentityDependency, from_state
 from rag_service.api.http.streaming import unless_gone
 from rag_service.domain import Identity
@@ -195,7 +196,13 @@ def _shared(outcome: RequiredData | AdvisorResponse, answer_tokens: int, latency
         latency_ms=latency_ms,
     )
     article = ArticleBody(article_id=outcome.article_id, confidence=outcome.confidence.value)
-    return {"article_reference": article, "confidence_parts": outcome.confidence, "metadata": metadata}
+    reasons = [present(ReasonBody, reason) for reason in outcome.reasons]
+    return {
+        "article_reference": article,
+        "confidence_parts": outcome.confidence,
+        "metadata": metadata,
+        "reasons": reasons,
+    }
 
 
 def _present_section(section: Section) -> SectionBody:

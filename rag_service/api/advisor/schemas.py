@@ -6,7 +6,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from rag_service.api.http.schemas import CitationBody, ConfidenceBody, ContextBody, Fields, GuardrailsBody, Ids, Text
+from rag_service.api.http.schemas import (
+    CitationBody,
+    ConfidenceBody,
+    ContextBody,
+    Fields,
+    GuardrailsBody,
+    Ids,
+    ReasonBody,
+    Text,
+)
 
 MAX_COLLECTED = 200  # top-level entries of the collected data
 
@@ -85,6 +94,7 @@ class RequiredDataBody(Struct, kw_only=True, frozen=True, rename="camel"):
     article_reference: ArticleBody
     required_fields: RequiredFieldsBody
     decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
+    reasons: Annotated[list[ReasonBody], Meta(description="Why it is not can_proceed; else empty.")]
     confidence_parts: ConfidenceBody
     metadata: AdvisorMetadataBody
 
@@ -121,6 +131,7 @@ class GenerateResponseBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """A structured response with its proof."""
 
     decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
+    reasons: Annotated[list[ReasonBody], Meta(description="Why it is not can_proceed; else empty.")]
     confidence: float
     confidence_parts: ConfidenceBody
     article_reference: ArticleBody

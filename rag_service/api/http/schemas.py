@@ -272,12 +272,22 @@ class TimingsBody(Struct, kw_only=True, frozen=True, rename="camel"):
     model_calls: Annotated[list[ModelCallBody], Meta(description="In the order in which they ended.")] = []
 
 
+class ReasonBody(Struct, kw_only=True, frozen=True, rename="camel"):
+    """Why an answer is not one that can proceed."""
+
+    code: Annotated[str, Meta(description="Stable, such as low_relevance.")]
+    text: Annotated[str, Meta(description="A sentence in the language of the answer.")]
+
+
 class AnswerBody(Struct, kw_only=True, frozen=True, rename="camel"):
     """An answer with its proof."""
 
     answer_id: UUID
     answer: str
     decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
+    reasons: Annotated[
+        list[ReasonBody], Meta(description="Why it is not can_proceed, what weighs most first; else empty.")
+    ]
     confidence: float
     confidence_parts: ConfidenceBody
     sources: list[SourceBody]

@@ -131,7 +131,8 @@ def describe_passages(body: SearchBody) -> str:
 
 def describe_answer(body: AnswerBody) -> str:
     """An answer with its proof, as a model reads it."""
-    lines = [body.answer.strip(), "", f"Decision: {body.decision}. Confidence: {body.confidence:.2f}."]
+    told = [f"Decision: {body.decision}. Confidence: {body.confidence:.2f}.", *(one.text for one in body.reasons)]
+    lines = [body.answer.strip(), "", " ".join(told)]
     for citation in body.citations:
         if citation.quote is None:
             lines.append(f"[C{citation.mark}] {citation.status}: no passage supports this sentence")

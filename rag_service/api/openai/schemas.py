@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from rag_service.api.http.schemas import CitationBody
+from rag_service.api.http.schemas import CitationBody, ReasonBody
 
 # -- requests
 
@@ -87,6 +87,7 @@ class RagBody(Struct, kw_only=True, frozen=True, rename="camel"):
 
     answer_id: Annotated[UUID, Meta(description="Id for GET /api/v1/answers/{id}.")]
     decision: Annotated[str, Meta(description="can_proceed, uncertain or out_of_scope.")]
+    reasons: Annotated[list[ReasonBody], Meta(description="Why it is not can_proceed; else empty.")]
     confidence: Annotated[float, Meta(description="0 to 1.")]
     language: Annotated[str, Meta(description="Language of the answer, ISO 639-1.")]
     ignored: Annotated[list[str], Meta(description="Fields of the request that had no effect.")]

@@ -56,6 +56,7 @@ class CompletionForm:
         return RagBody(
             answer_id=answer.answer_id,
             decision=answer.decision,
+            reasons=answer.reasons,
             confidence=answer.confidence,
             language=answer.language,
             ignored=list(self.ignored),

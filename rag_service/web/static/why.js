@@ -5,9 +5,6 @@ import { decimal, duration, t, upright, whole } from "./i18n.js";
 import { iconOf, sourcePlace } from "./places.js";
 import { summarize } from "./proof.js";
 
-const NO_ANSWER = new Set(["partly", "other"]); // what a judge says of the whole answer
-const REFUTED = new Set(["contradicted", "misattributed", "not_found"]);
-
 /** The disclosure "Why this answer". @param final the body of the `final` event */
 export function makeWhy(final) {
   const parts = final.confidenceParts;
@@ -25,6 +22,8 @@ export function makeWhy(final) {
     "details",
     { className: "why" },
     el("summary", {}, icon("chevron"), t("why")),
+    reasonsOf(final).length ? el("h3", {}, t("why_reasons")) : null,
+    reasonsOf(final).length ? el("ul", { className: "reasons" }, ...reasonsOf(final).map((one) => el("li", {}, one))) : null,
     el("dl", { className: "facts" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     parts.criticalBoost ? el("p", { className: "muted" }, t("why_boost")) : null,
     final.sources.length ? el("h3", {}, t("why_passages")) : null,
@@ -32,14 +31,9 @@ export function makeWhy(final) {
   );
 }
 
-/** Why an answer is uncertain: what weighs most. */
-function reasonOf({ citations, flagged, guardrails, modelError, incomplete, answersQuestion }) {
-  if (modelError) return t("uncertain_model");
-  if (incomplete) return t("uncertain_incomplete");
-  if (citations.some(({ status }) => REFUTED.has(status))) return t("uncertain_refuted");
-  if (flagged?.length) return t("uncertain_unproved");
-  if (NO_ANSWER.has(answersQuestion)) return t(`uncertain_${answersQuestion}`);
-  return t(guardrails?.passed === false ? "uncertain_rules" : "uncertain_question");
+/** Why an answer is not one that can proceed, what weighs most first, in the language of the page. */
+function reasonsOf({ reasons }) {
+  return (reasons ?? []).map(({ code }) => t(`reason_${code}`));
 }
 
 function passage(source, final) {
@@ -80,7 +74,7 @@ export function makeDecision(final, isProved) {
     "p",
     { className: `decision decision-${final.decision}` },
     icon(shape[final.decision], `is-${shape[final.decision]}`),
-    words === "decision_uncertain" ? `${t(words)}. ${reasonOf(final)}` : t(words),
+    words === "decision_uncertain" ? `${t(words)}. ${reasonsOf(final)[0] ?? ""}` : t(words),
     el("span", { className: "muted" }, ` · ${figures.join(" · ")}`),
   );
 }

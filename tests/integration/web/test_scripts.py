@@ -305,22 +305,21 @@ UNCERTAIN = """({ makeDecision }, changes) => {
 
 
 @pytest.mark.parametrize(
-    ("locale", "changes", "reason"),
+    ("locale", "codes", "reason"),
     [
-        ("en-US", {"modelError": "gone", "flagged": [[0, 1]]}, "The language model failed"),
-        ("en-US", {"incomplete": True, "flagged": [[0, 1]]}, "The language model did not finish the answer"),
-        ("en-US", {"flagged": [[0, 1]]}, "Some sentences are not proved by their source"),
-        ("en-US", {"answersQuestion": "partly"}, "answers only a part of your question"),
-        ("es-ES", {"answersQuestion": "other"}, "El juez dice que esto no es lo que ha preguntado."),
-        ("es-ES", {"guardrails": {"passed": False}}, "La respuesta incumple una regla"),
-        ("fr-FR", {}, "Chaque phrase est prouvée, mais ne répond peut-être pas à votre question."),
-        ("pt-PT", {}, "Todas as frases estão provadas, mas podem não responder à sua pergunta."),
+        ("en-US", ["model_failed", "unproved"], "The language model failed"),
+        ("en-US", ["unproved"], "Some sentences are not proved by their source"),
+        ("es-ES", ["judged_other"], "El juez dice que no es lo que se preguntaba."),
+        ("es-ES", ["rule_broken"], "La respuesta incumple una regla"),
+        ("fr-FR", ["low_confidence"], "Chaque phrase est prouvée, mais"),
+        ("pt-PT", ["low_confidence"], "Todas as frases estão provadas, mas"),
     ],
 )
 def test_uncertain_answer_names_the_reason_that_weighs_most(
-    visit: Open, locale: str, changes: dict[str, Any], reason: str
+    visit: Open, locale: str, codes: list[str], reason: str
 ) -> None:
-    assert reason in run(visit(locale=locale), "why.js", UNCERTAIN, changes)
+    reasons = [{"code": code, "text": "in the language of the answer"} for code in codes]
+    assert reason in run(visit(locale=locale), "why.js", UNCERTAIN, {"reasons": reasons})
 
 
 def test_a_stream_that_begins_anew_discards_the_text_and_its_citations(visit: Open) -> None:

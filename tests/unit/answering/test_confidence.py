@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from rag_service.answering.decision import (
-    decide,
     lacks_figure,
     lacks_proof,
     names_another_month,
@@ -18,8 +17,6 @@ from rag_service.domain import (
     MAIL_HEADER,
     Citation,
     CitationStatus,
-    Confidence,
-    Decision,
     Hit,
     Location,
     ProofMethod,
@@ -57,25 +54,6 @@ def test_two_critical_chunks_raise_it_by_a_tenth_and_never_above_one() -> None:
 
 def test_nothing_found_is_zero() -> None:
     assert rate_confidence([], TIERED).value == 0.0
-
-
-@pytest.mark.parametrize(
-    ("value", "refused", "tokens", "decision"),
-    [
-        (0.7, False, 100, Decision.CAN_PROCEED),
-        (0.69, False, 100, Decision.UNCERTAIN),
-        (0.9, False, 99, Decision.UNCERTAIN),
-        (0.9, True, 100, Decision.OUT_OF_SCOPE),
-    ],
-)
-def test_decisions(value: float, refused: bool, tokens: int, decision: Decision) -> None:
-    confidence = Confidence(value=value, mean_relevance=value, mean_rerank=None, critical_boost=False)
-    assert decide(confidence, refused=refused, context_tokens=tokens, minimum=100) is decision
-
-
-def test_a_warning_makes_it_uncertain() -> None:
-    sure = Confidence(value=0.9, mean_relevance=0.9, mean_rerank=None, critical_boost=False)
-    assert decide(sure, refused=False, context_tokens=9, minimum=0, warned=True) is Decision.UNCERTAIN
 
 
 LAMP = "Product: Lamp | Supplier: Acme | Stock: 12"

@@ -7,13 +7,12 @@ from itertools import chain
 import pytest
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.decision import decide, is_refusal
+from rag_service.answering.decision import is_refusal
+from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts
 from rag_service.answering.proof.verify import REFUTED
-from rag_service.domain import Confidence, Decision
+from rag_service.domain import Decision
 from tests.unit.answering.proof.answers import make_hit
 from tests.unit.answering.whole_answers import FAITHFUL, FAULTY, PASSAGES
-
-SURE = Confidence(value=1.0, mean_relevance=1.0, mean_rerank=None, critical_boost=False)
 
 
 def check(language: str, answer: str) -> CheckedAnswer:
@@ -25,7 +24,8 @@ def check(language: str, answer: str) -> CheckedAnswer:
 
 def decide_on(language: str, checked: CheckedAnswer) -> Decision:
     refused = is_refusal(checked.text, checked.citations, refusal="No.", language=language)
-    return decide(SURE, refused=refused, context_tokens=100, minimum=1, proved=not (checked.flagged or checked.refuted))
+    unproved, refuted = bool(checked.flagged), checked.refuted > 0
+    return decide(find_doubts({Doubt.NOT_ANSWERED: refused, Doubt.UNPROVED: unproved, Doubt.CONTRADICTED: refuted}))
 
 
 def test_sentences_of_faithful_answers_are_hardly_ever_refuted() -> None:
