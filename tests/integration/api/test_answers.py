@@ -36,6 +36,7 @@ def test_plain_answer_is_complete(serve: Serve) -> None:
         "answerId": str(ANSWER.id),
         "answer": ANSWER.text,
         "decision": "can_proceed",
+        "reasons": [],
         "confidence": 0.93,
         "confidenceParts": {"meanRelevance": 0.91, "meanRerank": 0.95, "criticalBoost": False},
         "sources": [

@@ -45,6 +45,7 @@ def test_plain_answer_has_text_usage_and_citations(shared: Served) -> None:
     assert completion.rag == {
         "answerId": str(ANSWER.id),
         "decision": "can_proceed",
+        "reasons": [],
         "confidence": 0.93,
         "language": "es",
         "ignored": [],

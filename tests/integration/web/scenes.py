@@ -10,6 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.prompt.reasons import Doubt, make_reasons
+from rag_service.answering.prompt.templates import load_prompts
 from rag_service.answering.proof.verify import verify_answer
 from rag_service.domain import (
     Answer,
@@ -196,7 +198,10 @@ def events_of_all_kinds() -> list[AnswerEvent]:
     last = complete[-1]
     assert isinstance(last, AnswerComplete)
     flagged = tuple((c.sentence_start, c.sentence_end) for c in citations if c.status is not verified)
-    answer = replace(last.answer, citations=tuple(citations), flagged=flagged, decision=Decision.UNCERTAIN)
+    reasons = make_reasons([Doubt.CONTRADICTED, Doubt.UNPROVED], load_prompts().messages, "en")
+    answer = replace(
+        last.answer, citations=tuple(citations), flagged=flagged, decision=Decision.UNCERTAIN, reasons=reasons
+    )
     checked = [CitationChecked(citation=citation) for citation in (*judged, *citations)]
     return [*before, *checked, AnswerComplete(answer=answer)]
 
