@@ -23,6 +23,7 @@ from rag_service.domain import CorpusKind, Identity, Turn
 from rag_service.errors import ModelError, StoreError
 from rag_service.indices import load_index
 from rag_service.models.llm.model import ChatDelta, ChatModel
+from rag_service.models.llm.token_rates import TokenRates
 from rag_service.models.reranking.rerankers import build_reranker
 from rag_service.models.servers.resilience import Slots
 from rag_service.retrieval.hybrid import HybridRetriever
@@ -54,6 +55,10 @@ class ScriptedChat:
     max_tokens: int = 512
     llm: MockLLM = field(default_factory=MockLLM)
     slots: Slots = field(default_factory=lambda: Slots(limit=1, queue=10, patience=1))
+    rates: TokenRates = field(default_factory=TokenRates)
+
+    def prompt_limit(self, language: str) -> int:
+        return self.rates.limit(language, window=self.context_window, answer_tokens=self.max_tokens)
 
     async def stream(self, messages: Sequence[ChatMessage], **_: Any) -> AsyncGenerator[ChatDelta]:
         self.asked.append(messages)
