@@ -23,10 +23,14 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 
 from rag_service.models.embedding.model_folder import ModelFolder
 from rag_service.models.local_runtime import ModelThreads, cores, user_waits
+from rag_service.models.recent import Recent
 from rag_service.unpicklable import Unpicklable
 
 FloatVector = npt.NDArray[np.float32]
 Offsets = Sequence[tuple[int, int]]  # where each word piece of a text begins and ends
+
+
+_KEPT_WINDOWS = 100  # some 300 kB each
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
     _removed: FloatVector | None = PrivateAttr()
     _loading: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _engine: Engine | None = PrivateAttr(default=None)  # once loaded
+    _read: Recent[TokenVectors] = PrivateAttr(default_factory=lambda: Recent(_KEPT_WINDOWS))
 
     def __init__(
         self,
@@ -136,10 +141,18 @@ class LocalEmbedding(Unpicklable, BaseEmbedding):
 
         Tokens of a passage beyond what the model reads have none.
         """
-        prefixes = [self._query_prefix, *[self._passage_prefix] * len(texts)]
-        work = map(partial, itertools.repeat(self._encode_tokens), [query, *texts], prefixes)
-        jobs = map(partial(self._threads.run, urgent=True), work)
-        return await asyncio.gather(*jobs)
+        return await asyncio.gather(
+            self._threads.run(partial(self._encode_tokens, query, self._query_prefix), urgent=True),
+            *map(self._read_tokens, texts),
+        )
+
+    async def _read_tokens(self, text: str) -> TokenVectors:
+        """The token vectors of a passage, of which those used last are kept."""
+        found = self._read.get(text)
+        if found is None:
+            found = await self._threads.run(partial(self._encode_tokens, text, self._passage_prefix), urgent=True)
+            self._read.keep(text, found)
+        return found
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._threads.submit(partial(self._encode_all, [query], self._query_prefix), urgent=True).result()[0]

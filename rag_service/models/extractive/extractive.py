@@ -46,6 +46,7 @@ from rag_service.models.extractive.late_interaction import Window, cut_windows, 
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
+from rag_service.models.recent import Recent
 from rag_service.store.relevance_fits import UNSCALED, CosineScale, ModelRelevance
 from rag_service.unpicklable import Unpicklable
 
@@ -54,6 +55,7 @@ log = structlog.get_logger(__name__)
 MODEL_NAME = "extractive"
 MAX_QUOTES = 3
 _ONLY_PASSAGES = "The extractive answerer only supports answers from passages; configure a chat model."
+_KEPT_SENTENCES = 2_000  # some 12 kB each
 COMPARED = 12  # sentences compared by vectors: the best by the other features; 8 to 16 choose alike (decision 020)
 # Set on the cooperative sets (decision 020): more than half of the replies are one quote.
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
@@ -99,6 +101,7 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
     _relevance: ModelRelevance | None = PrivateAttr(default=None)
     _seconds: float | None = PrivateAttr(default=None)
     _metadata: LLMMetadata = PrivateAttr()
+    _recent: Recent[list[float]] = PrivateAttr(default_factory=lambda: Recent(_KEPT_SENTENCES))
 
     def __init__(
         self,
@@ -164,7 +167,12 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
         sentences: list[Sentence] = []
         for evidence in _split(last.evidence) if last.evidence.by_document else [last.evidence]:
             sentences += await select_sentences(
-                evidence, self._embedding, reader=self._reader, scale=scale, deadline=deadline
+                evidence,
+                self._embedding,
+                reader=self._reader,
+                scale=scale,
+                deadline=deadline,
+                recent=self._recent,
             )
         return compose(sentences, last.evidence.refusal)
 
@@ -207,6 +215,7 @@ async def select_sentences(
     reader: LocalEmbedding | None = None,
     scale: CosineScale = UNSCALED,
     deadline: float | None = None,
+    recent: Recent[list[float]] | None = None,
 ) -> list[Sentence]:
     """The quotes of the shown passages that answer best, at most `MAX_QUOTES`, best first; empty without any.
 
@@ -217,6 +226,7 @@ async def select_sentences(
         reader: the model whose token vectors are compared as well.
         scale: maps cosines onto those of the packaged model, for which the weights were learnt.
         deadline: time of the event loop from which words alone choose; None: none.
+        recent: keeps vectors of sentences.
     """
     candidates, features = rate_by_words(evidence)
     if not candidates:
@@ -225,7 +235,7 @@ async def select_sentences(
     if embedding is not None:
         try:
             async with asyncio.timeout_at(deadline):
-                candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale)
+                candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale, recent)
         except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
     shares = np.exp(scores - scores.max())
@@ -254,6 +264,7 @@ async def _compare(
     embedding: BaseEmbedding,
     reader: LocalEmbedding | None,
     scale: CosineScale,
+    recent: Recent[list[float]] | None,
 ) -> tuple[list[Sentence], np.ndarray]:
     """The best candidates by words, and by token vectors if there is a reader, with their scores."""
     weights = load_weights(evidence.language, "" if reader is None else reader.model_name)
@@ -267,7 +278,7 @@ async def _compare(
         features = np.hstack([features[numbers], tokens])
         kept = np.sort(np.argsort(-(features @ chosen[:-1]), kind="stable")[:COMPARED])
     candidates = list(map(candidates.__getitem__, kept))
-    similar = await rate_by_vectors(evidence, candidates, embedding, scale)
+    similar = await rate_by_vectors(evidence, candidates, embedding, scale, recent)
     scores: np.ndarray = np.column_stack([features[kept], similar]) @ chosen
     return candidates, scores
 
@@ -421,8 +432,27 @@ def _is_in_range(number: int, folded: str) -> bool:
     return any(int(low) <= number <= int(high) for low, high in _RANGE.findall(folded))
 
 
+async def _embed(
+    texts: Sequence[str], embedding: BaseEmbedding, recent: Recent[list[float]] | None
+) -> list[list[float]]:
+    """The vectors of texts; those in `recent` are not computed again."""
+    found = {text: None if recent is None else recent.get(text) for text in texts}
+    if missing := [text for text, vector in found.items() if vector is None]:
+        with somebody_waits():
+            made = await embedding.aget_text_embedding_batch(missing)
+        for text, vector in zip(missing, made, strict=True):
+            found[text] = vector
+            if recent is not None:
+                recent.keep(text, vector)
+    return [one for text in texts if (one := found[text]) is not None]
+
+
 async def rate_by_vectors(
-    evidence: Evidence, candidates: Sequence[Sentence], embedding: BaseEmbedding, scale: CosineScale
+    evidence: Evidence,
+    candidates: Sequence[Sentence],
+    embedding: BaseEmbedding,
+    scale: CosineScale,
+    recent: Recent[list[float]] | None = None,
 ) -> np.ndarray:
     """How similar each candidate is to the question beyond what the title of its document says, (candidates,).
 
@@ -433,9 +463,8 @@ async def rate_by_vectors(
     titles = np.array(all_titles, dtype=object)[np.array(list(map(attrgetter("mark"), candidates))) - 1]
     named = list(dict.fromkeys(filter(str.strip, titles)))
     query = np.asarray(await embedding.aget_query_embedding(evidence.question))
-    with somebody_waits():
-        texts = [*map(attrgetter("text"), candidates), *named]
-        vectors = np.asarray(await embedding.aget_text_embedding_batch(texts))
+    texts = [*map(attrgetter("text"), candidates), *named]
+    vectors = np.asarray(await _embed(texts, embedding, recent))
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors = vectors / np.where(lengths > 0, lengths, 1.0)
     similar = scale.similarity(vectors @ query / (np.linalg.norm(query) or 1.0))
