@@ -114,7 +114,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
 
     async def search(self, query: RagQuery) -> tuple[Hit, ...]:
         """At most `top_k` passages above the threshold, best first; `query.found` holds the rest. Calls no model."""
-        return query.hits(await self.aretrieve(query))[: query.top_k]
+        query.as_asked = True
+        return query.hits(await self.aretrieve(query))
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Like LlamaIndex's; a plain query uses the retriever's identity."""
@@ -125,7 +126,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
 
     async def _retrieve_more(self, query: RagQuery, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         """The passages of a question and of each of its parts, or of its next step, by turns."""
-        if query.found.files is not None or (query.follow_up is not None and query.follow_up.joined):
+        is_joined = query.follow_up is not None and query.follow_up.joined
+        if query.as_asked or is_joined or query.found.files is not None:
             return nodes
         split = split_question(query.question, query.found.plan.language)
         parts: list[Part] = []

@@ -85,6 +85,7 @@ class RagQuery(QueryBundle):
     model_error: str | None = None  # code of the error of the model that was to answer
     retractable: bool = True  # whether the reader of the stream can take back text: `AnswerDelta.restart`
     emit: Callable[[Any], Awaitable[None]] = field(default=ignore, repr=False)  # receives each answer event
+    as_asked: bool = False  # one search, whatever it asks for
     searches: int = 1  # the passages are those of so many
     half: bool = False  # the answer may be that to one part only
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
