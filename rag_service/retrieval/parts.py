@@ -30,6 +30,7 @@ class _Token:
     is_content: bool  # no function word
     is_frequent: bool
     joins: bool  # "and", "or"
+    compares: bool  # "compare", "difference"
     asks: bool  # a question word
 
     @property
@@ -49,6 +50,8 @@ class Parts:
 def split_question(question: str, language: str) -> Parts:
     """The parts of a question, at most `MAX_PARTS`; none where it asks for one thing."""
     tokens = list(_read(question, language))
+    if not any(token.asks or token.compares or token.text == "?" for token in tokens):
+        return Parts()  # words to search for
     clauses = _asking_clauses(tokens)
     parts = [_text(question, clause) for clause in clauses] if len(clauses) > 1 else _coordinated(question, tokens)
     parts = list(dict.fromkeys(filter(None, parts)))
@@ -62,7 +65,8 @@ def split_question(question: str, language: str) -> Parts:
 def _read(question: str, language: str) -> Iterator[_Token]:
     data = [one.questions for one in languages_of(language)]
     joins = {word for one in data for word in one.joins}
-    if any(not one.compares.isdisjoint(question.lower().split()) for one in data):
+    compares = {word for one in data for word in one.compares}
+    if not compares.isdisjoint(question.lower().split()):
         joins |= {word for one in data for word in one.compares_with}
     asks = {word for one in data for word in one.asks}
     frequent = {word for one in languages_of(language) for word in one.detection.frequent_words}
@@ -71,7 +75,9 @@ def _read(question: str, language: str) -> Iterator[_Token]:
         is_word = text[0].isalnum() or text[0] == "_"
         is_content = is_word and text not in asks and not is_stop_word(fold(text), language)
         is_frequent = not is_content or fold(text) in frequent
-        yield _Token(text, match.start(), match.end(), is_content, is_frequent, text in joins, text in asks)
+        yield _Token(
+            text, match.start(), match.end(), is_content, is_frequent, text in joins, text in compares, text in asks
+        )
 
 
 def _asking_clauses(tokens: Sequence[_Token]) -> list[Sequence[_Token]]:
