@@ -17,8 +17,9 @@ from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.common.xml import Element, read_xml
+from rag_service.readers.common.xml import Element, read_xml, relations_of
 from rag_service.readers.office.docx_characters import Characters, is_on
+from rag_service.readers.office.docx_numbering import Numbering
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -47,9 +48,13 @@ def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
     check_members(archive, name)
     document = Document(io.BytesIO(data))
     builder = TextBuilder(name)
+    main = str(document.part.partname).lstrip("/")
+    related = relations_of(archive, main, name)
+    numbering = next((path for kind, path in related.values() if kind == "numbering"), "")
     characters = Characters(document.styles.element)
     for warning in characters.settle(document.element.body):
         builder.warn(warning)
+    Numbering(read_xml(archive, numbering, name), document.styles.element).settle(document.element.body)
     writer = _Writer(BlockWriter(builder), _outline_levels(document), _read_notes(archive, name, characters))
     writer.write_blocks(document.element.body)
     if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
