@@ -13,7 +13,8 @@ _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def level(at: int, text: str, kind: str = "decimal", more: str = "", start: int = 1) -> str:
-    return f'<w:lvl w:ilvl="{at}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>{more}<w:lvlText w:val="{text}"/></w:lvl>'
+    form = f'<w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>{more}<w:lvlText w:val="{text}"/>'
+    return f'<w:lvl w:ilvl="{at}">{form}</w:lvl>'
 
 
 def abstract(number: int, *levels: str) -> str:
