@@ -18,7 +18,7 @@ _BLIP, _IMAGE = _A + "blip", "{urn:schemas-microsoft-com:vml}imagedata"  # of to
 _RELATIONS = (_R + "embed", _R + "link", _R + "id", "{urn:schemas-microsoft-com:office:office}relid")
 _SIZES = (f"{_A}xfrm/{_A}ext", f"{{*}}spPr/{_A}xfrm/{_A}ext", "{*}extent", "{*}ext")
 _NOT_SHOWN = frozenset({"Fallback", "del", "moveFrom"})
-_OUTSIDE = frozenset({"p", "spTree", "wsDr"})  # what holds drawings
+_HOLDERS = frozenset({"p", "spTree", "grpSp", "wgp", "wsDr"})  # of drawings, whose size is another
 _STYLE = re.compile(r"(?:^|;)(?:width|height):([\d.]+)pt")
 _ORNAMENT = 32  # pixels; what is smaller both ways is an icon
 _EMU, _POINTS = 9525, 0.75  # of a pixel
@@ -79,7 +79,7 @@ class Pictures:
         for place, number in self._unread.items():
             entry = place if number == 1 else f"{place} ({number})"
             if len(listed) + len(entry) > _MAX_PLACES:
-                listed += " …"
+                listed += ", …"
                 break
             listed += f", {entry}" if listed else entry
         told = "1 picture was" if count == 1 else f"{count:,} pictures were"
@@ -97,7 +97,7 @@ def _shown_size(mark: Element) -> list[float]:
         found = _STYLE.findall((mark.getparent().get("style") or "").replace(" ", ""))
         return [float(length) / _POINTS for length in found if length.count(".") < 2] if len(found) == 2 else []
     for above in mark.iterancestors():
-        if local_name(above) in _OUTSIDE:
+        if local_name(above) in _HOLDERS:
             break
         for path in _SIZES:
             size = above.find(path)
