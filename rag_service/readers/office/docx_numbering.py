@@ -104,7 +104,7 @@ class Numbering:
             for level, definition in found.levels.items():
                 if definition.style is not None and definition.style == style.get(_W + "styleId"):
                     return number, level
-        return number, next((value for mark in marks if (value := _integer(_value(mark, "ilvl"))) is not None), 0)
+        return number, next((at for mark in marks if (at := _integer(_value(mark, "ilvl"))) is not None), 0)
 
     def _with_bases(self, identifier: str | None) -> Iterator[Element]:
         """A style and those that it is based on."""

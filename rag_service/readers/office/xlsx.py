@@ -232,8 +232,8 @@ def _read_pictures(
     """The texts of the recognised pictures of a sheet, those of its page header and footer included."""
     for kind, drawing in relations_of(archive, sheet._worksheet_path, name).values():
         root = read_xml(archive, drawing, name) if kind in ("drawing", "vmlDrawing") else None
-        related = {} if root is None else relations_of(archive, drawing, name)
-        for anchor in root if related else ():
+        related = relations_of(archive, drawing, name)
+        for anchor in () if root is None else root:
             cell = _cell_of(anchor)
             for part, text in pictures.read(anchor, related, place=f"{title}!{cell}" if cell else title):
                 yield _Remark(cell, part, text)

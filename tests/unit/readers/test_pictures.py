@@ -135,7 +135,8 @@ def test_pictures_that_are_damaged_or_outside_the_file_are_told(recognised: None
 
 def test_thousands_of_pictures_make_one_short_warning() -> None:
     document = docx.Document()
-    paragraph = f"<w:p><w:r><w:t>Text.</w:t>{'<w:drawing><a:blip r:link="rId99"/></w:drawing>' * 10}</w:r></w:p>"
+    outside = '<w:drawing><a:blip r:link="rId99"/></w:drawing>'
+    paragraph = f"<w:p><w:r><w:t>Text.</w:t>{outside * 10}</w:r></w:p>"
     document.element.body.insert(0, parse_xml(f"<w:sdt {nsdecls('w', 'a', 'r')}>{paragraph * 500}</w:sdt>"))
     (warning,) = parse(saved(document), file_name="m.docx").warnings
     assert warning.startswith("5,000 pictures were not read: paragraph 1 (10), paragraph 2 (10), ")
