@@ -98,6 +98,19 @@ def test_pictures_of_sheets_and_slides_are_told_with_cell_and_slide(monkeypatch:
     )
 
 
+def test_pictures_of_old_drawings_are_told_without_icons() -> None:
+    names = "xmlns:v='urn:schemas-microsoft-com:vml'"
+    old = (
+        f"<w:p {nsdecls('w', 'r')} {names}><w:r><w:t>Plan</w:t><w:pict><v:shape style='width:{{0}}pt;height:{{0}}pt'>"
+        "<v:imagedata r:id='rId99'/></v:shape></w:pict></w:r></w:p>"
+    )
+    document = docx.Document()
+    for size in (12, 150):
+        document.element.body.insert(0, parse_xml(old.format(size)))
+    (warning,) = parse(saved(document), file_name="m.docx").warnings
+    assert warning.startswith("1 picture was not read: paragraph 1.")
+
+
 def test_recognised_pictures_are_read_where_they_stand(recognised: None) -> None:
     document = docx.Document()
     document.add_heading("Yard", 1)
