@@ -89,6 +89,10 @@ class DocumentError(RagError):
     help = "Repair or convert the file and upload it again."
 
 
+class NoTextError(DocumentError):
+    """A document has no text."""
+
+
 class ReaderKilledError(DocumentError):
     """The process that read a document was killed from outside; the document may be fine."""
 

@@ -27,6 +27,7 @@ from rag_service.store.search.scope import read_spans
 SECTION = "section"
 SMALL_SECTION = 50  # tokens; a smaller one is merged with the next, unless it has its own chunk type
 
+_NUMBER = re.compile(r"\A\S*\d\S*\s+")  # of a heading: "2.1 Fees"
 _PARAGRAPH = re.compile(r"(?:.+\n?)+")
 _LINE = re.compile(r".+\n?")
 _WORD_RUN = re.compile(r"(?:\S{1,200}\s*){1,60}")  # used for sentences longer than a chunk: lists or garbage
@@ -128,7 +129,7 @@ class Chunker(NodeParser):
 
     def _type_of(self, headings: tuple[str, ...]) -> str | None:
         for heading in reversed(headings):
-            if kind := self._types.get(fold(heading)):
+            if kind := self._types.get(fold(heading)) or self._types.get(fold(_NUMBER.sub("", heading))):
                 return kind
         return None
 

@@ -40,7 +40,8 @@ _PARSERS = {
     Format.IMAGE: ("rag_service.readers.images", "parse_image"),
     Format.ZIP: ("rag_service.readers.zip_archive", "parse_zip"),
 }
-_WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP})  # their parsers read files within the file
+# Their parsers read files or pictures within the file.
+_WITH_PARTS = frozenset({Format.EML, Format.MSG, Format.MBOX, Format.ZIP, Format.DOCX, Format.XLSX, Format.PPTX})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,13 @@ class BlockWriter:
         self._end_list()
         self._path, self._slide = [], slide
 
+    @property
+    def where(self) -> str:
+        """Where the writer stands, in words for a warning."""
+        if self._slide is not None:
+            return f"slide {self._slide}"
+        return f'section "{self._path[-1][1][:80]}"' if self._path else f"paragraph {max(self._paragraph, 1)}"
+
     def write_heading(self, text: str, level: int) -> None:
         """Write a heading; level 0 is a document's title, which is no section."""
         text = one_line(text)

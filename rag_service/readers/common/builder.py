@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag_service.domain import Location, ParsedDocument, Span
-from rag_service.errors import DocumentError, TooLargeError
+from rag_service.errors import NoTextError, TooLargeError
 from rag_service.readers.common.raised import settle_raised
 
 MAX_CHARACTERS = 5_000_000  # about 2,500 printed pages; anything longer is a data dump
@@ -121,10 +121,10 @@ class TextBuilder:
     def build(
         self, *, title: str, media_type: str, language: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> ParsedDocument:
-        """The finished document; raises DocumentError if it has no text."""
+        """The finished document; raises NoTextError if it has none."""
         text = self.text()
         if not text.strip():
-            raise DocumentError(f'"{self._name}" contains no text. Check that you chose the right file.')
+            raise NoTextError(f'"{self._name}" contains no text. Check that you chose the right file.')
         return ParsedDocument(
             text=text,
             spans=tuple(self._spans),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rag_service.domain import ParsedDocument
-from rag_service.errors import DocumentError, TooLargeError
+from rag_service.errors import DocumentError, NoTextError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder
 from rag_service.readers.common.names import clean_file_name
 
 MAX_PARTS = 200  # files read in one file, those of nested files included
+MAX_PICTURES = 100  # recognised in one file, those of nested files included
 MAX_PART_DEPTH = 3  # an archive in a message in an archive
 
 Parse = Callable[[bytes, str, "Parts"], ParsedDocument]
@@ -21,7 +22,20 @@ class Parts:
     def __init__(self, parse: Parse, *, depth: int = 0, counted: list[int] | None = None):
         self._parse = parse
         self._depth = depth
-        self._counted = [0] if counted is None else counted
+        self._counted = [0, 0] if counted is None else counted  # files, pictures
+
+    def recognise(self, picture: bytes, *, path: str) -> tuple[str, Sequence[str]] | None:
+        """(text, warnings) of a picture as text recognition reads it; None if it is damaged or one too many."""
+        if self._counted[1] >= MAX_PICTURES:
+            return None
+        self._counted[1] += 1
+        try:
+            document = self._parse(picture, path, Parts(self._parse, depth=self._depth + 1, counted=self._counted))
+        except NoTextError:
+            return "", ()
+        except DocumentError:
+            return None
+        return document.text, document.warnings
 
     def write(self, builder: TextBuilder, data: bytes, *, path: str) -> None:
         """Append the text of a file; one that cannot be read becomes a warning.

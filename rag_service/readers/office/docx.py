@@ -15,10 +15,13 @@ from rag_service.readers.common.archive import check_members, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.common.xml import Element, read_xml
+from rag_service.readers.common.xml import Element, read_xml, relations_of
 from rag_service.readers.office.docx_characters import Characters, is_on
+from rag_service.readers.office.docx_numbering import Numbering
+from rag_service.readers.office.pictures import Pictures, Relations
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -30,28 +33,46 @@ _SKIPPED = frozenset(
 )
 _BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
 _NOTE_MARKS = {_W + f"{kind}Reference": kind for kind in ("footnote", "endnote", "comment")}
+_EDGES = {_W + f"{kind}Reference": f"page {kind}" for kind in ("header", "footer")}
+_FIELDS = (_W + "instrText", _W + "fldSimple")
+_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _TEXTS = (_W + "t", _M + "t")
 _MAX_SPAN = 200  # columns that a merged cell may cover
 
 
-def parse_docx(data: bytes, *, name: str) -> ParsedDocument:
-    """Read the body of a document with its notes and comments; headers, footers and deleted text are left out.
+def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
+    """Read the body of a document with its notes and comments, then its page headers and footers; no deleted text.
 
     `Location.paragraph` counts paragraphs with text, from 1; table rows have the number of the previous paragraph and
-    their own `row`. `headings` is the path by Word's heading styles. A note or comment follows the paragraph or table
-    that it belongs to, with its own `part`. Raises DocumentError: damaged or hostile. TooLargeError: unpacks to too
-    much, or too much text.
+    their own `row`. `headings` is the path by Word's heading styles; headings, clauses and list items begin with the
+    number that Word makes. A note or comment follows the paragraph or table that it belongs to, with its own `part`.
+    Page headers and footers are a `part` too, each text once, and so are recognised pictures, which `parts` reads.
+
+    Raises DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
     """
     archive = open_archive(data, name)
     check_members(archive, name)
     document = Document(io.BytesIO(data))
     builder = TextBuilder(name)
+    main = str(document.part.partname).lstrip("/")
+    related = relations_of(archive, main, name)
+    numbering = next((path for kind, path in related.values() if kind == "numbering"), "")
     characters = Characters(document.styles.element)
     for warning in characters.settle(document.element.body):
         builder.warn(warning)
-    writer = _Writer(BlockWriter(builder), _outline_levels(document), _read_notes(archive, name, characters))
-    writer.write_blocks(document.element.body)
+    Numbering(read_xml(archive, numbering, name), document.styles.element).settle(document.element.body)
+    pictures = Pictures(archive, name, parts)
+    notes = _read_notes(archive, name, characters)
+    writer = _Writer(BlockWriter(builder), _outline_levels(document), notes, pictures)
+    writer.write_blocks(document.element.body, related)
+    for part, member in _page_edges(document, related):
+        edge = read_xml(archive, member, name)
+        if edge is not None:
+            for warning in characters.settle(edge):
+                builder.warn(warning)
+            writer.write_page_edge(edge, part, relations_of(archive, member, name))
+    pictures.warn(builder)
     if any(member.startswith("word/embeddings/") for member in archive.NameToInfo):
         builder.warn("Files embedded in the document were not read.")
     properties = document.core_properties
@@ -77,22 +98,63 @@ def _read_notes(archive: zipfile.ZipFile, name: str, characters: Characters) -> 
     return notes
 
 
-class _Writer:
-    """Walks the body."""
+def _page_edges(document: WordDocument, related: Relations) -> list[tuple[str, str]]:
+    """(part, member) of the page headers and footers that are shown, section by section, each member once."""
+    has_even = document.settings.odd_and_even_pages_header_footer
+    sections = [one for one in document.element.body.iter(_W + "sectPr") if one.getparent().tag != _W + "sectPrChange"]
+    held: dict[tuple[str, str], str] = {}  # a section without a header has that of the one before
+    parts: dict[str, str] = {}
+    for number, section in enumerate(sections, start=1):
+        for reference in section.iterchildren(*_EDGES):
+            kind = reference.get(_W + "type") or "default"
+            held[reference.tag, kind] = related.get(reference.get(_ID) or "", ("", ""))[1]
+        first = section.find(_W + "titlePg")
+        has_first = first is not None and is_on(first)
+        kinds = [*(["first"] if has_first else []), "default", *(["even"] if has_even else [])]
+        for tag, part in _EDGES.items():
+            for kind in kinds:
+                parts.setdefault(held.get((tag, kind), ""), part if number == 1 else f"{part} of section {number}")
+    return [(part, member) for member, part in parts.items()]
 
-    def __init__(self, blocks: BlockWriter, levels: dict[str, int], notes: dict[tuple[str, str], str]):
+
+class _Writer:
+    """Walks the body, then the headers and footers."""
+
+    def __init__(
+        self, blocks: BlockWriter, levels: dict[str, int], notes: dict[tuple[str, str], str], pictures: Pictures
+    ):
         self.blocks = blocks
+        self._pictures = pictures
         self._levels = levels
         self._notes = notes
         self._counts: Counter[str] = Counter()  # of notes written, by kind
+        self._edges: set[str] = set()  # texts of page headers and footers
 
-    def write_blocks(self, parent: Element) -> None:
+    def write_blocks(self, parent: Element, related: Relations) -> None:
         for block in _descend(parent, _PARAGRAPH, _TABLE):
             if block.tag == _PARAGRAPH:
                 self._write_paragraph(block)
             elif rows := list(_rows(block)):
                 self.blocks.write_table(rows)
             self._write_notes(block)
+            for part, text in self._pictures.read(block, related, place=self.blocks.where):
+                self.blocks.write_paragraph(text, part=part)
+
+    def write_page_edge(self, edge: Element, part: str, related: Relations) -> None:
+        """Write the texts of a page header or footer that no other has; bare page numbers are none."""
+        self.blocks.begin()
+        for block in _descend(edge, _PARAGRAPH, _TABLE):
+            text = one_line("".join(_pieces(block)))
+            is_number = not any(map(str.isalpha, text)) and next(block.iter(*_FIELDS), None) is not None
+            if text in self._edges or is_number:
+                continue
+            self._edges.add(text)
+            if block.tag == _TABLE:
+                self.blocks.write_table(_rows(block), part=part)
+            else:
+                self.blocks.write_paragraph(text, part=part)
+        for _, text in self._pictures.read(edge, related, place=part):
+            self.blocks.write_paragraph(text, part=part)
 
     def _write_paragraph(self, paragraph: Element) -> None:
         text = "".join(_pieces(paragraph))

@@ -11,9 +11,11 @@ from rag_service.readers.common.archive import check_members, damaged, open_arch
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, read_xml, relations_of
+from rag_service.readers.office.pictures import Pictures
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -24,10 +26,11 @@ _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})  # placeholders
 _MAX_CELLS = 200_000  # of all charts
 
 
-def parse_pptx(data: bytes, *, name: str) -> ParsedDocument:
-    """Read all slides in their order, hidden ones included; pictures have no text.
+def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
+    """Read all slides in their order, hidden ones included.
 
-    `Location.slide` counts from 1; the title of a slide is its heading; notes and comments are the `part` of a slide.
+    `Location.slide` counts from 1; the title of a slide is its heading; notes, comments and recognised pictures,
+    which `parts` reads, are the `part` of a slide.
 
     Raises DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
     """
@@ -40,15 +43,11 @@ def parse_pptx(data: bytes, *, name: str) -> ParsedDocument:
     files = relations_of(archive, main, name)
     writer = BlockWriter(TextBuilder(name))
     slides = [files[key][1] for slide in deck.iter(_P + "sldId") if (key := slide.get(_R + "id") or "") in files]
-    silent = []
+    pictures = Pictures(archive, name, parts)
     for number, path in enumerate(slides, start=1):
-        before = len(writer.builder)
         writer.begin(slide=number)
-        _Slide(archive, path, name, writer).write()
-        if len(writer.builder) == before:
-            silent.append(str(number))
-    if silent:
-        writer.builder.warn(f"Slides with pictures but no text: {', '.join(silent)}.")
+        _Slide(archive, path, name, writer, pictures).write()
+    pictures.warn(writer.builder)
     properties = read_xml(archive, "docProps/core.xml", name)
     title, author, language = (_property(properties, key) for key in ("title", "creator", "language"))
     return writer.builder.build(
@@ -60,8 +59,9 @@ def parse_pptx(data: bytes, *, name: str) -> ParsedDocument:
 
 
 class _Slide:
-    def __init__(self, archive: zipfile.ZipFile, path: str, name: str, writer: BlockWriter):
+    def __init__(self, archive: zipfile.ZipFile, path: str, name: str, writer: BlockWriter, pictures: Pictures):
         self._archive, self._path, self._name, self._writer = archive, path, name, writer
+        self._pictures = pictures
 
     def write(self) -> None:
         root = self._read(self._path)
@@ -75,6 +75,8 @@ class _Slide:
         for shape in shapes:
             if shape not in titles[:1] and _placeholder(shape) not in _FURNITURE:
                 self._write_shape(shape, {key: path for key, (_, path) in related.items()})
+        for part, text in self._pictures.read(root, related, place=self._writer.where):
+            self._writer.write_paragraph(text, part=part)
         self._write_remarks(list(related.values()))
 
     def _write_shape(self, shape: Element, related: dict[str, str]) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from openpyxl import load_workbook
 from openpyxl.cell.read_only import ReadOnlyCell
+from openpyxl.utils import get_column_letter
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 from openpyxl.worksheet.cell_range import CellRange
 from openpyxl.xml.constants import SHEET_MAIN_NS
@@ -24,10 +25,12 @@ from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, open_archive
 from rag_service.readers.common.builder import MAX_SPANS, STRUCK_OUT, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row
+from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
 from rag_service.readers.common.xml import Element, parse_xml, read_member, read_xml, relations_of
+from rag_service.readers.office.pictures import Pictures
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
@@ -68,7 +71,7 @@ class _SheetParser(WorkSheetParser):
         return cell
 
 
-def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
+def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     """Read all worksheets, including hidden ones, without charts.
 
     Values are normalised: 12 for 12.0, 15% for 0.15 in a percent format, 349.50 € in a currency format, ISO dates, TRUE
@@ -84,16 +87,18 @@ def parse_xlsx(data: bytes, *, name: str) -> ParsedDocument:
     has_struck = _settle_shared_strings(archive, workbook, name)
     cells_left = _MAX_CELLS
     sheets: list[_Sheet] = []
+    pictures = Pictures(archive, name, parts)
     for sheet in workbook.worksheets:
         rows, found = _read_rows(sheet, name, cells_left)
         has_struck = has_struck or found
         cells_left -= sum(len(row.cells) for row in rows)
         title = one_line(str(sheet.title))
-        sheets.append(_Sheet(title=title, rows=rows, comments=list(_read_comments(archive, sheet, name))))
+        remarks = [*_read_comments(archive, sheet, name), *_read_pictures(archive, sheet, title, name, pictures)]
+        sheets.append(_Sheet(title=title, rows=rows, remarks=remarks))
     try:
-        document = _build(sheets, workbook, name)
+        document = _build(sheets, workbook, name, pictures)
     except TooLargeError:
-        long = _build_long(sheets, workbook, name)
+        long = _build_long(sheets, workbook, name, pictures)
         if long is None:
             raise
         document = long
@@ -138,11 +143,19 @@ def _place(text: str, script: str | None) -> str:
     return {"superscript": raise_run, "subscript": lower_run}.get(script or "", str)(text)
 
 
+class _Remark(NamedTuple):
+    """A comment or the text of a picture."""
+
+    cell: str | None
+    part: str
+    text: str
+
+
 @dataclass(kw_only=True)
 class _Sheet:
     title: str
     rows: list[Row]
-    comments: list[tuple[str, str]]  # (cell, text)
+    remarks: list[_Remark]
     names: Mapping[int, str] = field(default_factory=dict)  # of the columns, once written
     max_rows: int | None = None  # in the text
 
@@ -151,7 +164,7 @@ class _Sheet:
         return self.max_rows is not None and len(self.rows) > self.max_rows
 
 
-def _build(sheets: Sequence[_Sheet], workbook: Any, name: str) -> ParsedDocument:
+def _build(sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Pictures) -> ParsedDocument:
     builder = TextBuilder(name)
     for sheet in sheets:
         builder.write("\n" if len(builder) else "")
@@ -159,11 +172,12 @@ def _build(sheets: Sequence[_Sheet], workbook: Any, name: str) -> ParsedDocument
         sheet.names = write_table(builder, sheet.rows[: sheet.max_rows], place=places_on(sheet.title))
         if sheet.is_long:
             builder.warn(too_many_rows(sheet.title))
-        for cell, text in sheet.comments:
-            builder.write(text, Location(sheet=sheet.title, cell=cell, part="comment"))
+        for cell, part, text in sheet.remarks:
+            builder.write(text, Location(sheet=sheet.title, cell=cell, part=part))
             builder.write("\n")
-    if not any(sheet.rows or sheet.comments for sheet in sheets):
+    if not any(sheet.rows or sheet.remarks for sheet in sheets):
         builder = TextBuilder(name)  # names of empty sheets do not count as text
+    pictures.warn(builder)
     properties = workbook.properties
     return builder.build(
         title=choose_title(name, properties.title),
@@ -173,13 +187,13 @@ def _build(sheets: Sequence[_Sheet], workbook: Any, name: str) -> ParsedDocument
     )
 
 
-def _build_long(sheets: Sequence[_Sheet], workbook: Any, name: str) -> ParsedDocument | None:
+def _build_long(sheets: Sequence[_Sheet], workbook: Any, name: str, pictures: Pictures) -> ParsedDocument | None:
     """A workbook with the first rows of each sheet as text; None if a sheet with more is not one table."""
     from rag_service.tables.reading.extract import MAX_TABLES, extract_long_table  # rarely needed, and slow to load
 
     for sheet in sheets:
         sheet.max_rows = LONG_TABLE_TEXT_ROWS
-    document = _build(sheets, workbook, name)
+    document = _build(sheets, workbook, name, pictures)
     tables: list[EncodedTable] = []
     for sheet in sheets:
         if not sheet.is_long:
@@ -201,15 +215,35 @@ def _further(sheet: _Sheet) -> Iterator[tuple[int, dict[int, str], bool]]:
             yield row.number, {cell.column: cell.text for cell in values}, is_alone
 
 
-def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterator[tuple[str, str]]:
-    """(cell, text) of the comments of a sheet; a thread of comments stands in them as one."""
+def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterator[_Remark]:
+    """The comments of a sheet; a thread of comments stands in them as one."""
     for kind, target in relations_of(archive, sheet._worksheet_path, name).values():
         root = read_xml(archive, target, name) if kind == "comments" else None
         for comment in () if root is None else root.iter(f"{{{SHEET_MAIN_NS}}}comment"):
             text = one_line("".join(part.text or "" for part in comment.iter(f"{{{SHEET_MAIN_NS}}}t")))
             text = text.partition(" Comment: ")[2] if text.startswith("[Threaded comment]") else text
             if text:
-                yield comment.get("ref") or "", text
+                yield _Remark(comment.get("ref") or None, "comment", text)
+
+
+def _read_pictures(
+    archive: zipfile.ZipFile, sheet: Sheet, title: str, name: str, pictures: Pictures
+) -> Iterator[_Remark]:
+    """The texts of the recognised pictures of a sheet, those of its page header and footer included."""
+    for kind, drawing in relations_of(archive, sheet._worksheet_path, name).values():
+        root = read_xml(archive, drawing, name) if kind in ("drawing", "vmlDrawing") else None
+        related = relations_of(archive, drawing, name)
+        for anchor in () if root is None else root:
+            cell = _cell_of(anchor)
+            for part, text in pictures.read(anchor, related, place=f"{title}!{cell}" if cell else title):
+                yield _Remark(cell, part, text)
+
+
+def _cell_of(anchor: Element) -> str | None:
+    """The cell below the upper left corner of a drawing."""
+    column, row = (anchor.findtext(f"{{*}}from/{{*}}{part}") or "" for part in ("col", "row"))
+    is_place = column.isdecimal() and row.isdecimal() and len(column) < 6 and len(row) < 8
+    return f"{get_column_letter(min(int(column), 16_383) + 1)}{int(row) + 1}" if is_place else None
 
 
 def _read_rows(sheet: Sheet, name: str, max_cells: int) -> tuple[list[Row], bool]:

@@ -105,6 +105,11 @@ def test_declared_headings_give_a_chunk_its_type() -> None:
     assert [node.metadata["chunk_type"] for node in nodes if "euros" in node.get_content()] == ["fees"]
 
 
+def test_a_numbered_heading_is_declared_without_its_number() -> None:
+    (node,) = chunk_markdown("# 2.1 Guard rails\n\nNever promise a date.", chunk_types={"guard rails": "guardrails"})
+    assert node.metadata["chunk_type"] == "guardrails"
+
+
 def test_a_chunk_keeps_the_places_of_what_it_holds() -> None:
     text = "first page\n\nsecond page"
     spans = [

@@ -68,9 +68,9 @@ def word(*paragraphs: str) -> bytes:
     return saved(document)
 
 
-def add_word_table(document: Any, rows: Sequence[Sequence[str]]) -> Any:
-    """A table at the end of a docx.Document, filled; returns it."""
-    table = document.add_table(len(rows), len(rows[0]))
+def add_word_table(document: Any, rows: Sequence[Sequence[str]], **options: Any) -> Any:
+    """A table at the end of a docx.Document, filled; returns it. `options`: of its `add_table`."""
+    table = document.add_table(len(rows), len(rows[0]), **options)
     for number, texts in enumerate(rows):
         for column, text in enumerate(texts):
             table.cell(number, column).text = text

@@ -1,4 +1,4 @@
-"""Word: order of the document, heading paths, labelled table rows, nothing from outside the body."""
+"""Word: order of the document, heading paths, labelled table rows, page headers and footers once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import docx
 import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from lxml import etree
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.readers.parse import parse
@@ -29,7 +30,7 @@ def manual() -> ParsedDocument:
     return parse(saved(document), file_name="m.docx")
 
 
-def test_body_is_read_in_order_without_headers(manual: ParsedDocument) -> None:
+def test_body_is_read_in_order_before_the_page_header(manual: ParsedDocument) -> None:
     lines = [line for line in manual.text.splitlines() if line]
     assert lines == [
         "Maintenance manual",
@@ -41,6 +42,7 @@ def test_body_is_read_in_order_without_headers(manual: ParsedDocument) -> None:
         "After the table.",
         "Safety",
         "Wear gloves.",
+        "Running header",
     ]
     assert (manual.title, manual.language) == ("Maintenance manual", "en")
 
@@ -155,3 +157,52 @@ def test_a_row_of_amounts_below_a_wide_name_is_no_header() -> None:
     table.cell(0, 1).merge(table.cell(0, 2))
     text = parse(saved(document), file_name="m.docx").text
     assert text.split("\n")[:2] == ["Grade: B | Hotel: 160 EUR | Hotel: 190 EUR", "Grade: C | Hotel: 100 | Hotel: 110"]
+
+
+def test_page_headers_and_footers_that_are_shown_are_read_once_as_sections_of_their_own() -> None:
+    document = docx.Document()
+    document.add_heading("Offer", 1)
+    document.add_paragraph("Body.")
+    first, second = document.sections[0], document.add_section()
+    document.add_paragraph("Annex.")
+    first.header.paragraphs[0].text = "Reference LX-2291"
+    first.header.add_paragraph()._p.append(parse_xml(f"<w:fldSimple {nsdecls('w')} w:instr='PAGE'/>"))
+    first.header.paragraphs[1]._p[0].append(parse_xml(f"<w:r {nsdecls('w')}><w:t>12</w:t></w:r>"))
+    first.first_page_header.paragraphs[0].text = "Stale draft"  # not shown: the section has no first page of its own
+    first.footer.paragraphs[0].text = "Confidential"
+    second.different_first_page_header_footer = True
+    second.first_page_header.paragraphs[0].text = "Annex A"
+    second.footer.paragraphs[0].text = "Confidential"
+    document.settings.odd_and_even_pages_header_footer = True
+    add_word_table(first.even_page_header, [("Order", "Date"), ("88", "3 May")], width=docx.shared.Inches(4))
+    read = parse(saved(document), file_name="m.docx")
+    assert read.text.split("\n\n")[:5] == ["Offer", "Body.", "Annex.", "Reference LX-2291", "Order: 88 | Date: 3 May"]
+    assert at(read, "Body.") == Location(headings=("Offer",), paragraph=2)
+    assert at(read, "Reference LX-2291") == Location(part="page header")
+    assert at(read, "Confidential") == Location(part="page footer")
+    assert at(read, "Annex A") == Location(part="page header of section 2")
+    assert "Stale draft" not in read.text
+    assert "12" not in read.text
+
+
+def test_a_header_that_includes_itself_or_is_missing_does_no_harm() -> None:
+    document = docx.Document()
+    document.add_paragraph("Body.")
+    document.sections[0].header.paragraphs[0].text = "Once"
+    missing = parse_xml(f"<w:footerReference {nsdecls('w', 'r')} w:type='default' r:id='rId999'/>")
+    document.sections[0]._sectPr.insert(0, missing)
+    with_itself = parse_xml(
+        f"<w:hdr {nsdecls('w', 'r')}><w:p><w:pPr><w:sectPr><w:headerReference w:type='default' r:id='rId1'/>"
+        "</w:sectPr></w:pPr><w:r><w:t>Once</w:t></w:r></w:p><w:altChunk r:id='rId1'/></w:hdr>"
+    )
+    relations = (
+        "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship Id='rId1' "
+        "Type='http://schemas.openxmlformats.org/officeDocument/2006/relationships/header' Target='header1.xml'/>"
+        "</Relationships>"
+    )
+    changes = {
+        "word/header1.xml": etree.tostring(with_itself),
+        "word/_rels/header1.xml.rels": relations.encode(),
+    }
+    read = parse(with_members(saved(document), changes), file_name="m.docx")
+    assert read.text.split() == ["Body.", "Once"]

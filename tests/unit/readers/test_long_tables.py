@@ -14,7 +14,7 @@ from rag_service.domain import ParsedDocument
 from rag_service.errors import TooLargeError
 from rag_service.readers.common import builder, tables
 from rag_service.readers.office import xlsx
-from rag_service.readers.office.xlsx import parse_xlsx
+from rag_service.readers.parse import parse as parse_file
 from rag_service.readers.text import delimited
 from rag_service.readers.text.delimited import parse_delimited
 from rag_service.tables.encoding import encode_table, read_batches, read_description
@@ -115,7 +115,7 @@ def workbook(**sheets: Sequence[Sequence[Any]]) -> ParsedDocument:
             sheet.append(row)
     written = io.BytesIO()
     book.save(written)
-    return parse_xlsx(written.getvalue(), name="book.xlsx")
+    return parse_file(written.getvalue(), file_name="book.xlsx")
 
 
 def test_a_long_sheet_is_a_table_beside_the_text_of_the_others() -> None:

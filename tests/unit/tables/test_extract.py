@@ -8,7 +8,7 @@ from typing import Any
 
 from openpyxl import Workbook
 
-from rag_service.readers.office.xlsx import parse_xlsx
+from rag_service.readers.parse import parse
 from rag_service.readers.text.delimited import parse_delimited
 from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.model import Kind, Table
@@ -26,7 +26,7 @@ def tables_of(*rows: Sequence[Any], sheet: str = "Sheet", hidden: Sequence[int] 
         page.row_dimensions[number].hidden = True
     written = io.BytesIO()
     book.save(written)
-    parsed = parse_xlsx(written.getvalue(), name="book.xlsx")
+    parsed = parse(written.getvalue(), file_name="book.xlsx")
     return extract_tables(parsed.text, parsed.spans)
 
 
@@ -161,7 +161,7 @@ def test_two_rows_of_headers_are_one_name() -> None:
     page.merge_cells("D1:E1")
     written = io.BytesIO()
     book.save(written)
-    parsed = parse_xlsx(written.getvalue(), name="book.xlsx")
+    parsed = parse(written.getvalue(), file_name="book.xlsx")
     (table,) = extract_tables(parsed.text, parsed.spans)
     assert [column.name for column in table.columns] == [
         "Product",

@@ -7,7 +7,7 @@ import io
 import docx
 import pytest
 
-from rag_service.readers.office.docx import parse_docx
+from rag_service.readers.parse import parse
 from rag_service.readers.pdf.reader import parse_pdf
 from rag_service.readers.web.html import parse_html
 from rag_service.tables.model import Kind, Table
@@ -118,7 +118,7 @@ def test_a_table_of_word_is_typed_with_its_cells_and_caption() -> None:
         add_word_table(document, values)
     buffer = io.BytesIO()
     document.save(buffer)
-    parsed = parse_docx(buffer.getvalue(), name="depots.docx")
+    parsed = parse(buffer.getvalue(), file_name="depots.docx")
     depots, sales = extract_tables(parsed.text, parsed.spans)
     assert (depots.caption, depots.by_period) == ("Table 1. Depots", False)
     assert (sales.unit, sales.by_period) == ("in thousands", True)
