@@ -31,6 +31,12 @@ class BlockWriter:
         self._end_list()
         self._path, self._slide = [], slide
 
+    def begin_quote(self, *, is_cited: bool) -> None:
+        """A quotation begins, of another message if it `is_cited`; only mails tell them apart."""
+
+    def end_quote(self) -> None:
+        """The innermost quotation ends."""
+
     def write_heading(self, text: str, level: int) -> None:
         """Write a heading; level 0 is a document's title, which is no section."""
         text = one_line(text)

@@ -20,7 +20,7 @@ _MAX_MIME_DEPTH = 50
 
 
 def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
-    """Read a message: headers, the plain body (else the HTML one) without quoted history, attachments.
+    """Read a message: headers, the plain body (else the HTML one), attachments.
 
     Raises DocumentError without text or nested too deeply, and TooLargeError.
     """
@@ -45,8 +45,6 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
             headers=headers,
             plain=bodies.get("text/plain"),
             html=bodies.get("text/html"),
-            is_reply="In-Reply-To" in message
-            and not _header(message, "Subject").lower().startswith(("fw", "tr", "rv")),
             attachments=attachments,
             warnings=["The message is signed or encrypted; its encrypted part was not read."]
             if any(part.get_content_type() in ("application/pkcs7-mime", "application/pgp-encrypted") for part in found)

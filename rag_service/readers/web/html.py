@@ -185,6 +185,8 @@ class _Page:
             self._flush()
         if tag in _HEADINGS:
             self._heading = _HEADINGS[tag]
+        elif tag == "blockquote":
+            self._writer.begin_quote(is_cited=_is_cited(element))
         elif tag == "li":
             self._is_item = True
         elif tag == "br":
@@ -205,6 +207,8 @@ class _Page:
                 self._pieces.append(f"]({target})")
             if tag in _BLOCKS or is_root:
                 self._flush()
+            if tag == "blockquote":
+                self._writer.end_quote()
             if tag == "pre":
                 self._keeps_lines -= 1
             if tag == "li":
@@ -239,6 +243,11 @@ def _is_hidden(element: Element) -> bool:
         or (element.get("aria-hidden") or "").lower() == "true"
         or _HIDDEN.search(element.get("style") or "") is not None
     )
+
+
+def _is_cited(quote: Element) -> bool:
+    """Whether a mail program quotes a message, as it says in the type or the class."""
+    return (quote.get("type") or "").lower() == "cite" or "quote" in (quote.get("class") or "").lower()
 
 
 def _is_link_list(element: Element) -> bool:
