@@ -48,6 +48,11 @@ class BlockWriter:
             self._path = [entry for entry in self._path if entry[0] < level] + [(level, text)]
         self.write_paragraph(text)
 
+    def end_section(self, level: int) -> None:
+        """Headings of this level and below it do not hold for what follows."""
+        self._end_list()
+        self._path = [entry for entry in self._path if entry[0] < level]
+
     def write_paragraph(self, text: str, *, part: str | None = None, ending: str = "\n\n") -> None:
         """Write a paragraph, a list item (`ending` is one line end) or a remark of a `part`."""
         text = clean(text).strip()

@@ -155,7 +155,7 @@ class _Page:
             if element is not root and self._is_skipped(element, tag):
                 walk.skip_subtree()
                 continue
-            if tag == "table" and (rows := _rows(element)) is not None:
+            if tag == "table" and (rows := read_rows(element)) is not None:
                 self._flush()
                 self._writer.write_paragraph(_caption(element))
                 self._writer.write_table(rows)
@@ -271,7 +271,7 @@ def _caption(table: Element) -> str:
     return "" if caption is None else one_line("".join(caption.itertext()))
 
 
-def _rows(table: Element) -> list[Row] | None:
+def read_rows(table: Element) -> list[Row] | None:
     """The rows of a table of data; None for one that only lays out the page, whose cells are blocks."""
     if (table.get("role") or "") in ("presentation", "none") or _is_hidden(table):
         return None
