@@ -29,7 +29,7 @@ _Number = tuple[int, ...]
 class _Line(NamedTuple):
     """A line that may be a heading, with one reading of its number: "C." is a letter and a Roman number."""
 
-    index: int
+    row: int  # among the lines, from 0
     form: str
     number: _Number
 
@@ -38,8 +38,8 @@ def find_headings(lines: Sequence[str]) -> Mapping[int, tuple[int, str]]:
     """Index of a line → (level from 1, heading). A form that first occurs below another one is a level deeper."""
     found: dict[int, str] = {}
     for run in sorted(_runs(_candidates(lines)), key=len, reverse=True):
-        if not any(line.index in found for line in run) and _has_text_below(lines, run):
-            found |= {line.index: line.form for line in run}
+        if not any(line.row in found for line in run) and _has_text_below(lines, run):
+            found |= {line.row: line.form for line in run}
     levels: dict[str, int] = {}
     for index in sorted(found):
         levels.setdefault(found[index], min(len(levels) + 1, _MAX_LEVELS))
@@ -108,8 +108,8 @@ def _has_text_below(lines: Sequence[str], run: Sequence[_Line]) -> bool:
     """Whether most headings are shorter than the text up to the next number of their form."""
     longer = 0
     for line in run:
-        left = len(lines[line.index].strip())
-        for text in map(lines.__getitem__, range(line.index + 1, len(lines))):
+        left = len(lines[line.row].strip())
+        for text in map(lines.__getitem__, range(line.row + 1, len(lines))):
             match = _NUMBERED.fullmatch(text)
             if left < 0 or (match is not None and any(form == line.form for form, _ in _readings(match))):
                 break

@@ -28,7 +28,8 @@ def test_sections_of_an_article_are_sections() -> None:
 
 
 def test_short_values_have_the_name_of_their_element() -> None:
-    source = """<catalog><product sku="A-17"><name>Bolt</name><price currency="EUR">0.35</price><size><l>10</l></size></product>
+    source = """<catalog><product sku="A-17"><name>Bolt</name><price currency="EUR">0.35</price>
+    <size><l>10</l></size></product>
     <product sku="A-18"><name>Nut</name></product><edge from="a" to="b"/><edge from="b" to="c"/></catalog>"""
     assert parse(source.encode(), file_name="a.xml").text.splitlines()[:4] == [
         "sku: A-17 | name: Bolt | price: 0.35 | price currency: EUR | size l: 10",
@@ -39,9 +40,10 @@ def test_short_values_have_the_name_of_their_element() -> None:
 
 
 def test_items_of_a_feed_are_sections() -> None:
-    source = """<rss version="2.0"><channel><title>Port news</title><item><title>Berth 9</title><pubDate>1 June</pubDate>
+    source = """<rss version="2.0"><channel><title>Port news</title><item><title>Berth 9</title>
+    <pubDate>1 June</pubDate>
     <description>&lt;p&gt;Closed until &lt;b&gt;5 June&lt;/b&gt;.&lt;/p&gt;</description></item></channel></rss>"""
-    document = parse(source.encode("utf-16"), file_name="feed")
+    document = parse(source.encode("utf-16"), file_name="feed.xml")
     assert at(document, "Closed until 5 June.").headings == ("Port news", "Berth 9")
     assert at(document, "pubDate: 1 June").headings == ("Port news", "Berth 9")
 
