@@ -8,8 +8,8 @@ import unicodedata
 # Extensions of the formats that are read, and what people call those.
 SUFFIXES = (
     ".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf", ".eml", ".mht", ".mhtml", ".msg", ".mbox",
-    ".html", ".htm", ".xhtml", ".epub", ".xml", ".rss", ".atom", ".nxml", ".json", ".jsonl", ".ndjson", ".geojson", ".vtt",
-    ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip",
+    ".html", ".htm", ".xhtml", ".epub", ".xml", ".rss", ".atom", ".nxml", ".json", ".jsonl", ".ndjson", ".geojson",
+    ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip",
 )  # fmt: skip
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 # Extensions of formats that are refused, or read with an extra, with words that say what to do.

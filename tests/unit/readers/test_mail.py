@@ -280,3 +280,51 @@ def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:
 def test_a_mailbox_with_too_many_messages_is_refused() -> None:
     with pytest.raises(TooLargeError, match=r"contains 201 messages; the limit for a mailbox is 200"):
         parse(mailbox(*[message_of("Fee", "It is 3 €.")] * 201), file_name="a.mbox")
+
+
+def ber(tag: int, content: bytes, *, indefinite: bool) -> bytes:
+    if indefinite and tag & 0x20:
+        return bytes([tag, 0x80]) + content + b"\0\0"
+    return bytes([tag, 0x82]) + len(content).to_bytes(2, "big") + content
+
+
+@pytest.mark.parametrize("indefinite", [True, False])
+def test_a_message_within_its_signature_is_read(indefinite: bool) -> None:
+    """As Outlook (definite lengths) and OpenSSL (indefinite ones) write it."""
+
+    def pack(tag: int, *contents: bytes) -> bytes:
+        return ber(tag, b"".join(contents), indefinite=indefinite)
+
+    def oid(last: int) -> bytes:
+        return pack(0x06, bytes.fromhex("2a864886f70d0107") + bytes([last]))
+
+    inner = f"Content-Type: text/plain\n\n{SAID}\n".encode()
+    octets = pack(0x24, pack(0x04, inner[:9]), pack(0x04, inner[9:])) if indefinite else pack(0x04, inner)
+    content = pack(0x30, oid(1), pack(0xA0, octets))
+    data = pack(0x30, oid(2), pack(0xA0, pack(0x30, pack(0x02, b"\1"), pack(0x31), content)))
+    message = EmailMessage()
+    message["Subject"] = "Crates"
+    message.set_content(data, "application", "pkcs7-mime", params={"smime-type": "signed-data"}, filename="smime.p7m")
+    document = parse(message.as_bytes(), file_name="mail.eml")
+    assert SAID in document.text and document.warnings == ()
+
+
+@pytest.mark.parametrize("data", [b"", b"\x30\x80", b"\x30\x80" * 500, b"\x30\x82\xff\xff\x06", bytes(range(256))])
+def test_an_encrypted_message_is_told(data: bytes) -> None:
+    message = EmailMessage()
+    message["Subject"] = "Crates"
+    message.set_content(data, "application", "pkcs7-mime", filename="smime.p7m")
+    document = parse(message.as_bytes(), file_name="mail.eml")
+    assert document.text.strip() == "Subject: Crates"
+    assert [warning.partition(";")[0] for warning in document.warnings] == ["The message is encrypted"]
+
+
+def test_signatures_and_encrypted_parts_are_no_attachments() -> None:
+    signed = 'Subject: S\nContent-Type: multipart/signed; boundary="b"\n\n--b\n\nText.\n--b\n'
+    signed += "Content-Type: application/pgp-signature; name=s.asc\n\n-----BEGIN PGP SIGNATURE-----\n--b--\n"
+    document = parse(signed.encode(), file_name="mail.eml")
+    assert document.text.strip() == "Subject: S\n\nText." and document.warnings == ()
+    encrypted = 'Subject: S\nContent-Type: multipart/encrypted; boundary="b"\n\n--b\nContent-Type: '
+    encrypted += "application/pgp-encrypted\n\nVersion: 1\n--b\n\n-----BEGIN PGP MESSAGE-----\n--b--\n"
+    document = parse(encrypted.encode(), file_name="mail.eml")
+    assert document.text.strip() == "Subject: S" and "is encrypted" in document.warnings[0]
