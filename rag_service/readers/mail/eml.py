@@ -87,7 +87,7 @@ def _read_enclosed(part: EmailMessage) -> EmailMessage | None:
     """The message that a signature encloses, or None if it is encrypted."""
     payload = part.get_payload(decode=True)
     content = read_signed(payload) if isinstance(payload, bytes) else None
-    return None if content is None else cast(EmailMessage, message_from_bytes(content, policy=policy.default))
+    return None if content is None else message_from_bytes(content, policy=policy.default)
 
 
 def _is_encrypted(part: EmailMessage) -> bool:

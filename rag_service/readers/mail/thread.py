@@ -29,6 +29,7 @@ _TIME = re.compile(r"\d{1,2}[:.h]\d\d")
 _ADDRESS = re.compile(r"\s*[<\[(].*")
 _ANY_ADDRESS = re.compile(r"[<(\[]* ?(?:mailto:)?([^\s<>()\[\]:]+@[^\s<>()\[\]:]+)[^\s<>()\[\]]*[>)\]]*")
 _AFTER_DATE = re.compile(r"(?:[AaPp]\.?[Mm]\.?|hrs?|h|\(?[A-Z]{2,5}\)?|[-–])")
+_MAX_LINE = 300  # characters of a rule, or of a line of an attribution
 _MAX_ATTRIBUTION_LINES = 3
 _MAX_ATTRIBUTION_WORDS = 30
 _SENDER, _SENT, _SUBJECT = "sender", "sent", "subject"
@@ -195,6 +196,8 @@ class MailWriter(BlockWriter):
 
 def _is_rule(line: str) -> bool:
     """A rule, or an introduction such as "Begin forwarded message:"."""
+    if len(line) > _MAX_LINE:
+        return False
     if _RULE.fullmatch(line.strip()):
         return True
     said, colon, after = fold(line).strip().partition(":")
@@ -271,6 +274,8 @@ def _find_attribution(lines: Sequence[str]) -> tuple[int, str] | None:
 
 def _read_attribution(text: str, *, needs_date: bool) -> str | None:
     """The heading of a message by its attribution: who wrote it, and when, in either order."""
+    if len(text) > _MAX_LINE * _MAX_ATTRIBUTION_LINES:
+        return None
     address = _ANY_ADDRESS.search(text)
     said = text.rstrip(" :：\u00a0*")
     words = _ANY_ADDRESS.sub(" ", said).split()
