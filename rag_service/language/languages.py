@@ -121,13 +121,15 @@ class FileWords:
 
 @dataclass(frozen=True, kw_only=True)
 class MailWords:
-    """Labels of the lines that mail programs write above a forwarded message, folded, without the colon."""
+    """Words of the lines that mail programs write above a message within a message, folded, without the colon."""
 
     sender: tuple[str, ...]
     sent: tuple[str, ...]
     subject: tuple[str, ...]
     recipients: tuple[str, ...]  # also of copies and replies
     forwarded: tuple[str, ...]  # in the rule above all these
+    wrote: tuple[str, ...]  # "On 3 May 2026, Ana wrote:"
+    wrote_on: tuple[str, ...]  # before such a date
 
 
 @dataclass(frozen=True, kw_only=True)

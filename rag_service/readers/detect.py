@@ -22,6 +22,7 @@ _IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*")  # PN
 _DELIMITED = frozenset({".csv", ".tsv"})
 _MARKDOWN = frozenset({".md", ".markdown"})
 _WEB = frozenset({".html", ".htm", ".xhtml"})
+_XML = frozenset({".xml", ".rss", ".atom", ".nxml"})
 _JSON = frozenset({".json", ".jsonl", ".ndjson", ".geojson"})
 _MAIL = frozenset({".eml", ".mht", ".mhtml"})
 _TEXT = frozenset({".txt", ".log", *_DELIMITED, *_MARKDOWN})  # their name says how to read them
@@ -38,6 +39,7 @@ _WEB_PAGE = re.compile(
     r"(?:<!doctype\s+html|<(?:html|head|title|meta|body)[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
+_XML_DECLARATION = re.compile(r"\s*<\?xml\s")
 _HEADER = re.compile(  # a mailbox from which a message was taken leaves its separator
     rb"(?:From [^\r\n]{1,1000}\r?\n)?(?:[!-9;-~]{1,60}:[^\n]{0,1000}\r?\n(?:[ \t][^\n]{0,1000}\r?\n){0,100}){1,200}"
 )
@@ -67,6 +69,7 @@ class Format(StrEnum):
     ODF = "odf"
     RTF = "rtf"
     HTML = "html"
+    XML = "xml"
     EPUB = "epub"
     EML = "eml"
     MSG = "msg"
@@ -106,7 +109,11 @@ def detect(data: bytes, *, name: str) -> tuple[Format, str | None]:
         return Format.MBOX, None
     if _is_message(data, suffix):
         return Format.EML, None
-    text = decode_page(data) if suffix in _WEB or b"<html" in head.lower() else decode_text(data)
+    text = (
+        decode_page(data)
+        if suffix in _WEB | _XML or b"<html" in head.lower() or b"<?xml" in head
+        else decode_text(data)
+    )
     if text is None:
         raise _unknown_binary(data, name)
     return _text_format(text, suffix, name), text
@@ -139,6 +146,8 @@ def _text_format(text: str, suffix: str, name: str) -> Format:
         return Format.CSV
     if suffix in _WEB or (suffix != ".txt" and _WEB_PAGE.match(text)):
         return Format.HTML
+    if suffix in _XML or (suffix not in _TEXT and _XML_DECLARATION.match(text)):
+        return Format.XML
     if is_subtitles(text):
         return Format.SUBTITLES
     begins_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")

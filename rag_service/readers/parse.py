@@ -33,6 +33,7 @@ _PARSERS = {
     Format.JSON: ("rag_service.readers.text.json_file", "parse_json"),
     Format.SUBTITLES: ("rag_service.readers.text.subtitles", "parse_subtitles"),
     Format.HTML: ("rag_service.readers.web.html", "parse_html"),
+    Format.XML: ("rag_service.readers.web.xml_file", "parse_xml_file"),
     Format.EPUB: ("rag_service.readers.web.epub", "parse_epub"),
     Format.EML: ("rag_service.readers.mail.eml", "parse_eml"),
     Format.MSG: ("rag_service.readers.mail.msg", "parse_msg"),

@@ -97,8 +97,8 @@ def check_xml(source: IO[bytes], name: str) -> None:
         defused_parse(source, _DepthGuard(), forbid_dtd=True)
     except DefusedXmlException as error:
         raise DocumentError(
-            f'"{name}" contains XML declarations that Office programs never write, but that attackers use. '
-            "It was not read. Save it again with your Office program and upload the new file."
+            f'"{name}" contains XML declarations (a document type or entities) that documents do not need, but that '
+            "attackers use. It was not read. Save it again with the program that made it and upload the new file."
         ) from error
     except _TooDeepError as error:
         raise DocumentError(

@@ -38,6 +38,12 @@ class BlockWriter:
             return f"slide {self._slide}"
         return f'section "{self._path[-1][1][:80]}"' if self._path else f"paragraph {max(self._paragraph, 1)}"
 
+    def begin_quote(self, *, is_cited: bool) -> None:
+        """A quotation begins, of another message if it `is_cited`; only mails tell them apart."""
+
+    def end_quote(self) -> None:
+        """The innermost quotation ends."""
+
     def write_heading(self, text: str, level: int) -> None:
         """Write a heading; level 0 is a document's title, which is no section."""
         text = one_line(text)
@@ -48,6 +54,11 @@ class BlockWriter:
         if level:
             self._path = [entry for entry in self._path if entry[0] < level] + [(level, text)]
         self.write_paragraph(text)
+
+    def end_section(self, level: int) -> None:
+        """Headings of this level and below it do not hold for what follows."""
+        self._end_list()
+        self._path = [entry for entry in self._path if entry[0] < level]
 
     def write_paragraph(self, text: str, *, part: str | None = None, ending: str = "\n\n") -> None:
         """Write a paragraph, a list item (`ending` is one line end) or a remark of a `part`."""

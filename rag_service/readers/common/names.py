@@ -8,8 +8,8 @@ import unicodedata
 # Extensions of the formats that are read, and what people call those.
 SUFFIXES = (
     ".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf", ".eml", ".mht", ".mhtml", ".msg", ".mbox",
-    ".html", ".htm", ".xhtml", ".epub", ".json", ".jsonl", ".ndjson", ".geojson", ".vtt", ".srt", ".csv", ".tsv", ".md",
-    ".markdown", ".txt", ".zip",
+    ".html", ".htm", ".xhtml", ".epub", ".xml", ".rss", ".atom", ".nxml", ".json", ".jsonl", ".ndjson", ".geojson",
+    ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip",
 )  # fmt: skip
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 # Extensions of formats that are refused, or read with an extra, with words that say what to do.
@@ -18,7 +18,7 @@ REFUSED_SUFFIXES = (
     *IMAGE_SUFFIXES,
 )  # fmt: skip
 FORMATS = (
-    "PDF, Word, Excel, PowerPoint and OpenDocument files, RTF, e-mails and mailboxes, web pages, EPUB, JSON, "
+    "PDF, Word, Excel, PowerPoint and OpenDocument files, RTF, e-mails and mailboxes, web pages, EPUB, XML, JSON, "
     "subtitles, CSV, Markdown, plain text, and ZIP archives of these"
 )
 MAX_NAME = 255  # the longest name that common file systems take

@@ -12,15 +12,21 @@ from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.encoding import codec_of, decode_text
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.mail.message import Attachment, Message, build_message
+from rag_service.readers.mail.signed import read_signed
 
 MEDIA_TYPE = "message/rfc822"
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
+_ENCLOSED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime"})  # signed or encrypted, as a whole
+_SIGNATURES = frozenset({
+    "application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature",
+})  # fmt: skip
+_ENCRYPTED = "The message is encrypted; its encrypted part was not read. Decrypt it and save it again."
 _MAX_PARTS = 5_000
 _MAX_MIME_DEPTH = 50
 
 
 def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
-    """Read a message: headers, the plain body (else the HTML one) without quoted history, attachments.
+    """Read a message: headers, the plain body (else the HTML one), attachments.
 
     Raises DocumentError without text or nested too deeply, and TooLargeError.
     """
@@ -33,6 +39,8 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     attachments: list[Attachment] = []
     for part in found:
         kind = part.get_content_type()
+        if kind in _SIGNATURES or _is_encrypted(part):
+            continue
         is_attached = part.get_content_disposition() == "attachment" or part.get_filename()
         if kind in ("text/plain", "text/html") and not is_attached:
             bodies[kind] = "\n\n".join(filter(None, (bodies.get(kind), _text(part))))
@@ -45,12 +53,8 @@ def parse_eml(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
             headers=headers,
             plain=bodies.get("text/plain"),
             html=bodies.get("text/html"),
-            is_reply="In-Reply-To" in message
-            and not _header(message, "Subject").lower().startswith(("fw", "tr", "rv")),
             attachments=attachments,
-            warnings=["The message is signed or encrypted; its encrypted part was not read."]
-            if any(part.get_content_type() in ("application/pkcs7-mime", "application/pgp-encrypted") for part in found)
-            else [],
+            warnings=[_ENCRYPTED] if any(map(_is_encrypted, found)) else [],
         ),
         name=name,
         media_type=MEDIA_TYPE,
@@ -65,7 +69,10 @@ def _leaves(message: EmailMessage, name: str) -> list[EmailMessage]:
     while waiting:
         part, depth = waiting.pop()
         is_container = part.is_multipart() and part.get_content_maintype() == "multipart"
-        if not is_container:
+        signed = _read_enclosed(part) if part.get_content_type() in _ENCLOSED and depth < _MAX_MIME_DEPTH else None
+        if signed is not None:
+            waiting.append((signed, depth + 1))
+        elif not is_container or part.get_content_type() == "multipart/encrypted":
             found.append(part)
         elif depth < _MAX_MIME_DEPTH:
             waiting += [
@@ -74,6 +81,17 @@ def _leaves(message: EmailMessage, name: str) -> list[EmailMessage]:
         if len(found) + len(waiting) > _MAX_PARTS:
             raise DocumentError(f'"{name}" has more than {_MAX_PARTS:,} parts and was not read.')
     return found
+
+
+def _read_enclosed(part: EmailMessage) -> EmailMessage | None:
+    """The message that a signature encloses, or None if it is encrypted."""
+    payload = part.get_payload(decode=True)
+    content = read_signed(payload) if isinstance(payload, bytes) else None
+    return None if content is None else message_from_bytes(content, policy=policy.default)
+
+
+def _is_encrypted(part: EmailMessage) -> bool:
+    return part.get_content_type() in _ENCLOSED or part.get_content_type() == "multipart/encrypted"
 
 
 def _attachment(part: EmailMessage, number: int) -> Attachment:

@@ -18,7 +18,7 @@ from rag_service.readers.mail.message import Attachment, Message, build_message
 
 MEDIA_TYPE = "application/vnd.ms-outlook"
 _SUBJECT, _BODY, _HTML, _SENDER, _ADDRESS, _TO, _CC = "0037", "1000", "1013", "0C1A", "5D01", "0E04", "0E03"
-_REPLY_TO, _DATA, _LONG_NAME, _SHORT_NAME, _CONTENT_ID = "1042", "3701", "3707", "3704", "3712"
+_DATA, _LONG_NAME, _SHORT_NAME, _CONTENT_ID = "3701", "3707", "3704", "3712"
 _SENT, _RECEIVED = 0x0039, 0x0E06  # dates, in the list of fixed properties
 _MAX_ATTACHMENTS = 1_000
 _MAX_EMBEDDED = 5  # messages within messages
@@ -54,7 +54,6 @@ def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
         ],
         plain=plain,
         html=None if html is None else decode_text(html),
-        is_reply=bool(_text(file, folder, _REPLY_TO)),
         attachments=list(_attachments(file, folder, warnings, depth)),
         warnings=warnings,
     )

@@ -5,29 +5,20 @@ When in doubt a line is not a heading: the text is the same either way, and a fa
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from rag_service.domain import Box
+from rag_service.readers.common.headings import NUMBER, reads_like_heading
 
 _LARGER = 1.15  # than body text; fonts of one size differ by less
 _SAME_SIZE = 1.05  # of headings of one level
 _MAX_LINES = 3
-MAX_CHARACTERS = 150
 _MAX_LEVELS = 4  # of a path; deeper ones reflect the layout rather than the text
 _MAX_SHARE = 0.35  # of the characters; forms and posters are large and bold throughout
 _RUNNING_PAGES = 3  # with the same line at the top or bottom: a running header or footer
 _EDGE = 2  # lines at the top or bottom of a page
-_MIN_LETTERS = 3
-_MAX_SENTENCE_WORDS = 6  # "2. Purpose." is a heading that ends like a sentence
-_COLUMN = re.compile(r"\S {2,}\S")
-# "2.1", "IV.", "A.", or after a word: "Item 1A.", "Article 3".
-_NUMBER = re.compile(
-    r"(?:[A-ZÀ-Ý][^\W\d_]{1,11}\s+)?(?P<number>\d{1,3}[A-Z]?(?:\.\d{1,3}){0,5}\.?|[IVXLC]{1,6}\.|[A-Z]\.)\s+(?=\S)"
-)
-_BRACKETS = (("(", ")"), ("[", "]"))
 
 
 class PageLine(NamedTuple):
@@ -140,23 +131,12 @@ def _prominence(line: PageLine, body: _Body) -> float | None:
 
 def _continues(line: PageLine, height: float | None, above: float) -> bool:
     is_same = height is not None and max(height, above) <= _SAME_SIZE * min(height, above)
-    return is_same and not _NUMBER.match(line.text)
+    return is_same and not NUMBER.match(line.text)
 
 
 def _reads_like_heading(text: str) -> bool:
-    numbered = _NUMBER.match(text)
-    words = text[numbered.end() if numbered else 0 :]
-    letters = sum(char.isalpha() for char in words)
-    return (
-        len(text) <= MAX_CHARACTERS
-        and letters >= max(_MIN_LETTERS, sum(not char.isspace() for char in words) / 2)
-        and not _COLUMN.search(words)
-        and all(
-            text.count(opening) == text.count(closing) for opening, closing in _BRACKETS
-        )  # else it is part of a line
-        and words[-1] not in ",;"
-        and (words[-1] != "." or len(words.split()) <= _MAX_SENTENCE_WORDS)
-    )
+    numbered = NUMBER.match(text)
+    return reads_like_heading(text, text[numbered.end() if numbered else 0 :])
 
 
 def _rank(heights: set[float]) -> dict[float, int]:
@@ -172,5 +152,5 @@ def _rank(heights: set[float]) -> dict[float, int]:
 
 def _depth(text: str) -> int:
     """1 for "2. Pay" and for headings without a number, 2 for "2.1 Base pay"."""
-    numbered = _NUMBER.match(text)
+    numbered = NUMBER.match(text)
     return len(numbered["number"].rstrip(".").split(".")) if numbered else 1

@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rag_service.readers.pdf.headings import MAX_CHARACTERS, PageLine
+from rag_service.readers.common.headings import MAX_CHARACTERS
+from rag_service.readers.pdf.headings import PageLine
 
 _EDGE = 3  # lines of a header or footer
 _APART = 1.2  # of the usual step between lines: from a running line to the body

@@ -21,11 +21,12 @@ from pypdfium2 import raw as pdfium
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
 from rag_service.readers.ocr.recognition import MAX_PAGES as MAX_OCR_PAGES
 from rag_service.readers.pdf.forms import read_annotations
-from rag_service.readers.pdf.headings import MAX_CHARACTERS, Heading, PageLine, find_headings, follow_path
+from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, follow_path
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_columns, join_words, trim

@@ -155,7 +155,7 @@ class _Page:
             if element is not root and self._is_skipped(element, tag):
                 walk.skip_subtree()
                 continue
-            if tag == "table" and (rows := _rows(element)) is not None:
+            if tag == "table" and (rows := read_rows(element)) is not None:
                 self._flush()
                 self._writer.write_paragraph(_caption(element))
                 self._writer.write_table(rows)
@@ -185,6 +185,8 @@ class _Page:
             self._flush()
         if tag in _HEADINGS:
             self._heading = _HEADINGS[tag]
+        elif tag == "blockquote":
+            self._writer.begin_quote(is_cited=_is_cited(element))
         elif tag == "li":
             self._is_item = True
         elif tag == "br":
@@ -205,6 +207,8 @@ class _Page:
                 self._pieces.append(f"]({target})")
             if tag in _BLOCKS or is_root:
                 self._flush()
+            if tag == "blockquote":
+                self._writer.end_quote()
             if tag == "pre":
                 self._keeps_lines -= 1
             if tag == "li":
@@ -241,6 +245,11 @@ def _is_hidden(element: Element) -> bool:
     )
 
 
+def _is_cited(quote: Element) -> bool:
+    """Whether a mail program quotes a message, as it says in the type or the class."""
+    return (quote.get("type") or "").lower() == "cite" or "quote" in (quote.get("class") or "").lower()
+
+
 def _is_link_list(element: Element) -> bool:
     links = [one_line("".join(link.itertext())) for link in element.iter("a")]
     whole = len(one_line("".join(element.itertext())))
@@ -262,7 +271,7 @@ def _caption(table: Element) -> str:
     return "" if caption is None else one_line("".join(caption.itertext()))
 
 
-def _rows(table: Element) -> list[Row] | None:
+def read_rows(table: Element) -> list[Row] | None:
     """The rows of a table of data; None for one that only lays out the page, whose cells are blocks."""
     if (table.get("role") or "") in ("presentation", "none") or _is_hidden(table):
         return None

@@ -1,4 +1,4 @@
-"""Forwarded messages within a mail are sections, headed by who wrote them, when and about what."""
+"""Forwarded and quoted messages within a mail are sections, headed by who wrote them, when and about what."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from rag_service.domain import ParsedDocument
+from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.readers.parse import parse
@@ -93,14 +93,15 @@ def test_a_forwarded_page_is_a_section_too() -> None:
         "-------- Mensaje reenviado --------",
     ],
 )
-def test_a_message_forwarded_in_a_reply_is_no_history(rule: str) -> None:
+def test_a_message_forwarded_or_quoted_in_a_reply_is_a_section(rule: str) -> None:
     headers = f"{rule}\nFrom: Ana <ana@mar.example>\nDate: 5 May 2026 09:32\nSubject: Crates\nTo: Luis"
     text = f"As asked.\n\n{headers}\n\n{SAID}\n"
     assert headings_of(read(text, subject="RE: Crates"), SAID) == ("Ana, 5 May 2026 09:32: Crates",)
     lines = headers.replace("<", "&lt;").replace("\n", "<br>")
     page = f"<p>As asked.</p><div class='gmail_quote'>{lines}<p>{SAID}</p></div>"
     assert SAID in read(html=page, subject="RE: Crates").text
-    assert SAID not in read(text.replace(rule, "----- Original message -----"), subject="RE: Crates").text
+    quoted = read(text.replace(rule, "----- Original message -----"), subject="RE: Crates")
+    assert headings_of(quoted, SAID) == ("Ana, 5 May 2026 09:32: Crates",)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,82 @@ def test_a_message_that_apple_mail_forwards_is_a_section(introduction: str, subj
     assert headings_of(document, SAID) == ("Ana, 5 May 2026 at 09:32: Crates",)
     assert headings_of(document, "As asked.") == ()
     assert "\n>" not in document.text and introduction not in document.text
+
+
+@pytest.mark.parametrize(
+    ("attribution", "heading"),
+    [
+        ("On Wed, 10 Jun 2026 at 16:20, Tom <tom@x.example> wrote:", "Tom, Wed, 10 Jun 2026 at 16:20"),
+        ("On Wed, Jun 10, 2026 at 4:20 PM Tom Lee <\ntom@x.example> wrote:", "Tom Lee, Wed, Jun 10, 2026 at 4:20 PM"),
+        (
+            "El mié, 10 jun 2026 a las 16:20, Ana Gil (<ana@x.example>) escribió:",
+            "Ana Gil, mié, 10 jun 2026 a las 16:20",
+        ),
+        (
+            "Le mer. 10 juin 2026 à 16:20, Ève Le Goff <e@x.example> a\nécrit\u00a0:",
+            "Ève Le Goff, mer. 10 juin 2026 à 16:20",
+        ),
+        (
+            "Em qua., 10 de jun. de 2026 às 16:20, Rui <rui@x.example> escreveu:",
+            "Rui, qua., 10 de jun. de 2026 às 16:20",
+        ),
+        ("Tom Lee wrote on 10 June 2026:", "Tom Lee, 10 June 2026"),
+        ("2026-06-10 16:20 GMT+02:00 Tom <tom@x.example>:", "Tom, 2026-06-10 16:20 GMT+02:00"),
+        ("Tom <tom@x.example> wrote:", "Tom"),
+    ],
+)
+def test_quoted_history_is_a_section_of_its_sender(attribution: str, heading: str) -> None:
+    document = read(
+        f"Please follow this.\n\n{attribution}\n> {SAID}\n> > An older word.\n\nAna\n", subject="Re: Crates"
+    )
+    assert headings_of(document, SAID) == (heading,)
+    assert headings_of(document, "Please follow this.") == ()
+    assert document.text.count(heading) == 1 and attribution.split("\n")[-1] not in document.text
+    assert [span.location for span in document.spans if "older" in document.text[span.start : span.end]] == [
+        Location(headings=(heading,), part="quoted")
+    ]
+    assert document.warnings == ()
+
+
+def test_what_follows_quoted_history_is_the_sender_s_own_again() -> None:
+    document = read(
+        f"On 3 May 2026, Ana wrote:\n> Are they ready?\n\n{SAID}\n\n> Who calls?\n\nEva calls.\n", subject="Re: Crates"
+    )
+    assert headings_of(document, "Are they ready?") == headings_of(document, "Who calls?") == ("Ana, 3 May 2026",)
+    assert headings_of(document, SAID) == headings_of(document, "Eva calls.") == ("Luis Peña",)
+    assert [line for line in document.text.split("\n") if line in ("Ana, 3 May 2026", "Luis Peña")] == [
+        "Ana, 3 May 2026", "Luis Peña", "Ana, 3 May 2026", "Luis Peña"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>Yes.</p><div class='gmail_quote'><div>On 3 May 2026, Ana &lt;a@x.example&gt; wrote:<br></div>"
+        f"<blockquote class='gmail_quote'><p>{SAID}</p></blockquote></div>",
+        f"<p>Yes.</p><blockquote type='cite'><div>On 3 May 2026, Ana wrote:</div><div>{SAID}</div></blockquote>",
+        f"<p>Yes.</p><div>Ana wrote on 3 May 2026:</div><blockquote>{SAID}</blockquote>",
+        "<p>Yes.</p><div id='divRplyFwdMsg'><b>Von:</b> Ana &lt;a@x.example&gt;<br><b>Datum:</b> 3 May 2026<br>"
+        f"<b>An:</b> Luis</div><div>{SAID}</div>",
+    ],
+)
+def test_quoted_history_of_a_page_is_a_section_too(page: str) -> None:
+    document = read(html=page, subject="Re: Crates")
+    assert headings_of(document, SAID)[0].startswith("Ana")
+    assert headings_of(document, "Yes.") == ()
+
+
+def test_a_thread_of_thousands_of_levels_is_read() -> None:
+    levels = (f"{'>' * n} On 3 May {n}, Ana wrote:\n{'>' * (n + 1)} Word {n}." for n in range(1, 2001))
+    document = read("Look.\n\n" + "\n".join(levels), subject="Re: Crates")
+    assert headings_of(document, "Word 1999.") == ("Ana, 3 May 1999",)
+
+
+def test_what_is_quoted_from_nobody_keeps_its_marks() -> None:
+    document = read("The load:\n\n> 5 kg is too much.\n\nWeigh it.", subject="Load")
+    assert "\n\n> 5 kg is too much.\n\nWeigh it." in document.text
+    (place,) = [span.location for span in document.spans if "5 kg" in document.text[span.start : span.end]]
+    assert place == Location(part="quoted")
 
 
 def test_a_sentence_about_forwarded_messages_introduces_none() -> None:
@@ -203,3 +280,51 @@ def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:
 def test_a_mailbox_with_too_many_messages_is_refused() -> None:
     with pytest.raises(TooLargeError, match=r"contains 201 messages; the limit for a mailbox is 200"):
         parse(mailbox(*[message_of("Fee", "It is 3 €.")] * 201), file_name="a.mbox")
+
+
+def ber(tag: int, content: bytes, *, indefinite: bool) -> bytes:
+    if indefinite and tag & 0x20:
+        return bytes([tag, 0x80]) + content + b"\0\0"
+    return bytes([tag, 0x82]) + len(content).to_bytes(2, "big") + content
+
+
+@pytest.mark.parametrize("indefinite", [True, False])
+def test_a_message_within_its_signature_is_read(indefinite: bool) -> None:
+    """As Outlook (definite lengths) and OpenSSL (indefinite ones) write it."""
+
+    def pack(tag: int, *contents: bytes) -> bytes:
+        return ber(tag, b"".join(contents), indefinite=indefinite)
+
+    def oid(last: int) -> bytes:
+        return pack(0x06, bytes.fromhex("2a864886f70d0107") + bytes([last]))
+
+    inner = f"Content-Type: text/plain\n\n{SAID}\n".encode()
+    octets = pack(0x24, pack(0x04, inner[:9]), pack(0x04, inner[9:])) if indefinite else pack(0x04, inner)
+    content = pack(0x30, oid(1), pack(0xA0, octets))
+    data = pack(0x30, oid(2), pack(0xA0, pack(0x30, pack(0x02, b"\1"), pack(0x31), content)))
+    message = EmailMessage()
+    message["Subject"] = "Crates"
+    message.set_content(data, "application", "pkcs7-mime", params={"smime-type": "signed-data"}, filename="smime.p7m")
+    document = parse(message.as_bytes(), file_name="mail.eml")
+    assert SAID in document.text and document.warnings == ()
+
+
+@pytest.mark.parametrize("data", [b"", b"\x30\x80", b"\x30\x80" * 500, b"\x30\x82\xff\xff\x06", bytes(range(256))])
+def test_an_encrypted_message_is_told(data: bytes) -> None:
+    message = EmailMessage()
+    message["Subject"] = "Crates"
+    message.set_content(data, "application", "pkcs7-mime", filename="smime.p7m")
+    document = parse(message.as_bytes(), file_name="mail.eml")
+    assert document.text.strip() == "Subject: Crates"
+    assert [warning.partition(";")[0] for warning in document.warnings] == ["The message is encrypted"]
+
+
+def test_signatures_and_encrypted_parts_are_no_attachments() -> None:
+    signed = 'Subject: S\nContent-Type: multipart/signed; boundary="b"\n\n--b\n\nText.\n--b\n'
+    signed += "Content-Type: application/pgp-signature; name=s.asc\n\n-----BEGIN PGP SIGNATURE-----\n--b--\n"
+    document = parse(signed.encode(), file_name="mail.eml")
+    assert document.text.strip() == "Subject: S\n\nText." and document.warnings == ()
+    encrypted = 'Subject: S\nContent-Type: multipart/encrypted; boundary="b"\n\n--b\nContent-Type: '
+    encrypted += "application/pgp-encrypted\n\nVersion: 1\n--b\n\n-----BEGIN PGP MESSAGE-----\n--b--\n"
+    document = parse(encrypted.encode(), file_name="mail.eml")
+    assert document.text.strip() == "Subject: S" and "is encrypted" in document.warnings[0]

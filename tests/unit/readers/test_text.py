@@ -125,3 +125,70 @@ def test_front_matter_that_is_no_plain_mapping_stays_text(front: str) -> None:
 
 def test_deeply_nested_markdown_is_read() -> None:
     assert "end" in parse(b">" * 20_000 + b" end", file_name="x.md").text
+
+
+def sections(text: str) -> list[tuple[str, ...]]:
+    spans = parse(text.encode(), file_name="a.txt").spans
+    return list(dict.fromkeys(span.location.headings for span in spans if span.location.headings))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "MINUTES\n1. Cleaning\nThe contract ends on 31 May.\n2. Parking:\nBays 4 to 9 are kept for visitors.\n",
+            [("1. Cleaning",), ("2. Parking",)],
+        ),
+        (
+            "1. General\nAll of this holds for you.\n1.1 Scope\nThe whole of the company.\n"
+            "1.2 Time\nFrom May until June.\n2. Costs\n"
+            "a) Travel\nTrains are paid in second class.\nb) Meals\nUp to 12 euros a day.\n",
+            [
+                ("1. General",),
+                ("1. General", "1.1 Scope"),
+                ("1. General", "1.2 Time"),
+                ("2. Costs",),
+                ("2. Costs", "a) Travel"),
+                ("2. Costs", "b) Meals"),
+            ],
+        ),
+        (
+            "Artículo 5. Objeto\nEl contrato tiene por objeto un piso.\n\nArtículo 6\n\nEl precio es de 500 euros.\n",
+            [("Artículo 5. Objeto",), ("Artículo 6",)],
+        ),
+        (
+            "§ 3 Term\nThree months to the end of May.\n§ 4 Costs\nThe rent is 500 euros.\n",
+            [("§ 3 Term",), ("§ 4 Costs",)],
+        ),
+        (
+            "I. Keys\nThe keys are with Ana Gil.\n\nII. Bins\nThe bins stand in the yard.\n",
+            [("I. Keys",), ("II. Bins",)],
+        ),
+    ],
+)
+def test_numbered_headings_are_sections(text: str, expected: list[tuple[str, ...]]) -> None:
+    assert sections(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "To buy:\n1. Milk\n2. Bread\n3. Eggs\n\nWe meet in front of the shop at nine o'clock.\n",
+        "1. Call the plumber.\n2. Ask Ana for the keys of the cellar.\n3. Pay.\n",
+        "1. The contract begins on the first of May and ends on the last day of\nJune, unless Ana says otherwise.\n"
+        "2. The rent is 500 euros and it is paid on the first day of each month by\nBank transfer to the owner.\n",
+        "1. 555 0188 221\nAna, who is in the office.\n2. 555 0199 333\nLuis, who is in the workshop.\n",
+        "1. print(x[0])\nthis prints the first of the values\n2. print(x[1], end='')\nthis prints the second of them\n",
+        "Article 5 of the lease says that the rent is due on the first day, and\nAna agrees with that.\n",
+    ],
+)
+def test_numbered_lists_are_no_sections(text: str) -> None:
+    assert sections(text) == []
+    assert parse(text.encode(), file_name="a.txt").text == text.rstrip()
+
+
+def test_each_section_of_a_plain_text_is_a_paragraph() -> None:
+    """Chunks are cut at sections only between paragraphs."""
+    document = parse(b"1. Keys\nThe keys are with Ana Gil.\n2. Bins\nThe bins stand in the yard.", file_name="a.txt")
+    assert document.text == "1. Keys\nThe keys are with Ana Gil.\n\n2. Bins\nThe bins stand in the yard."
+    assert at(document, "2. Bins\nThe bins stand in the yard.") == Location(paragraph=2, headings=("2. Bins",))

@@ -53,19 +53,33 @@ def _messages() -> Iterator[Sample]:
         "We meet on Tuesday.\n\nOn 3 Feb 2025, Luis <luis@solaria.example> wrote:\n> Shall we meet on Friday?\n> Luis\n"
     )
     yield Sample(
-        "eml", "re.eml", _mail("Re: Meeting", answer).as_bytes(), {"We meet on Tuesday.": {}}, ("Friday", "wrote:")
+        "eml",
+        "re.eml",
+        _mail("Re: Meeting", answer).as_bytes(),
+        {"We meet on Tuesday.": {"headings": ()}, "Shall we meet on Friday?": {"headings": ("Luis, 3 Feb 2025",)}},
+        ("wrote:",),
     )
     outlook = (
         "El martes, entonces.\n\n________________________________\nDe: Luis <luis@solaria.example>\n"
         "Enviado: lunes 10:04\nPara: Ana\nAsunto: Reunión\n\n¿El viernes?\n"
     )
-    yield Sample("eml", "rv.eml", _mail("RE: Reunión", outlook).as_bytes(), {"El martes, entonces.": {}}, ("viernes",))
+    yield Sample(
+        "eml",
+        "rv.eml",
+        _mail("RE: Reunión", outlook).as_bytes(),
+        {"El martes, entonces.": {"headings": ()}, "¿El viernes?": {"headings": ("Luis, lunes 10:04: Reunión",)}},
+        ("____",),
+    )
     forwarded = "See below.\n\n---------- Forwarded message ---------\nFrom: Luis <l@x.example>\nDate: Mon 10:04\nSubject: S\n\nKey is 4711.\n"
     yield Sample("eml", "fw.eml", _mail("Fwd: S", forwarded).as_bytes(), {"See below.": {}, "Key is 4711.": {}})
     html = f"<p>Only HTML here: code 99.</p>{TABLE}<blockquote type='cite'>Old words</blockquote>"
     only_html = _mail("Re: Prices", None, html=html, reply=True)
     yield Sample(
-        "eml", "html.eml", only_html.as_bytes(), {"Only HTML here: code 99.": {}, **GRADES}, (*WRONG, "Old words")
+        "eml",
+        "html.eml",
+        only_html.as_bytes(),
+        {"Only HTML here: code 99.": {"part": None}, **GRADES, "Old words": {"part": "quoted"}},
+        WRONG,
     )
     raw = b"From: =?iso-8859-1?q?Jos=E9?= <j@x.example>\nTo: a@x.example\nSubject: =?x-unknown?b?zzz?=\nDate: soon\n"
     raw += b"Content-Type: text/plain; charset=x-none\nContent-Transfer-Encoding: 8bit\n\nCaf\xe9 a las 5\n"

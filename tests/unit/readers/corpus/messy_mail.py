@@ -99,9 +99,10 @@ def _outlook_page() -> Iterator[Sample]:
             "Lot: Peinture": {},
             "Prix: 1 900 €": {},
             "Prix: 2 410 €": {},
-            "Cordialement": {},
+            "Cordialement": {"headings": ()},
+            "Ancien prix 3 999": {"headings": ("Paul, lundi: Devis",)},
         },
-        ("3 999", "Prix: Sol"),
+        ("Prix: Sol", "____"),
     )
 
 
@@ -191,8 +192,8 @@ def _apple() -> Iterator[Sample]:
         "eml",
         "van.eml",
         raw.encode(),
-        {"The van is booked for 14 May.": {}, "Two drivers: Kim and Lee.": {}},
-        ("old van",),
+        {"Two drivers: Kim and Lee.": {"headings": ()}, "Is the old van free?": {"headings": ("Jo, 2 May",)}},
+        ("wrote:",),
     )
     data = office.msg(
         {"0037": "RES: Inventário de abril", "1000": "Olá,\r\n\r\no inventário fecha a 30 de abril.\r\n\r\n-----Mensagem original-----\r\nDe: Rui\r\nEnviada: 3 de junho de 2024 10:04\r\nPara: Ana\r\nAssunto: Inventário\r\n\r\nData velha 28\r\n", "0C1A": "Ana Dias", "5D01": "ana@x.example"},
@@ -207,8 +208,9 @@ def _apple() -> Iterator[Sample]:
             "o inventário fecha a 30 de abril.": {"part": None},
             "Artigo: Parafuso": {"part": "stock.csv"},
             "Qtd: 900": {"part": "stock.csv", "cell": "B2"},
+            "Data velha 28": {"headings": ("Rui, 3 de junho de 2024 10:04: Inventário",)},
         },
-        ("Data velha",),
+        ("-----",),
     )
 
 

@@ -1,0 +1,175 @@
+"""XML of any kind by its text: articles (JATS, DocBook), feeds (RSS, Atom), catalogues and other data.
+
+An element with text beside its elements, or a long text, is a paragraph; a title is the heading of the element that
+contains it; what is left are short values, on one line for each element: "sku: A-17 | name: Hex bolt M8 | price: 0.35".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from html.entities import html5
+
+from lxml import etree
+
+from rag_service.domain import ParsedDocument
+from rag_service.readers.common.blocks import BlockWriter
+from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.names import choose_title, language_of
+from rag_service.readers.common.raised import lower_run, raise_run
+from rag_service.readers.common.xml import Element, local_name, parse_xml
+from rag_service.readers.web.html import read_page, read_rows, write_page
+
+MEDIA_TYPE = "application/xml"
+_DECLARATION = re.compile(r"\s*<\?xml[^>]{0,500}\?>")
+# A document type that only names its definition, as articles do; it is not fetched. Any other is refused.
+_NAMED_TYPE = re.compile(r"""<!DOCTYPE\s[^\[\]<>"']{0,200}(?:"[^"<>]{0,500}"\s*|'[^'<>]{0,500}'\s*){0,2}>""")
+_ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30};)")  # "&eacute;", which such a definition declares
+_OF_XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
+_TITLES = frozenset({"title", "article-title", "head", "heading"})
+_PARAGRAPHS = frozenset({"p", "para", "simpara"})
+_ITEMS = frozenset({"list-item", "listitem", "li"})
+_INLINE_BREAKS = _PARAGRAPHS | _ITEMS | _TITLES | {"br", "break", "list", "td", "th", "tr"}
+_MARKUP = re.compile(r"</?(?:p|br|div|ul|ol|li|a|b|i|em|strong|h[1-6]|table|span|img)\b[^<>]*>", re.IGNORECASE)
+_MAX_VALUE = 200  # characters of a value on a line of values; a longer one is a paragraph
+_MAX_LABEL = 100
+
+
+def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
+    """Read the elements in document order. `headings` is the path of titles; `paragraph` counts blocks with text.
+
+    Raises DocumentError: damaged, nested too deeply, without text, or with declarations of its own. TooLargeError.
+    """
+    source = _NAMED_TYPE.sub("", _DECLARATION.sub("", clean(text), count=1), count=1)
+    root = parse_xml(_ENTITY.sub(_character, source).encode(), name)
+    for element in root.iter(etree.Element):
+        element.tag = local_name(element)
+    writer = BlockWriter(TextBuilder(name))
+    _Writer(writer, name).write(root, level=1)
+    return writer.builder.build(
+        title=choose_title(name, _article_title(root), writer.title),
+        media_type=MEDIA_TYPE,
+        language=language_of(root.get("{http://www.w3.org/XML/1998/namespace}lang")),
+    )
+
+
+def _character(match: re.Match[str]) -> str:
+    return match[0] if match[1] in _OF_XML else html5.get(match[1], match[0])
+
+
+def _article_title(root: Element) -> str | None:
+    title = next(root.iter("article-title"), None)
+    return None if title is None else one_line(_text(title))
+
+
+class _Writer:
+    """Writes elements; recursion ends at the depth that `parse_xml` allows."""
+
+    def __init__(self, writer: BlockWriter, name: str):
+        self._writer = writer
+        self._name = name
+
+    def write(self, element: Element, *, level: int) -> None:
+        """Write an element; `level` is that of a title in it."""
+        if element.tag == "table" and (rows := read_rows(element)) is not None:
+            self._writer.write_table(rows)
+            return
+        if element.tag in _PARAGRAPHS | _TITLES | _ITEMS or _is_mixed(element) or not len(element):
+            self._write_text(element)
+            return
+        title = next((child for child in element if child.tag in _TITLES), None)
+        number = element.find("label") if title is not None else None
+        if title is not None and (heading := one_line(_text(title))):
+            before = "" if number is None else f"{one_line(_text(number))} "
+            self._writer.write_heading(f"{before}{heading}", level)
+        else:
+            title = number = None
+        values = list(_attributes(element, "")) if title is None else []
+        counts = Counter(child.tag for child in element)
+        for child in element:
+            if child is title or child is number:
+                continue
+            is_single = counts[child.tag] == 1
+            flat = list(_flat_values(child, child.tag, is_single=is_single))
+            if flat and is_single:
+                values += flat
+                continue
+            self._write_values(values)
+            values = []
+            if flat:  # of a list: a line of its own
+                self._write_values(flat)
+                continue
+            self.write(child, level=level + (title is not None))
+        self._write_values(values)
+        if title is not None:
+            self._writer.end_section(level)
+
+    def _write_values(self, values: Sequence[tuple[str, str]]) -> None:
+        if values:
+            line = " | ".join(f"{key[-_MAX_LABEL:]}: {value}" for key, value in values)
+            self._writer.write_paragraph(line, ending="\n")
+
+    def _write_text(self, element: Element) -> None:
+        text = _text(element)
+        if _MARKUP.search(text):  # a page in a feed
+            write_page(self._writer, read_page(text, self._name))
+        elif element.tag in _ITEMS:
+            self._writer.write_paragraph(f"- {one_line(text)}" if text.strip() else "", ending="\n")
+        else:
+            self._writer.write_paragraph(one_line(text))
+
+
+def _is_mixed(element: Element) -> bool:
+    """Whether text stands beside elements: those only mark parts of it."""
+    return bool(len(element)) and any(
+        (piece or "").strip() for piece in (element.text, *(child.tail for child in element))
+    )
+
+
+def _flat_values(element: Element, label: str, *, is_single: bool) -> Iterator[tuple[str, str]]:
+    """The short value of an element, or those of one that only groups a few; nothing for what is text or a list."""
+    if element.tag in _PARAGRAPHS | _TITLES | _ITEMS or _is_mixed(element):
+        return
+    if not len(element):
+        value = one_line(element.text or "")
+        if len(value) <= _MAX_VALUE and not _MARKUP.search(value):
+            if value:
+                yield label, value
+            yield from _attributes(element, f"{label} ")
+        return
+    children = list(element)
+    if not is_single or len({child.tag for child in children}) < len(children):
+        return
+    if any(
+        len(child) or child.tag in _PARAGRAPHS | _TITLES or len(child.text or "") > _MAX_VALUE for child in children
+    ):
+        return
+    yield from _attributes(element, f"{label} ")
+    for child in children:
+        yield from _flat_values(child, f"{label} {child.tag}", is_single=True)
+
+
+def _attributes(element: Element, label: str) -> Iterator[tuple[str, str]]:
+    """Attributes as values, without those that only XML itself needs."""
+    for key, value in element.attrib.items():
+        name = key.rpartition("}")[2]
+        if not key.startswith(("{http://www.w3.org/2001/XMLSchema", "{http://www.w3.org/XML/")) and value.strip():
+            yield f"{label}{name}", one_line(value)[:_MAX_VALUE]
+
+
+def _text(element: Element) -> str:
+    """All text of an element, with raised and lowered runs as all readers write them."""
+    pieces: list[str] = []
+    walk = etree.iterwalk(element, events=("start", "end"))
+    for event, inner in walk:
+        if event == "start":
+            if inner.tag in ("sup", "sub") and inner is not element:
+                run = "".join(inner.itertext())
+                pieces.append(raise_run(run) if inner.tag == "sup" else lower_run(run))
+                walk.skip_subtree()
+                continue
+            pieces += [" " if inner.tag in _INLINE_BREAKS else "", inner.text or ""]
+        elif inner is not element:
+            pieces += [" " if inner.tag in _INLINE_BREAKS else "", inner.tail or ""]
+    return "".join(pieces)
