@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -172,8 +172,11 @@ def _uncovered(borders: Sequence[float], middles: Sequence[float], rules: Sequen
                 yield border, place
 
 
-def fill(frame: Frame, words: Sequence[Word]) -> Grid | None:
-    """The table with its words; None if its rules do not separate the words: cells hold several rows or columns."""
+def fill(frame: Frame, words: Sequence[Word], *, part: Callable[[Word, float], Sequence[Word]]) -> Grid | None:
+    """The table with its words; None if its rules do not separate the words: cells hold several rows or columns.
+
+    `part` parts a word at a rule that it crosses, if that is where a second text begins.
+    """
     cells = _cells(frame)
     found: list[list[Word]] = [[] for _ in cells]
     number_of = {
@@ -185,15 +188,22 @@ def fill(frame: Frame, words: Sequence[Word]) -> Grid | None:
     }
     lefts, falling = frame.lefts, [-top for top in frame.tops]
     overhanging = inside = 0
-    for word in words:
+    left = list(reversed(words))
+    while left:
+        word = left.pop()
         column = bisect.bisect_right(lefts, (word.left + word.right) / 2) - 1
         row = bisect.bisect_right(falling, -word.middle) - 1
         if not (0 <= row < len(falling) - 1 and 0 <= column < len(lefts) - 1):
             continue
         number = number_of[row, column]
-        found[number].append(word)
         cell = cells[number]
-        beyond = max(lefts[cell.column] - word.left, word.right - lefts[cell.column + cell.columns])
+        sides = lefts[cell.column], lefts[cell.column + cell.columns]
+        crossed = next((side for side in sides if word.left < side < word.right), None)
+        if crossed is not None and len(parts := part(word, crossed)) > 1:
+            left += reversed(parts)
+            continue
+        found[number].append(word)
+        beyond = max(sides[0] - word.left, word.right - sides[1])
         inside += 1
         overhanging += beyond > _OVERHANG * (word.right - word.left)
     filled = [cell._replace(words=of_cell) for cell, of_cell in zip(cells, found, strict=True)]

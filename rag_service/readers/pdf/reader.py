@@ -32,7 +32,7 @@ from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, joi
 from rag_service.readers.pdf.rules import read_rules
 from rag_service.readers.pdf.scans import STAMP_CHARACTERS, Scan, may_be_scanned, read_scanned_page, warn_of
 from rag_service.readers.pdf.tables import TableReader
-from rag_service.readers.pdf.words import Word, is_bold, read_string, read_words
+from rag_service.readers.pdf.words import Word, is_bold, part_at_rule, read_string, read_words
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -139,7 +139,12 @@ def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tu
     with closing(page), closing(page.get_textpage()) as text_page:
 
         def with_tables(words: list[Word]) -> list[Word]:
-            return tables.read(words, lambda: read_rules(page.raw), lambda word: is_bold(text_page.raw, word.at))
+            return tables.read(
+                words,
+                lambda: read_rules(page.raw),
+                is_bold=lambda word: is_bold(text_page.raw, word.at),
+                part=lambda word, rule: part_at_rule(word, text_page.raw, rule),
+            )
 
         if text_page.count_chars() > MAX_PAGE_CHARACTERS:
             raise TooLargeError(
