@@ -58,7 +58,7 @@ class _Reader:
             if kind == pdfium.FPDF_PAGEOBJ_PATH:
                 yield from self._of_path(item, matrix)
             elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_DEPTH:
-                inner = _matrix_of(item).multiply(matrix)
+                inner = matrix_of(item).multiply(matrix)
                 yield from self.rules(
                     item, pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject, inner, depth + 1
                 )
@@ -75,7 +75,7 @@ class _Reader:
         if is_thin and count <= _BOX_SEGMENTS:
             yield from _rule_of_box(*matrix.on_point(left, bottom), *matrix.on_point(right, top))
         elif count <= _MAX_SEGMENTS and (is_stroked or count > _BOX_SEGMENTS):
-            for points in _outlines(path, count, _matrix_of(path).multiply(matrix)):
+            for points in _outlines(path, count, matrix_of(path).multiply(matrix)):
                 if is_stroked:
                     for one, other in itertools.pairwise(points):
                         yield from _rule(*one, *other)
@@ -84,7 +84,8 @@ class _Reader:
                     yield from _rule_of_box(min(xs), min(ys), max(xs), max(ys))
 
 
-def _matrix_of(item: Any) -> PdfMatrix:
+def matrix_of(item: Any) -> PdfMatrix:
+    """The matrix of a page object; the unit matrix if it has none."""
     found = pdfium.FS_MATRIX()
     return PdfMatrix.from_raw(found) if pdfium.FPDFPageObj_GetMatrix(item, ctypes.byref(found)) else PdfMatrix()
 
