@@ -29,7 +29,7 @@ from rag_service.readers.pdf.headings import MAX_CHARACTERS, Heading, PageLine, 
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_columns, join_words, trim
-from rag_service.readers.pdf.rules import read_rules
+from rag_service.readers.pdf.rules import PageObjects, read_rules
 from rag_service.readers.pdf.scans import (
     STAMP_CHARACTERS,
     Picture,
@@ -134,7 +134,7 @@ def _read_pages(
                 lines = recognised
                 if scan.unsure:
                     builder.warn(warn_of(scan.unsure, number))
-        elif lines and (new := [picture for picture in pictures if picture not in seen]):
+        elif lines and (new := [picture for picture in dict.fromkeys(pictures) if picture not in seen]):
             seen.update(new)
             count = min(len(new), MAX_OCR_PAGES - scanned) if may_recognise() else 0
             found += _read_pictures(document, number, new[:count], builder)
@@ -186,7 +186,7 @@ def _read_page(
         def with_tables(words: list[Word]) -> list[Word]:
             return tables.read(
                 words,
-                lambda: read_rules(page.raw),
+                lambda: read_rules(objects),
                 is_bold=lambda word: is_bold(text_page.raw, word.at),
                 part=lambda word, rule: part_at_rule(word, text_page.raw, rule),
             )
@@ -196,10 +196,11 @@ def _read_page(
                 f'Page {number} of "{name}" unpacks to far more data than a page of text contains. '
                 "Print the document to a new PDF and upload that."
             )
+        objects = PageObjects(page.raw)
         words = read_words(page.raw, text_page.raw)
         lines = lay_out(words, with_tables=with_tables)
         tidied = tidy(_page_line(line, is_bold=_is_bold(text_page.raw, line)) for line in lines)
-        pictures = find_pictures(page, words) if may_have_pictures and tidied else []
+        pictures = find_pictures(page, objects, words) if may_have_pictures and tidied else []
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
 
 

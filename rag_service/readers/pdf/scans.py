@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
-from pypdfium2 import PdfMatrix
 
 from rag_service.domain import Box
 from rag_service.readers.ocr.lines import ReadLine
 from rag_service.readers.ocr.recognition import LOW_SCORE, WORTHLESS_SCORE, recognise
 from rag_service.readers.pdf.layout import Line, lay_out
-from rag_service.readers.pdf.rules import matrix_of
+from rag_service.readers.pdf.rules import PageObjects
 from rag_service.readers.pdf.words import Box as PageBox
 from rag_service.readers.pdf.words import Word, turn
 
@@ -27,7 +26,6 @@ _MIN_HEIGHT, _MIN_WIDTH = 18.0, 72.0  # points
 _MIN_PIXELS = 1_000  # a short word has more
 _TOUCHING = 1.0  # points between strips of one picture
 _COVERED = 0.05  # of a picture by words: it is a background, or a scan with its text
-_MAX_DEPTH = 3  # of nested drawings
 
 
 class Picture(NamedTuple):
@@ -54,13 +52,13 @@ def may_be_scanned(page: Any, *, typed: bool) -> bool:
     return any((right - left) * (top - bottom) > width * height / 2 for left, bottom, right, top in boxes)
 
 
-def find_pictures(page: Any, words: Sequence[Word]) -> list[Picture]:
+def find_pictures(page: Any, objects: PageObjects, words: Sequence[Word]) -> list[Picture]:
     """Pictures of a page of PDFium that may show text besides its words: no ornaments, lines and backgrounds."""
     width, height = page.get_size()
     joined: list[
         tuple[PageBox, int, int]
     ] = []  # (box, bytes, pixels); strips that are drawn one after the other are one
-    for box, size, pixels in _images(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, PdfMatrix()):
+    for box, size, pixels in _images(objects):
         if joined and _distance(joined[-1][0], box) <= _TOUCHING:
             (left, bottom, right, top), so_far, pixels_so_far = joined.pop()
             box = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
@@ -75,21 +73,15 @@ def find_pictures(page: Any, words: Sequence[Word]) -> list[Picture]:
     return [picture for picture in found if not _is_covered(picture.box, words)]
 
 
-def _images(parent: Any, count: Any, get: Any, matrix: PdfMatrix, depth: int = 0) -> Iterator[tuple[PageBox, int, int]]:
-    """(box, bytes, pixels) of the images of a page or a drawing."""
-    for index in range(count(parent)):
-        item = get(parent, index)
-        kind = pdfium.FPDFPageObj_GetType(item)
-        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            sides = [ctypes.c_float() for _ in range(4)]
-            across, down = ctypes.c_uint(), ctypes.c_uint()
-            pdfium.FPDFPageObj_GetBounds(item, *map(ctypes.byref, sides))
-            pdfium.FPDFImageObj_GetImagePixelSize(item, ctypes.byref(across), ctypes.byref(down))
-            box = matrix.on_rect(*(side.value for side in sides))
-            yield box, pdfium.FPDFImageObj_GetImageDataRaw(item, None, 0), across.value * down.value
-        elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_DEPTH:
-            inner = matrix_of(item).multiply(matrix)
-            yield from _images(item, pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject, inner, depth + 1)
+def _images(objects: PageObjects) -> Iterator[tuple[PageBox, int, int]]:
+    """(box, bytes, pixels) of the images of a page."""
+    sides = [ctypes.c_float() for _ in range(4)]
+    across, down = ctypes.c_uint(), ctypes.c_uint()
+    for image, matrix in objects.of_kind(pdfium.FPDF_PAGEOBJ_IMAGE):
+        pdfium.FPDFPageObj_GetBounds(image, *map(ctypes.byref, sides))
+        pdfium.FPDFImageObj_GetImagePixelSize(image, ctypes.byref(across), ctypes.byref(down))
+        box = matrix.on_rect(*(side.value for side in sides))
+        yield box, pdfium.FPDFImageObj_GetImageDataRaw(image, None, 0), across.value * down.value
 
 
 def _distance(one: PageBox, other: PageBox) -> float:

@@ -45,7 +45,6 @@ _RAISED, _LOWERED = (
     0.15,
     -0.02,
 )  # how much higher their lower edge is; that of small letters on the line is 0.03 or more
-_DIGIT = re.compile(r"\d")
 _NUMBERS_MEET = re.compile(r"\d[\d+\-−–($€£¥]")
 _RUN_END = re.compile(r"(?<=\w)\d(?!\d)")
 _PLAIN_NUMBER = re.compile(r"[\d.,]+")
@@ -101,13 +100,13 @@ def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
     """
     starts = list[float]()
     gap_of_start, gap_of_end = dict[int, float](), dict[int, float]()  # where its right-most gap begins
-    for before, word in itertools.pairwise(words):
-        if abs(word.middle - before.middle) > _LINE * word.height or word.turns != before.turns:
-            continue
-        if word.left - before.right > COLUMN_GAP * word.height:
-            starts.append(word.left)
-            for place, gaps in ((_place(word.left), gap_of_start), (_place(word.right), gap_of_end)):
-                gaps[place] = max(before.right, gaps.get(place, before.right))
+    line, end, direction = math.inf, 0.0, None  # of the word before
+    for _, _, _, turns, left, right, middle, height, _, _ in words:
+        if left - end > COLUMN_GAP * height and abs(middle - line) <= _LINE * height and turns == direction:
+            starts.append(left)
+            for place, gaps in ((_place(left), gap_of_start), (_place(right), gap_of_end)):
+                gaps[place] = max(end, gaps.get(place, end))
+        line, end, direction = middle, right, turns
     if not starts:
         return words
     starts.sort()
@@ -117,8 +116,11 @@ def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
 
     parted: list[Word] = []
     for word in words:
+        if word.text.isalpha() or not _NUMBERS_MEET.search(word.text):
+            parted.append(word)
+            continue
         inside = bisect.bisect_right(starts, word.left)
-        if inside == len(starts) or starts[inside] >= word.right or not _DIGIT.search(word.text):
+        if inside == len(starts) or starts[inside] >= word.right:
             parted.append(word)
             continue
         parted += _part(
