@@ -33,8 +33,8 @@ from rag_service.readers.pdf.rules import PageObjects, read_rules
 from rag_service.readers.pdf.scans import (
     STAMP_CHARACTERS,
     Picture,
+    PictureFinder,
     Scan,
-    find_pictures,
     may_be_scanned,
     read_picture,
     read_scanned_page,
@@ -72,7 +72,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
             document.init_forms()
         elif document.get_formtype() != pdfium.FORMTYPE_NONE:
             builder.warn("The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF.")
-        pages, remarks = _read_pages(document, name, builder, may_have_pictures=b"/Image" in data)
+        pages, remarks = _read_pages(document, name, builder, finder=PictureFinder(data))
         if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
             builder.warn("The document is a form whose fields are empty.")
         write_pages(builder, pages, remarks)
@@ -112,7 +112,7 @@ def _open(data: bytes, name: str) -> Any:
 
 
 def _read_pages(
-    document: Any, name: str, builder: TextBuilder, *, may_have_pictures: bool
+    document: Any, name: str, builder: TextBuilder, *, finder: PictureFinder
 ) -> tuple[list[list[PageLine]], list[list[Remark]]]:
     """For each page its lines, and its form values, comments and what pictures beside the text say."""
     if len(document) > MAX_PAGES:
@@ -122,11 +122,10 @@ def _read_pages(
     pages: list[list[PageLine]] = []
     remarks: list[list[Remark]] = []
     characters = scanned = 0
-    seen = set[Picture]()
     unread: list[int] = []  # the page of each picture
     tables = TableReader(name)
     for number in range(1, len(document) + 1):
-        lines, found, pictures = _read_page(document, number, name, tables, may_have_pictures=may_have_pictures)
+        lines, found, pictures = _read_page(document, number, name, tables, finder=finder)
         if scanned < MAX_OCR_PAGES and (scan := _recognise(document, number, lines, builder)) is not None:
             scanned += 1
             recognised = lines_of(scan)
@@ -134,11 +133,10 @@ def _read_pages(
                 lines = recognised
                 if scan.unsure:
                     builder.warn(warn_of(scan.unsure, number))
-        elif lines and (new := [picture for picture in dict.fromkeys(pictures) if picture not in seen]):
-            seen.update(new)
-            count = min(len(new), MAX_OCR_PAGES - scanned) if may_recognise() else 0
-            found += _read_pictures(document, number, new[:count], builder)
-            unread += [number] * (len(new) - count)
+        elif pictures:
+            count = min(len(pictures), MAX_OCR_PAGES - scanned) if may_recognise() else 0
+            found += _read_pictures(document, number, pictures[:count], builder)
+            unread += [number] * (len(pictures) - count)
             scanned += count
         pages.append(lines)
         remarks.append(found)
@@ -174,7 +172,7 @@ def _how_to_read() -> str:
 
 
 def _read_page(
-    document: Any, number: int, name: str, tables: TableReader, *, may_have_pictures: bool
+    document: Any, number: int, name: str, tables: TableReader, *, finder: PictureFinder
 ) -> tuple[list[PageLine], list[Remark], list[Picture]]:
     """Of a page: tidied lines, what stands in its fields and comments, and pictures; none if it cannot be read."""
     try:
@@ -200,7 +198,7 @@ def _read_page(
         words = read_words(page.raw, text_page.raw)
         lines = lay_out(words, with_tables=with_tables)
         tidied = tidy(_page_line(line, is_bold=_is_bold(text_page.raw, line)) for line in lines)
-        pictures = find_pictures(page, objects, words) if may_have_pictures and tidied else []
+        pictures = finder.find(page, objects, words) if tidied else []
         return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ STAMP_CHARACTERS = 100  # a scanned page may have as many typed ones: a stamp, a
 # Of pictures with text: a line of print with its margins is as high, and a few words are as wide.
 _MIN_HEIGHT, _MIN_WIDTH = 18.0, 72.0  # points
 _MIN_PIXELS = 1_000  # a short word has more
+_IMAGE = re.compile(rb"/Subtype\s*/Image\b")
+_MAX_INLINE = 4_096  # bytes; smaller images may stand within a page and not be among the file's streams
 _TOUCHING = 1.0  # points between strips of one picture
 _COVERED = 0.05  # of a picture by words: it is a background, or a scan with its text
 
@@ -52,25 +55,41 @@ def may_be_scanned(page: Any, *, typed: bool) -> bool:
     return any((right - left) * (top - bottom) > width * height / 2 for left, bottom, right, top in boxes)
 
 
-def find_pictures(page: Any, objects: PageObjects, words: Sequence[Word]) -> list[Picture]:
-    """Pictures of a page of PDFium that may show text besides its words: no ornaments, lines and backgrounds."""
-    width, height = page.get_size()
-    joined: list[
-        tuple[PageBox, int, int]
-    ] = []  # (box, bytes, pixels); strips that are drawn one after the other are one
-    for box, size, pixels in _images(objects):
-        if joined and _distance(joined[-1][0], box) <= _TOUCHING:
-            (left, bottom, right, top), so_far, pixels_so_far = joined.pop()
-            box = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
-            size, pixels = size + so_far, pixels + pixels_so_far
-        joined.append((box, size, pixels))
-    found = []
-    for box, size, pixels in joined:
-        sides = sorted((box[2] - box[0], box[3] - box[1]))
-        is_small = sides[0] < _MIN_HEIGHT or sides[1] < _MIN_WIDTH or pixels < _MIN_PIXELS
-        if not is_small and sides[0] * sides[1] <= width * height / 2:
-            found.append(Picture((round(box[0]), round(box[1]), round(box[2]), round(box[3])), size))
-    return [picture for picture in found if not _is_covered(picture.box, words)]
+class PictureFinder:
+    """Finds the pictures of a document page by page, each once."""
+
+    def __init__(self, data: bytes):
+        self._streams = len(
+            _IMAGE.findall(data)
+        )  # listing the objects of a page takes long: only as long as one is left
+        self._seen = set[tuple[int, int]]()  # (bytes, pixels)
+        self._found = set[Picture]()
+
+    def find(self, page: Any, objects: PageObjects, words: Sequence[Word]) -> list[Picture]:
+        """New pictures that may show text besides the words of a page: no ornaments, lines and backgrounds."""
+        if len(self._seen) >= self._streams:
+            return []
+        width, height = page.get_size()
+        joined: list[tuple[PageBox, int, int]] = []  # (box, bytes, pixels); strips drawn one after the other are one
+        for box, size, pixels in _images(objects):
+            if size > _MAX_INLINE:
+                self._seen.add((size, pixels))
+            if joined and _distance(joined[-1][0], box) <= _TOUCHING:
+                (left, bottom, right, top), so_far, pixels_so_far = joined.pop()
+                box = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
+                size, pixels = size + so_far, pixels + pixels_so_far
+            joined.append((box, size, pixels))
+        new: list[Picture] = []
+        for box, size, pixels in joined:
+            sides = sorted((box[2] - box[0], box[3] - box[1]))
+            is_small = sides[0] < _MIN_HEIGHT or sides[1] < _MIN_WIDTH or pixels < _MIN_PIXELS
+            if is_small or sides[0] * sides[1] > width * height / 2:
+                continue
+            picture = Picture((round(box[0]), round(box[1]), round(box[2]), round(box[3])), size)
+            if picture not in self._found and not _is_covered(box, words):
+                self._found.add(picture)
+                new.append(picture)
+        return new
 
 
 def _images(objects: PageObjects) -> Iterator[tuple[PageBox, int, int]]:
