@@ -37,7 +37,7 @@ class Rule(NamedTuple):
 
 def _directly(function: Any, result: Any, *arguments: Any) -> Any:
     """A function of PDFium that takes pointers as numbers: wrapping those of thousands of objects takes longer."""
-    return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value)
+    return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
 _kind_of = _directly(pdfium.FPDFPageObj_GetType, ctypes.c_int, ctypes.c_void_p)

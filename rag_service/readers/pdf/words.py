@@ -145,7 +145,9 @@ def _part(word: Word, text_page: Any, *, is_edge: Callable[[float], bool]) -> li
     Only between two numbers. The first part then ends before the gap that it runs over.
     """
     length = len(word.text)
-    if word.turns is None or word.at < 0 or any(char > "\uffff" for char in word.text):
+    if word.turns is None or word.at < 0:
+        return [word]
+    if pdfium.FPDFText_GetUnicode(text_page, word.at + length - 1) != ord(word.text[-1]):  # a mark made it shorter
         return [word]
     texts = [_text_object(text_page, word.at), _text_object(text_page, word.at + length - 1)]
     if texts[0] == texts[1]:
@@ -156,9 +158,10 @@ def _part(word: Word, text_page: Any, *, is_edge: Callable[[float], bool]) -> li
     for place in seams:
         if not _NUMBERS_MEET.fullmatch(word.text, place - 1, place + 1):
             continue
-        end, start = (_sides(text_page, word.at + place + step, word.turns) for step in (-1, 0))
-        if end[1] - start[0] > _OVERLAP * word.height or (len(seams) == 1 and is_edge(start[0])):
-            cuts.append((place, start[0]))
+        end = _sides(text_page, word.at + place - 1, word.turns)[1]
+        start = _sides(text_page, word.at + place, word.turns)[0]
+        if end - start > _OVERLAP * word.height or (len(seams) == 1 and is_edge(start)):
+            cuts.append((place, start))
     parts: list[Word] = []
     begin, left = 0, word.left
     for place, start in cuts:
