@@ -45,6 +45,11 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+def pictures_not_read(count: int, where: str = "") -> str:
+    """A warning that pictures beside the text were not read, with where they are: " (pages 2, 5)"."""
+    return f"{'1 picture was' if count == 1 else f'{count:,} pictures were'} not read{where}."
+
+
 def too_large(name: str) -> TooLargeError:
     """The error for a file with more text or cells than a document may have."""
     return TooLargeError(

@@ -7,7 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from rag_service.readers.common.builder import TextBuilder
+from rag_service.readers.common.builder import TextBuilder, pictures_not_read
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.xml import Element, local_name, read_member
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
@@ -82,8 +82,8 @@ class Pictures:
                 listed += ", …"
                 break
             listed += f", {entry}" if listed else entry
-        told = "1 picture was" if count == 1 else f"{count:,} pictures were"
-        builder.warn(f"{told} not read: {listed}.{'' if is_installed() else f' {HOW_TO_INSTALL}'}")
+        told = pictures_not_read(count, f": {listed}")
+        builder.warn(told if is_installed() else f"{told} {HOW_TO_INSTALL}")
 
 
 def _is_shown(mark: Element) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rag_service.readers.common.cells import is_number_like
@@ -27,6 +27,8 @@ _MAX_OVERHANGING = 0.1  # of the words
 _MIN_FILLED = 0.3  # of the cells; the grid of a chart is empty
 _MAX_WIDE = 0.1  # of the cells, with gaps in their lines as between columns
 _MIN_RULED = 0.7  # of the borders between neighbours; reports have rules below sums only
+_SAME_LINE = 0.3  # of a line's height, between lines of two cells; lines of a cell are 0.7 and more apart
+_LEVEL_ENDS = 1.0  # points between the ends of lines that are aligned to the right
 _MAX_LINES = 3_000  # on a page, after joining
 
 _Places = set[tuple[int, int]]  # (row, column)
@@ -170,8 +172,11 @@ def _uncovered(borders: Sequence[float], middles: Sequence[float], rules: Sequen
                 yield border, place
 
 
-def fill(frame: Frame, words: Sequence[Word]) -> Grid | None:
-    """The table with its words; None if its rules do not separate the words: cells hold several rows or columns."""
+def fill(frame: Frame, words: Sequence[Word], *, part: Callable[[Word, float], Sequence[Word]]) -> Grid | None:
+    """The table with its words; None if its rules do not separate the words: cells hold several rows or columns.
+
+    `part` parts a word at a rule that it crosses, if that is where a second text begins.
+    """
     cells = _cells(frame)
     found: list[list[Word]] = [[] for _ in cells]
     number_of = {
@@ -183,22 +188,29 @@ def fill(frame: Frame, words: Sequence[Word]) -> Grid | None:
     }
     lefts, falling = frame.lefts, [-top for top in frame.tops]
     overhanging = inside = 0
-    for word in words:
+    left = list(reversed(words))
+    while left:
+        word = left.pop()
         column = bisect.bisect_right(lefts, (word.left + word.right) / 2) - 1
         row = bisect.bisect_right(falling, -word.middle) - 1
         if not (0 <= row < len(falling) - 1 and 0 <= column < len(lefts) - 1):
             continue
         number = number_of[row, column]
-        found[number].append(word)
         cell = cells[number]
-        beyond = max(lefts[cell.column] - word.left, word.right - lefts[cell.column + cell.columns])
+        sides = lefts[cell.column], lefts[cell.column + cell.columns]
+        crossed = next((side for side in sides if word.left < side < word.right), None)
+        if crossed is not None and len(parts := part(word, crossed)) > 1:
+            left += reversed(parts)
+            continue
+        found[number].append(word)
+        beyond = max(sides[0] - word.left, word.right - sides[1])
         inside += 1
         overhanging += beyond > _OVERHANG * (word.right - word.left)
     filled = [cell._replace(words=of_cell) for cell, of_cell in zip(cells, found, strict=True)]
-    if overhanging > _MAX_OVERHANGING * inside or not _is_table(filled, lefts):
+    if overhanging > _MAX_OVERHANGING * inside or not _is_table(filled):
         return None
-    grid = Grid(lefts=lefts, tops=frame.tops, cells=filled)
-    return None if _lacks_labels(grid, words) else grid
+    grid = _with_own_rows(Grid(lefts=lefts, tops=frame.tops, cells=filled))
+    return None if grid is None or _lacks_labels(grid, words) else grid
 
 
 def _cells(frame: Frame) -> list[GridCell]:
@@ -218,17 +230,80 @@ def _cells(frame: Frame) -> list[GridCell]:
     return cells
 
 
-def _is_table(cells: Sequence[GridCell], lefts: Sequence[float]) -> bool:
-    """Whether at least two rows have several filled cells, and rules separate all rows and columns."""
+def _is_table(cells: Sequence[GridCell]) -> bool:
+    """Whether at least two rows have several filled cells, and rules separate all columns."""
     filled = [cell for cell in cells if cell.words]
     by_row = [list(in_row) for _, in_row in itertools.groupby(filled, key=lambda cell: cell.row)]
     if sum(len(in_row) > 1 for in_row in by_row) < 2 or len(filled) < _MIN_FILLED * len(cells):
         return False
     # Only the last line of a text is sure not to be justified to the width of its cell.
     wide = sum(COLUMN in list(read_rows(cell.words))[-1].text() for cell in filled)
-    if wide > _MAX_WIDE * len(filled):
-        return False
-    return not any(_holds_several_rows(in_row, lefts, is_all=len(by_row) == 2) for in_row in by_row)
+    return wide <= _MAX_WIDE * len(filled)
+
+
+def _with_own_rows(grid: Grid) -> Grid | None:
+    """The table with a row for each row of text where rules enclose several; None if the lines do not tell the rows."""
+    boxes = {row: list(cells) for row, cells in itertools.groupby(grid.cells, key=lambda cell: cell.row)}
+    is_all = sum(any(cell.words for cell in cells) for cells in boxes.values()) == 2
+    tops, starts = list[float](), list[int]()  # of the new rows; number of the first new row in each box
+    own: list[tuple[int, GridCell]] = []  # with the number of its new row
+    for row, top in enumerate(grid.tops[:-1]):
+        start = len(tops)
+        starts.append(start)
+        tops.append(top)
+        cells = boxes.get(row, [])
+        if not _holds_several_rows([cell for cell in cells if cell.words], grid.lefts, is_all=is_all):
+            own += [(start, cell) for cell in cells]
+            continue
+        parts = _part([cell for cell in cells if cell.rows == 1], grid.lefts)
+        if parts is None:
+            return None
+        own += [(start, cell) for cell in cells if cell.rows > 1]
+        own += [(start + step, cell) for step, part in enumerate(parts) for cell in part]
+        tops += [max(word.middle + word.height / 2 for cell in part for word in cell.words) for part in parts[1:]]
+    starts.append(len(tops))
+    spans = [
+        cell._replace(row=row, rows=1 if cell.rows == 1 else starts[cell.row + cell.rows] - starts[cell.row])
+        for row, cell in own
+    ]
+    return replace(grid, tops=[*tops, grid.tops[-1]], cells=spans)
+
+
+def _part(cells: Sequence[GridCell], lefts: Sequence[float]) -> list[list[GridCell]] | None:
+    """The cells of each row in a box: a row begins where lines of several columns stand side by side.
+
+    Lines of a single column continue the row that they are nearest to. None if that leaves a row without its label, or
+    with lines that are not those of a wrapped text.
+    """
+    lines = [(number, line) for number, cell in enumerate(cells) for line in read_rows(cell.words)]
+    strips: list[list[tuple[int, Row]]] = []
+    for number, line in sorted(lines, key=lambda entry: -entry[1].anchor.middle):
+        if strips and strips[-1][0][1].distance(line) <= _SAME_LINE:
+            strips[-1].append((number, line))
+        else:
+            strips.append([(number, line)])
+    depths = [-strip[0][1].anchor.middle for strip in strips if len(strip) > 1]
+    borders = [(above + below) / 2 for above, below in itertools.pairwise(depths)]
+    if not borders:
+        return None
+    label = min(number for number, _ in lines)
+    for nearer in (-_SAME_LINE / 2, _SAME_LINE / 2):  # midway, a line belongs to the row above, else to the one below
+        parts: list[list[list[Row]]] = [[[] for _ in cells] for _ in depths]
+        for number, line in lines:
+            parts[bisect.bisect(borders, nearer * line.anchor.height - line.anchor.middle)][number].append(line)
+        if all(part[label] for part in parts) and not any(
+            _is_several(of_cell, lefts[cell.column], lefts[cell.column + cell.columns])
+            for part in parts
+            for cell, of_cell in zip(cells, part, strict=True)
+        ):
+            return [
+                [
+                    cell._replace(words=[word for line in of_cell for word in line.words])
+                    for cell, of_cell in zip(cells, part, strict=True)
+                ]
+                for part in parts
+            ]
+    return None
 
 
 def _holds_several_rows(cells: Sequence[GridCell], lefts: Sequence[float], *, is_all: bool) -> bool:
@@ -248,16 +323,26 @@ def _holds_several_rows(cells: Sequence[GridCell], lefts: Sequence[float], *, is
         return True
     return (
         len(set(map(len, lines))) == 1
+        and cells[0].column == 0  # names of columns are broken by hand, those of rows are not
         and sum(early) * 2 >= len(cells)
         and (len(cells) > 2 or (len(cells) == 2 and is_all))
     )
 
 
+def _is_several(rows: Sequence[Row], left: float, right: float) -> bool:
+    """Whether lines of a cell are entries of their own, given the sides of the cell: figures, or no wrapped text."""
+    return len(rows) > 1 and (all(is_number_like(row.text()) for row in rows) or _ends_early(rows, left, right))
+
+
 def _ends_early(rows: Sequence[Row], left: float, right: float) -> bool:
     """Whether a line of a cell ends although the first word of the next line would have fitted."""
-    margin = max(0.0, min(word.left for row in rows for word in row.words) - left)
-    for row, below in itertools.pairwise(rows):
-        end, first = max(word.right for word in row.words), below.in_order()[0]
+    begins = [min(word.left for word in row.words) for row in rows]
+    ends = [max(word.right for word in row.words) for row in rows]
+    if max(ends) - min(ends) < _LEVEL_ENDS and right - max(ends) < min(begins) - left:  # look from the right instead
+        left, right, begins, ends = -right, -left, [-end for end in ends], [-begin for begin in begins]
+    margin = max(0.0, min(begins) - left)
+    for end, (row, below) in zip(ends, itertools.pairwise(rows), strict=False):
+        first = below.in_order()[0]
         if end + _SPACE * row.anchor.height + first.right - first.left < right - min(margin, _MAX_MARGIN):
             return True
     return False

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rag_service.readers.pdf.rows import COLUMN_GAP, Row, read_rows
-from rag_service.readers.pdf.words import Word
+from rag_service.readers.pdf.rows import Row, read_rows
+from rag_service.readers.pdf.words import COLUMN_GAP, Word
 
 _PARAGRAPH_STEP = 1.75  # between line centres, in units of the smaller height, so that headings are separate
 _MIN_ROWS = 5  # of prose on both sides

@@ -9,7 +9,7 @@ are whole, and justified text has single spaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from pypdfium2 import raw as pdfium
 
 from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
-from rag_service.readers.common.builder import TextBuilder, clean, one_line
+from rag_service.readers.common.builder import TextBuilder, clean, one_line, pictures_not_read
 from rag_service.readers.common.headings import MAX_CHARACTERS
 from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.ocr.recognition import HOW_TO_INSTALL, is_installed, may_recognise
@@ -30,10 +30,19 @@ from rag_service.readers.pdf.headings import Heading, PageLine, find_headings, f
 from rag_service.readers.pdf.hyphens import join_hyphenated, read_vocabulary
 from rag_service.readers.pdf.layout import Line, lay_out
 from rag_service.readers.pdf.page_breaks import drop_running_lines, goes_on, join_columns, join_words, trim
-from rag_service.readers.pdf.rules import read_rules
-from rag_service.readers.pdf.scans import STAMP_CHARACTERS, Scan, may_be_scanned, read_scanned_page, warn_of
+from rag_service.readers.pdf.rules import PageObjects, read_rules
+from rag_service.readers.pdf.scans import (
+    STAMP_CHARACTERS,
+    Picture,
+    PictureFinder,
+    Scan,
+    may_be_scanned,
+    read_picture,
+    read_scanned_page,
+    warn_of,
+)
 from rag_service.readers.pdf.tables import TableReader
-from rag_service.readers.pdf.words import Word, is_bold, read_string, read_words
+from rag_service.readers.pdf.words import Word, is_bold, part_at_rule, read_string, read_words
 
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
@@ -64,7 +73,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
             document.init_forms()
         elif document.get_formtype() != pdfium.FORMTYPE_NONE:
             builder.warn("The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF.")
-        pages, remarks = _read_pages(document, name, builder)
+        pages, remarks = _read_pages(document, name, builder, finder=PictureFinder(data))
         if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
             builder.warn("The document is a form whose fields are empty.")
         write_pages(builder, pages, remarks)
@@ -77,9 +86,7 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
             builder.warn("Files attached to the document were not read.")
         empty = [number for number, lines in enumerate(pages, start=1) if not lines]
         if empty:
-            listed = ", ".join(map(str, empty[:50])) + (" …" if len(empty) > 50 else "")
-            how = "" if is_installed() else f" {HOW_TO_INSTALL}"
-            builder.warn(f"Pages without text, empty or scanned: {listed} of {len(pages)}.{how}")
+            builder.warn(f"Pages without text, empty or scanned: {_listed(empty)} of {len(pages)}.{_how_to_read()}")
         metadata = {"pages": len(pages), **({"pages_without_text": empty} if empty else {}), **_information(document)}
         return builder.build(
             title=choose_title(name, metadata.pop("title", None)),
@@ -105,8 +112,10 @@ def _open(data: bytes, name: str) -> Any:
         raise
 
 
-def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[list[PageLine]], list[list[Remark]]]:
-    """For each page its lines, and its form values and comments."""
+def _read_pages(
+    document: Any, name: str, builder: TextBuilder, *, finder: PictureFinder
+) -> tuple[list[list[PageLine]], list[list[Remark]]]:
+    """For each page its lines, and its form values, comments and what pictures beside the text say."""
     if len(document) > MAX_PAGES:
         raise TooLargeError(
             f'"{name}" has {len(document):,} pages; the limit is {MAX_PAGES:,}. Split it into smaller files.'
@@ -114,42 +123,84 @@ def _read_pages(document: Any, name: str, builder: TextBuilder) -> tuple[list[li
     pages: list[list[PageLine]] = []
     remarks: list[list[Remark]] = []
     characters = scanned = 0
+    unread: list[int] = []  # the page of each picture
     tables = TableReader(name)
     for number in range(1, len(document) + 1):
-        lines, found = _read_page(document, number, name, tables)
+        lines, found, pictures = _read_page(document, number, name, tables, finder=finder)
         if scanned < MAX_OCR_PAGES and (scan := _recognise(document, number, lines, builder)) is not None:
             scanned += 1
-            seen = lines_of(scan)
-            if _length(seen) > 2 * _length(lines):  # else the picture has no text besides the typed one
-                lines = seen
+            recognised = lines_of(scan)
+            if _length(recognised) > 2 * _length(lines):  # else the picture has no text besides the typed one
+                lines = recognised
                 if scan.unsure:
                     builder.warn(warn_of(scan.unsure, number))
+        elif pictures:
+            count = min(len(pictures), MAX_OCR_PAGES - scanned) if may_recognise() else 0
+            found += _read_pictures(document, number, pictures[:count], builder)
+            unread += [number] * (len(pictures) - count)
+            scanned += count
         pages.append(lines)
         remarks.append(found)
         characters += sum(len(line.text) + 1 for line in lines) + sum(len(text) for _, text in found)
         builder.check_size(characters)
+    if unread:
+        on = list(dict.fromkeys(unread))
+        where = f" ({'page' if len(on) == 1 else 'pages'} {_listed(on)})"
+        builder.warn(f"{pictures_not_read(len(unread), where)}{_how_to_read()}")
     return pages, remarks
 
 
-def _read_page(document: Any, number: int, name: str, tables: TableReader) -> tuple[list[PageLine], list[Remark]]:
-    """Lines of a page, tidied, and what stands in its fields and comments; none for a page that cannot be read."""
+def _read_pictures(document: Any, number: int, pictures: Sequence[Picture], builder: TextBuilder) -> Iterator[Remark]:
+    """What text recognition reads in pictures of a page, each a remark."""
+    if not pictures:
+        return
+    with closing(document[number - 1]) as page:
+        for picture in pictures:
+            scan = read_picture(page, picture)
+            text = "\n".join(line.text for line in lines_of(scan)).strip()
+            if text:
+                yield "picture", text
+                if scan.unsure:
+                    builder.warn(warn_of(scan.unsure, number))
+
+
+def _listed(pages: Sequence[int]) -> str:
+    return ", ".join(map(str, pages[:50])) + (" …" if len(pages) > 50 else "")
+
+
+def _how_to_read() -> str:
+    return "" if is_installed() else f" {HOW_TO_INSTALL}"
+
+
+def _read_page(
+    document: Any, number: int, name: str, tables: TableReader, *, finder: PictureFinder
+) -> tuple[list[PageLine], list[Remark], list[Picture]]:
+    """Of a page: tidied lines, what stands in its fields and comments, and pictures; none if it cannot be read."""
     try:
         page = document[number - 1]
     except pypdfium2.PdfiumError:
-        return [], []
+        return [], [], []
     with closing(page), closing(page.get_textpage()) as text_page:
 
         def with_tables(words: list[Word]) -> list[Word]:
-            return tables.read(words, lambda: read_rules(page.raw), lambda word: is_bold(text_page.raw, word.at))
+            return tables.read(
+                words,
+                lambda: read_rules(objects),
+                is_bold=lambda word: is_bold(text_page.raw, word.at),
+                part=lambda word, rule: part_at_rule(word, text_page.raw, rule),
+            )
 
         if text_page.count_chars() > MAX_PAGE_CHARACTERS:
             raise TooLargeError(
                 f'Page {number} of "{name}" unpacks to far more data than a page of text contains. '
                 "Print the document to a new PDF and upload that."
             )
-        lines = lay_out(read_words(page.raw, text_page.raw), with_tables=with_tables)
+        objects = PageObjects(page.raw)
+        words = read_words(page.raw, text_page.raw)
+        lines = lay_out(words, with_tables=with_tables)
         tidied = tidy(_page_line(line, is_bold=_is_bold(text_page.raw, line)) for line in lines)
-        return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw))
+        pictures = finder.find(page, objects, words) if tidied else []
+        return tidied, list(read_annotations(page.raw, document.formenv and document.formenv.raw)), pictures
 
 
 def _page_line(line: Line, *, is_bold: bool) -> PageLine:

@@ -14,11 +14,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.pdf.words import Word, script_of
+from rag_service.readers.pdf.words import COLUMN_GAP, Word, script_of
 
 COLUMN = "   "  # marks a gap wider than any space of justified text
 # The following are fractions of a row's height.
-COLUMN_GAP = 0.7  # between words of two columns; spaces of justified text stay below 0.6
 _SAME_GAP = 0.05  # spaces of one justified line
 _MIN_SPACES = 3  # of a line whose spaces are all wide
 _TOUCHING = 0.06  # a footnote mark touches its word, another word never does

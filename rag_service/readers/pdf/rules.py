@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
@@ -34,9 +35,54 @@ class Rule(NamedTuple):
     end: float
 
 
-def read_rules(page: Any) -> list[Rule]:
-    """Rules of a page, given its raw handle; none if there are more than `_MAX_RULES`: that is a drawing."""
-    found = _Reader().rules(page, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, PdfMatrix())
+def _directly(function: Any, result: Any, *arguments: Any) -> Any:
+    """A function of PDFium that takes pointers as numbers: wrapping those of thousands of objects takes longer."""
+    return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+_kind_of = _directly(pdfium.FPDFPageObj_GetType, ctypes.c_int, ctypes.c_void_p)
+_on_page = _directly(pdfium.FPDFPage_GetObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+_in_form = _directly(pdfium.FPDFFormObj_GetObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong)
+
+
+class PageObjects:
+    """The objects of a page by their kind, given its raw handle; also those of drawings within it."""
+
+    def __init__(self, page: Any):
+        self._page = page
+
+    @cached_property
+    def _kinds(self) -> list[int]:
+        return _kinds(self._page, pdfium.FPDFPage_CountObjects(self._page), _on_page)
+
+    def of_kind(self, kind: int) -> Iterator[tuple[Any, PdfMatrix]]:
+        """Handles, each with the matrix from its coordinates to those of the page."""
+        return self._walk(self._page, self._kinds, pdfium.FPDFPage_GetObject, kind, PdfMatrix(), depth=0)
+
+    def _walk(
+        self, parent: Any, kinds: Sequence[int], get: Any, wanted: int, matrix: PdfMatrix, *, depth: int
+    ) -> Iterator[tuple[Any, PdfMatrix]]:
+        for index, kind in enumerate(kinds):
+            if kind == wanted:
+                yield get(parent, index), matrix
+            elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_DEPTH:
+                form = get(parent, index)
+                inner = _kinds(form, pdfium.FPDFFormObj_CountObjects(form), _in_form)
+                outer = _matrix_of(form).multiply(matrix)
+                yield from self._walk(form, inner, pdfium.FPDFFormObj_GetObject, wanted, outer, depth=depth + 1)
+
+
+def _kinds(parent: Any, count: int, get: Any) -> list[int]:
+    address = ctypes.cast(parent, ctypes.c_void_p).value
+    return [_kind_of(get(address, index)) for index in range(count)]
+
+
+def read_rules(objects: PageObjects) -> list[Rule]:
+    """Rules of a page; none if there are more than `_MAX_RULES`: that is a drawing."""
+    reader = _Reader()
+    found = (
+        rule for path, matrix in objects.of_kind(pdfium.FPDF_PAGEOBJ_PATH) for rule in reader.of_path(path, matrix)
+    )
     rules = list(itertools.islice(found, _MAX_RULES + 1))
     return rules if len(rules) <= _MAX_RULES else []
 
@@ -50,20 +96,7 @@ class _Reader:
         self._fill, self._stroke = ctypes.c_int(), ctypes.c_int()
         self._mode_references = ctypes.byref(self._fill), ctypes.byref(self._stroke)
 
-    def rules(self, parent: Any, count: Any, get: Any, matrix: PdfMatrix, depth: int = 0) -> Iterator[Rule]:
-        kind_of = pdfium.FPDFPageObj_GetType
-        for index in range(count(parent)):
-            item = get(parent, index)
-            kind = kind_of(item)
-            if kind == pdfium.FPDF_PAGEOBJ_PATH:
-                yield from self._of_path(item, matrix)
-            elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_DEPTH:
-                inner = _matrix_of(item).multiply(matrix)
-                yield from self.rules(
-                    item, pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject, inner, depth + 1
-                )
-
-    def _of_path(self, path: Any, matrix: PdfMatrix) -> Iterator[Rule]:
+    def of_path(self, path: Any, matrix: PdfMatrix) -> Iterator[Rule]:
         pdfium.FPDFPath_GetDrawMode(path, *self._mode_references)
         is_stroked = self._stroke.value != 0
         if not (is_stroked or self._fill.value):

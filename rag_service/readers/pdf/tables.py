@@ -15,9 +15,9 @@ from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.tables import find_header, write_table
 from rag_service.readers.pdf.grids import Grid, GridCell, fill, find_frames
-from rag_service.readers.pdf.rows import COLUMN, COLUMN_GAP, read_rows
+from rag_service.readers.pdf.rows import COLUMN, read_rows
 from rag_service.readers.pdf.rules import Rule
-from rag_service.readers.pdf.words import Word, turn
+from rag_service.readers.pdf.words import COLUMN_GAP, Word, turn
 
 _NOWHERE = Location()  # table lines are located by their page
 _LONG = 400  # characters; a table with such a cell only divides the page
@@ -43,9 +43,13 @@ class TableReader:
         self._open: _Open | None = None
 
     def read(
-        self, words: Sequence[Word], read_rules: Callable[[], Sequence[Rule]], is_bold: Callable[[Word], bool]
+        self,
+        words: Sequence[Word],
+        read_rules: Callable[[], Sequence[Rule]],
+        is_bold: Callable[[Word], bool],
+        part: Callable[[Word, float], Sequence[Word]],
     ) -> list[Word]:
-        """Replace the words of each table by a single word; all words have the same direction.
+        """Replace the words of each table by a single word; all words have the same direction. `part`: see `fill`.
 
         Rules are only read if words stand beside each other, as in a table: it takes as long as reading the words.
         """
@@ -56,7 +60,7 @@ class TableReader:
         turns = left[0].turns or 0
         rules = [_turned(rule, turns) for rule in read_rules()]
         for frame in find_frames(rules):
-            grid = fill(frame, left)
+            grid = fill(frame, left, part=part)
             if grid is not None:
                 left = self._replace(grid, left, is_bold, before)
         return left

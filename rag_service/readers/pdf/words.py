@@ -1,17 +1,19 @@
 """Words of a PDF page with their positions, from PDFium's characters.
 
 PDFium decides which characters form a word: it corrects kerning, drops text drawn twice to look bold and applies the
-page's glyph mapping. We split at its white space and correct five things:
+page's glyph mapping. We split at its white space and correct six things:
 
 - A hyphen at a line end is U+0002 or U+FFFE, and the line break after it is missing.
 - Symbol fonts use U+F020 to U+F0FF; the low byte identifies the glyph (a bullet, "x" for a ticked box).
 - A number just before a heading ("2.5 Base Pay") is joined to it; we split where there is a visible gap.
 - The second letter of an italic "ff" drawn letter by letter is dropped as a duplicate (`_lost_letters`).
 - Raised and lowered characters are digits like others, only smaller, and higher or lower (`script_of`).
+- Texts of two columns that touch are joined to one word, and two numbers to a third (`_part_columns`).
 """
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import itertools
 import math
@@ -43,9 +45,13 @@ _RAISED, _LOWERED = (
     0.15,
     -0.02,
 )  # how much higher their lower edge is; that of small letters on the line is 0.03 or more
+_NUMBERS_MEET = re.compile(r"\d[\d+\-−–($€£¥]")
 _RUN_END = re.compile(r"(?<=\w)\d(?!\d)")
 _PLAIN_NUMBER = re.compile(r"[\d.,]+")
 _MARK_LETTERS = 3  # of a word that a raised letter may be a footnote mark of
+COLUMN_GAP = 0.7  # of the height, between words of two columns; spaces of justified text stay below 0.6
+_LINE = 0.5  # of the height, between words of one line
+_OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
 
 
@@ -70,7 +76,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 def read_words(page: Any, text_page: Any) -> list[Word]:
     """Words of a page in PDFium's order, given its raw handles."""
     reader = _Reader(text_page)
-    words = list(reader.words())
+    words = _part_columns(list(reader.words()), text_page)
     if reader.may_hide_letters:
         # A lost letter in the middle of a word is rare and left out.
         words += [
@@ -84,6 +90,104 @@ def read_words(page: Any, text_page: Any) -> list[Word]:
             )
         ]
     return words
+
+
+def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
+    """Part words with digits where a text begins in the column of another row.
+
+    Such a word holds the gap between the columns of that row. Only texts drawn one by one are parted: a number drawn at
+    once is one.
+    """
+    starts = list[float]()
+    gap_of_start, gap_of_end = dict[int, float](), dict[int, float]()  # where its right-most gap begins
+    line, end, direction = math.inf, 0.0, None  # of the word before
+    for _, _, _, turns, left, right, middle, height, _, _ in words:
+        if left - end > COLUMN_GAP * height and abs(middle - line) <= _LINE * height and turns == direction:
+            starts.append(left)
+            for place, gaps in ((_place(left), gap_of_start), (_place(right), gap_of_end)):
+                gaps[place] = max(end, gaps.get(place, end))
+        line, end, direction = middle, right, turns
+    if not starts:
+        return words
+    starts.sort()
+
+    def holds_gap(word: Word, at: float, gaps: dict[int, float]) -> bool:
+        return any(gaps.get(_place(at) + step, -math.inf) > word.left for step in (-1, 0, 1))
+
+    parted: list[Word] = []
+    for word in words:
+        if word.text.isalpha() or not _NUMBERS_MEET.search(word.text):
+            parted.append(word)
+            continue
+        inside = bisect.bisect_right(starts, word.left)
+        if inside == len(starts) or starts[inside] >= word.right:
+            parted.append(word)
+            continue
+        parted += _part(
+            word,
+            text_page,
+            is_edge=lambda left: (
+                holds_gap(word, left, gap_of_start)  # noqa: B023
+                or holds_gap(word, word.right, gap_of_end)  # noqa: B023
+            ),
+        )
+    return parted if len(parted) == len(words) else [word._replace(number=place) for place, word in enumerate(parted)]
+
+
+def part_at_rule(word: Word, text_page: Any, rule: float) -> list[Word]:
+    """Part a word that crosses an upright rule, given its distance from the left, if a text begins about there."""
+    return _part(word, text_page, is_edge=lambda left: abs(left - rule) < word.height)
+
+
+def _part(word: Word, text_page: Any, *, is_edge: Callable[[float], bool]) -> list[Word]:
+    """Part a word where one text is printed over another, or where the second of two texts begins at a column's edge.
+
+    Only between two numbers. The first part then ends before the gap that it runs over.
+    """
+    length = len(word.text)
+    if word.turns is None or word.at < 0:
+        return [word]
+    if pdfium.FPDFText_GetUnicode(text_page, word.at + length - 1) != ord(word.text[-1]):  # a mark made it shorter
+        return [word]
+    texts = [_text_object(text_page, word.at), _text_object(text_page, word.at + length - 1)]
+    if texts[0] == texts[1]:
+        return [word]
+    texts[1:1] = [_text_object(text_page, word.at + place) for place in range(1, length - 1)]
+    seams = [place for place in range(1, length) if texts[place] != texts[place - 1]]
+    cuts: list[tuple[int, float]] = []
+    for place in seams:
+        if not _NUMBERS_MEET.fullmatch(word.text, place - 1, place + 1):
+            continue
+        end = _sides(text_page, word.at + place - 1, word.turns)[1]
+        start = _sides(text_page, word.at + place, word.turns)[0]
+        if end - start > _OVERLAP * word.height or (len(seams) == 1 and is_edge(start)):
+            cuts.append((place, start))
+    parts: list[Word] = []
+    begin, left = 0, word.left
+    for place, start in cuts:
+        right = max(left, start - 2 * COLUMN_GAP * word.height)
+        parts.append(word._replace(text=word.text[begin:place], left=left, right=right, at=word.at + begin))
+        begin, left = place, start
+    last = word._replace(text=word.text[begin:], left=left, at=word.at + begin, spaced=word.spaced or begin > 0)
+    return [*parts, last]
+
+
+def _place(x: float) -> int:
+    """Quarter points: columns are aligned more exactly than that."""
+    return round(4 * x) if math.isfinite(x) else 0
+
+
+def _text_object(text_page: Any, index: int) -> int | None:
+    """Address of the text object that draws a character; None: PDFium made it up."""
+    return ctypes.cast(pdfium.FPDFText_GetTextObject(text_page, index), ctypes.c_void_p).value
+
+
+def _sides(text_page: Any, index: int, turns: int) -> tuple[float, float]:
+    """The left and the right of a character."""
+    box = pdfium.FS_RECTF()
+    pdfium.FPDFText_GetLooseCharBox(text_page, index, ctypes.byref(box))
+    left, _, right, _ = turn((box.left, box.bottom, box.right, box.top), turns)
+    return left, right
 
 
 def is_bold(text_page: Any, index: int) -> bool:

@@ -157,17 +157,66 @@ def test_a_table_on_a_turned_page_is_read_as_a_table() -> None:
     assert lines_of(draw) == FLEET_LINES
 
 
+@pytest.mark.parametrize("align", ["LEFT", "RIGHT"])
 @pytest.mark.parametrize(
-    "rows",
+    ("rows", "wanted"),
     [
-        pytest.param((("Year", "Sales", "Costs"), ("2023\n2024\n2025", "10\n20\n30", "70\n80\n90")), id="figures"),
-        pytest.param((("Role", "Person"), ("Chair\nClerk", "Ana Soler\nLuis Mas")), id="words"),
+        pytest.param(
+            (("Year", "Sales", "Costs"), ("2023\n2024\n2025", "10\n20\n30", "70\n80\n90")),
+            [
+                "Year: 2023 | Sales: 10 | Costs: 70",
+                "Year: 2024 | Sales: 20 | Costs: 80",
+                "Year: 2025 | Sales: 30 | Costs: 90",
+            ],
+            id="figures",
+        ),
+        pytest.param(
+            (("Role", "Person"), ("Chair\nClerk", "Ana Soler\nLuis Mas")),
+            ["Role: Chair | Person: Ana Soler", "Role: Clerk | Person: Luis Mas"],
+            id="words",
+        ),
+        pytest.param(
+            (
+                ("Site", "Handled", "Open"),
+                ("Pau\nRepairs for the old depot at the port\nLyon", "1,204\n987\n\n1,530", "56\n31\n\n88"),
+                ("Metz\nTours", "412\n733", "9\n18"),
+            ),
+            [
+                "Site: Pau | Handled: 1,204 | Open: 56",
+                "Site: Repairs for the old depot at the port | Handled: 987 | Open: 31",
+                "Site: Lyon | Handled: 1,530 | Open: 88",
+                "Site: Metz | Handled: 412 | Open: 9",
+                "Site: Tours | Handled: 733 | Open: 18",
+            ],
+            id="one of them wraps",
+        ),
+        pytest.param(
+            (("Site", "Handled", "Open"), ("Costs of the old sites abroad\nLyon", "\n987\n1,530", "\n31\n88")),
+            ["Site: Costs of the old sites abroad | Handled: 987 | Open: 31", "Site: Lyon | Handled: 1,530 | Open: 88"],
+            id="figures beside the last line",
+        ),
     ],
-)
-def test_rows_that_no_rule_parts_are_lines(rows: Sequence[Sequence[str]]) -> None:
-    lines = lines_of(lambda file: table(file, rows))
-    wanted = ["  ".join(parts) for row in rows for parts in zip(*(cell.split("\n") for cell in row), strict=True)]
-    assert lines == wanted
+)  # fmt: skip
+def test_rows_within_the_same_rules_are_rows_of_their_own(
+    rows: Sequence[Sequence[str]], wanted: Sequence[str], align: str
+) -> None:
+    assert lines_of(lambda file: table(file, rows, text_align=align)) == wanted
+
+
+def test_lines_of_text_that_do_not_tell_the_rows_stay_text() -> None:
+    rows = (("Site", "Sales", "Change"), ("Pau", "1,204\n(8)", "10\n(2)"), ("Lyon", "987\n(3)", "20\n(4)"))
+    assert lines_of(lambda file: table(file, rows, text_align="RIGHT", v_align="TOP")) == [
+        "Site  Sales  Change", "Pau  1,204  10", "(8)  (2)", "Lyon  987  20", "(3)  (4)"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("align", ["LEFT", "RIGHT", "CENTER"])
+def test_texts_that_wrap_side_by_side_are_one_row(align: str) -> None:
+    damage, remark = "Scratch along the left door", "Booked in for the 2 December"
+    rows = [("Plate", "Damage", "Remarks"), *((f"KX2{n} ABC", f"{damage} {n}", f"{remark} {n}") for n in range(3))]
+    assert lines_of(lambda file: table(file, rows, text_align=align)) == [
+        f"Plate: KX2{n} ABC | Damage: {damage} {n} | Remarks: {remark} {n}" for n in range(3)
+    ]
 
 
 def test_figures_in_rules_keep_the_labels_beside_them() -> None:

@@ -96,3 +96,51 @@ def test_text_in_form_objects_is_read() -> None:
         samples.stream(b"BT /F1 9 Tf 20 120 Td (Before) Tj ET /X Do"),
     )
     assert parse(data, file_name="a.pdf").text == "Before\n\nIn a form"
+
+
+def columns(*rows: tuple[tuple[int, str], ...], drawn: str = "") -> bytes:
+    """Rows of texts, each with its distance from the left, in letters of 6 points."""
+    texts = [
+        f"BT /F1 10 Tf {left} {150 - 20 * number} Td ({text}) Tj ET"
+        for number, row in enumerate(rows)
+        for left, text in row
+    ]
+    return " ".join([drawn, *texts]).encode()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([((20, "Text"), (74, "Debit")), ((20, "ref 26406576"), (88, "156.40"))], id="printed over"),
+        pytest.param([((20, "ref 4711"), (92, "23.10")), ((20, "ref 26406576"), (92, "156.40"))], id="left"),
+        pytest.param([((20, "ref 4711"), (98, "23.10")), ((20, "ref 26406576"), (92, "156.40"))], id="right"),
+        pytest.param([((20, "ref 4711"), (92, "-3.10")), ((20, "ref 26406576"), (92, "-156.40"))], id="signs"),
+    ],
+)
+def test_numbers_of_two_columns_that_touch_are_two(rows: list[tuple[tuple[int, str], ...]]) -> None:
+    last = text_of(columns(*rows), font="Courier").split("\n")[-1]
+    assert last == f"ref 26406576  {rows[-1][1][1]}"
+
+
+def test_a_rule_between_columns_parts_numbers_that_touch() -> None:
+    rules = "".join(f"{x} 50 m {x} 165 l S " for x in (10, 91, 140)) + "".join(
+        f"10 {y} m 140 {y} l S " for y in (165, 145, 125, 105)
+    )
+    rows = ((20, "Ref"), (95, "Debit")), ((20, "4711"), (95, "8.00")), ((32, "2640657690"), (92, "156.40"))
+    assert text_of(columns(*rows, drawn=rules), font="Courier").split("\n") == [
+        "Ref: 4711 | Debit: 8.00", "Ref: 2640657690 | Debit: 156.40"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(((92, "1"), (98, "56.40")), id="no gap in its place"),
+        pytest.param(((56, "26406576156.40"),), id="drawn at once"),
+        pytest.param(tuple((56 + 6 * n, figure) for n, figure in enumerate("26406576156.40")), id="figure by figure"),
+    ],
+)
+def test_a_number_drawn_in_pieces_is_one(row: tuple[tuple[int, str], ...]) -> None:
+    other = (20, "ref"), (56, "4711"), (98, "23.10")
+    last = text_of(columns(other, row), font="Courier").split("\n")[-1]
+    assert last == "".join(text for _, text in row)
