@@ -68,6 +68,9 @@ def is_allowed(address: Address, networks: Sequence[Network]) -> bool:
     return usual and address.is_global and not address.is_multicast and address not in _METADATA
 
 
+_NOT_PUBLIC = "{host} is not on the public internet; RAG_SYNC_NETWORKS can allow its network"
+
+
 class _GuardedTransport(httpx.AsyncBaseTransport):
     """Connects to checked addresses alone. The name stays in the Host header and in the check of the certificate."""
 
@@ -94,10 +97,11 @@ class _GuardedTransport(httpx.AsyncBaseTransport):
             try:
                 found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:
-                raise PageError(f"the host name {host} cannot be resolved", passing=True) from error
+                # In the words of an address that is refused: nobody can ask which internal names exist.
+                raise PageError(_NOT_PUBLIC.format(host=host), passing=True) from error
             addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         if not all(is_allowed(address, self._networks) for address in addresses):
-            raise PageError(f"{host} is not on the public internet; RAG_SYNC_NETWORKS can allow its network")
+            raise PageError(_NOT_PUBLIC.format(host=host))
         return addresses[0]
 
 

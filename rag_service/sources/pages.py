@@ -74,11 +74,12 @@ class _LinkReader(HTMLParser):
     def __init__(self, url: str):
         super().__init__()
         self._base = url
+        self._has_base = False
         self.links = Links()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        if "href" not in given or tag not in ("a", "link", "base"):
+        if "href" not in given or tag not in ("a", "link", "base") or (tag == "base" and self._has_base):
             return
         try:
             target = normalise(urljoin(self._base, given["href"]))
@@ -87,8 +88,8 @@ class _LinkReader(HTMLParser):
         roles = given.get("rel", "").lower().split()
         if target is None:
             return
-        if tag == "base":
-            self._base = target
+        if tag == "base":  # only the first one counts (HTML standard), and a chain of them would take quadratic time
+            self._base, self._has_base = target, True
         elif tag == "link" and "canonical" in roles:
             self.links.canonical = target
         elif tag == "a" and "nofollow" not in roles:

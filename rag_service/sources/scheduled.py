@@ -114,7 +114,9 @@ class SourceRunner:
             raise
         except Exception as error:  # stored with the source, for those who added it
             failure = error if isinstance(error, RagError) else UnexpectedFailureError(_FAILED)
-            log.warning("source_failed", code=failure.code, exc_info=error)
+            # The message of an error of ours has the address, and an address may have a token.
+            unexpected = None if failure is error else error
+            log.warning("source_failed", code=failure.code, exc_info=unexpected)
             with suppress(StoreError):
                 await self._release(source, error=failure.message)
             if failure is error:

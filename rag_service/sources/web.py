@@ -21,6 +21,7 @@ from rag_service.store.documents.synced import SyncedFile, Version
 
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAPS = 50  # of one index
+_ROBOTS_BYTES = 500 * 1024  # that are read, as RFC 9309 has it
 _DELAY_MAX = 10.0  # seconds between two pages, whatever robots.txt asks for
 
 
@@ -30,7 +31,7 @@ class WebLimits:
 
     networks: Sequence[Network] = ()  # private ones that are allowed
     depth: int = 0  # links to follow, one after the other, on the host of the target
-    pages: int = 1000
+    pages: int = 1000  # asked for, those that fail included
     max_bytes: int = 10 * 1024**2  # of one page
 
 
@@ -68,6 +69,7 @@ class _Crawl:
     _listing: Listing = field(default_factory=Listing, init=False)
     _host: str = field(default="", init=False)
     _robots: RobotFileParser = field(default_factory=RobotFileParser, init=False)
+    _asked: int = field(default=0, init=False)  # pages asked for, those that fail included
     _seen: set[str] = field(default_factory=set, init=False)  # addresses that were asked for
     _waiting: deque[tuple[str, int]] = field(default_factory=deque, init=False)  # (address, links to follow from there)
 
@@ -85,10 +87,11 @@ class _Crawl:
             raise SourceError(f"{target}: {error}. Nothing was deleted.") from error
         self._seen |= {target, page.url}
         if not await self._queue_sitemap(page):
+            self._asked += 1
             await self._take(page, self.limits.depth)
         while self._waiting:
             url, depth = self._waiting.popleft()
-            if len(self._listing.items) >= self.limits.pages:
+            if self._asked >= self.limits.pages:
                 self._skip(url, f"there are more than {self.limits.pages} pages (RAG_SYNC_PAGES)", unseen=True)
                 break
             await self._visit(url, depth)
@@ -105,21 +108,23 @@ class _Crawl:
                 raise
             self._robots.parse([])
         else:
-            self._robots.parse((page.body or b"").decode("utf-8", "replace").splitlines())
+            lines = (page.body or b"")[:_ROBOTS_BYTES].decode("utf-8", "replace").splitlines()
+            await asyncio.to_thread(self._robots.parse, lines)
 
     async def _queue_sitemap(self, page: Page) -> bool:
         """Whether the page is a sitemap; its pages wait then."""
-        sitemap = read_sitemap(page.body or b"")
+        sitemap = await asyncio.to_thread(read_sitemap, page.body or b"")
         if sitemap is None:
             return False
         pages = list(sitemap.pages)
         for url in sitemap.sitemaps[:_SITEMAPS]:
             part = await self._fetch(url)
-            inner = None if part is None else read_sitemap(part.body or b"")
+            inner = None if part is None else await asyncio.to_thread(read_sitemap, part.body or b"")
             if inner is None:
                 self._listing.unseen.append("")
             else:
                 pages += inner.pages
+        self._asked = 0  # sitemaps are no pages
         if len(sitemap.sitemaps) > _SITEMAPS:
             self._skip(page.url, f"names more than {_SITEMAPS} sitemaps", unseen=True)
         self._queue(pages, self.limits.depth)
@@ -146,6 +151,7 @@ class _Crawl:
                 raise PageError(f"is on another host than {self._host}")
             self._ask_robots(url)
             await asyncio.sleep(min(float(self._robots.crawl_delay(USER_AGENT) or 0), _DELAY_MAX))
+            self._asked += 1
             page = await self.fetcher.fetch(url, host=self._host, etag=etag)
             self._ask_robots(page.url)
             return page

@@ -13,6 +13,7 @@ from uuid import UUID
 import httpx
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
 from rag_service import components
 from rag_service.cli import main
@@ -117,6 +118,23 @@ async def test_users_add_public_pages_alone(desk: Desk, service: tuple[httpx.Asy
     assert [(one["status"], one["report"]) for one in listed] == [("failed", None)]
     assert "127.0.0.1" in listed[0]["error"]
     assert [text.strip() for text in desk.stored().values()] == ["Apples are red."]
+
+
+async def test_the_address_of_a_source_that_fails_is_not_logged(
+    desk: Desk, service: tuple[httpx.AsyncClient, Components]
+) -> None:
+    """An address may have a token."""
+    client, parts = service
+    key = await new_key(desk.house, ADMIN)
+    with running_site() as site:
+        body = {"target": f"{site.url}/page?token=s3cr3t"}
+        added = await client.post(f"/api/v1/corpora/{desk.corpus.id}/sources", json=body, headers={"X-API-Key": key})
+        assert added.status_code == 201
+        with capture_logs() as lines:
+            assert await parts.source_runner().run_due()
+    (failed,) = [line for line in lines if line["event"] == "source_failed"]
+    assert failed["code"] == "source_unavailable"
+    assert "s3cr3t" not in repr(lines)
 
 
 async def test_one_run_at_a_time_and_a_dead_worker_is_followed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from rag_service.errors import InputError, SourceError
 from rag_service.sources import fetch
 from rag_service.sources.fetch import Fetcher, PageError
+from rag_service.sources.pages import read_links
 from rag_service.sources.web import WebLimits, WebSource
 from tests.doubles.web_site import Served, WebSite, html, redirect, running_site
 from tests.integration.sync.conftest import Desk
@@ -200,3 +204,39 @@ async def test_a_sitemap_with_entities_is_no_sitemap(desk: Desk, site: WebSite) 
     await desk.sync(source(f"{site.url}/map.xml"))
     assert [path for path, _ in site.asked] == ["/robots.txt", "/map.xml"]
     assert "<loc>aaaa" not in "".join(desk.stored().values())
+
+
+async def test_pages_that_fail_count_as_pages(site: WebSite) -> None:
+    site.pages = {"/map.xml": sitemap(*(f"{site.url}/missing-{number}" for number in range(200)))}
+    listing = await source(f"{site.url}/map.xml", pages=20).list({}, Path("unused"))
+    assert sum(path.startswith("/missing") for path, _ in site.asked) == 20
+    assert any("more than 20 pages" in reason for _, reason in listing.left)
+
+
+async def test_a_name_that_does_not_exist_is_refused_like_one_that_is_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(host: str, *_: Any, **__: Any) -> list[Any]:
+        if host == "unknown.example":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 0))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    told = set()
+    for host in ("unknown.example", "private.example"):
+        async with Fetcher([], max_bytes=1000) as fetcher:
+            with pytest.raises(PageError) as refused:
+                await fetcher.fetch(f"http://{host}/")
+        told.add(str(refused.value).replace(host, "HOST"))
+    assert len(told) == 1
+
+
+def test_only_the_first_base_of_a_page_counts() -> None:
+    links = read_links(b'<base href="/a/"><base href="/b/"><a href="c">C</a>', "https://example.org/")
+    assert links.followed == ["https://example.org/a/c"]
+
+
+@pytest.mark.slow
+def test_a_page_of_nothing_but_bases_is_read_in_linear_time() -> None:
+    body = b'<base href="a/"><a href="x">x</a>' * 20_000
+    began = time.process_time()
+    read_links(body, "https://example.org/")
+    assert time.process_time() - began < 5  # 40 s for half of it, when each base went on from the one before
