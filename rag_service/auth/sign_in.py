@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,6 +19,7 @@ from rag_service.store.accounts.sessions import (
     admit_subject,
     close_session,
     invite_user,
+    is_invited,
     open_session,
     read_account,
 )
@@ -32,6 +33,10 @@ log = structlog.get_logger(__name__)
 _INVITATION_LIFETIME = timedelta(days=7)
 _ATTEMPTS = 10  # for a name in a minute, whether there is such a user or not
 _PASSWORDS_AT_A_TIME = 2  # each takes 32 MB and a processor
+_PASSWORDS_WAITING = 16  # some two seconds; more are turned away
+
+
+_NOT_INVITED = "This invitation is unknown, used or expired. Ask for a new one."
 
 
 class NoPasswordsError(ConflictError):
@@ -59,6 +64,7 @@ class SignIn:
         self._database = database
         self._lifetime = timedelta(hours=settings.sign_in.hours)
         self._slots = asyncio.Semaphore(_PASSWORDS_AT_A_TIME)
+        self._hashing = 0  # passwords that are hashed, or wait for it
         self._provider: Provider | None = None
         if settings.sign_in.issuer is not None:
             from rag_service.auth.provider import Provider  # loads libraries of cryptography
@@ -89,12 +95,13 @@ class SignIn:
         return await self._open(user_id)
 
     async def with_password(self, name: str, password: str) -> str:
-        """Raises AuthenticationError; RateLimitedError when there were too many attempts with this name."""
+        """Raises AuthenticationError; RateLimitedError when there were too many attempts with this name, or too many
+        people sign in at the same time."""
         async with self._database.transaction(None) as connection:
             account = await read_account(connection, name, attempts=_ATTEMPTS)
         if account is None:
             raise RateLimitedError("Too many attempts with this name.", retry_after=60 // _ATTEMPTS)
-        async with self._slots:
+        async with self._turn():
             matches = await asyncio.to_thread(is_password, password, account.hash)
         if not matches or account.user_id is None:
             raise AuthenticationError("There is no active user with this name and password.")
@@ -102,13 +109,28 @@ class SignIn:
 
     async def with_invitation(self, invitation: str, password: str) -> str:
         """Choose a password. Raises AuthenticationError where the link is unknown, used or too old."""
-        async with self._slots:
+        async with self._database.transaction(None) as connection:
+            if not await is_invited(connection, invitation):
+                raise AuthenticationError(_NOT_INVITED)
+        async with self._turn():
             made = await asyncio.to_thread(hash_password, password)
         async with self._database.transaction(None) as connection:
             user_id = await accept_invitation(connection, invitation, made)
         if user_id is None:
-            raise AuthenticationError("This invitation is unknown, used or expired. Ask for a new one.")
+            raise AuthenticationError(_NOT_INVITED)
         return await self._open(user_id)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        """Hash a password in this block. Raises RateLimitedError where too many wait for it already."""
+        if self._hashing >= _PASSWORDS_AT_A_TIME + _PASSWORDS_WAITING:
+            raise RateLimitedError("Too many people are signing in at the moment.", retry_after=5)
+        self._hashing += 1
+        try:
+            async with self._slots:
+                yield
+        finally:
+            self._hashing -= 1
 
     async def end(self, session: str) -> None:
         async with self._database.transaction(None) as connection:

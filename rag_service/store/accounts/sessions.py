@@ -70,6 +70,11 @@ async def invite_user(connection: Connection, user_id: UUID, *, lifetime: timede
     return token
 
 
+async def is_invited(connection: Connection, token: str) -> bool:
+    """Whether an invitation can be accepted."""
+    return bool(await fetch_value(connection, "SELECT rag.is_invited(%s)", [hash_secret(token)]))
+
+
 async def accept_invitation(connection: Connection, token: str, password_hash: str) -> UUID | None:
     """Set the password of an invitation's user and end the user's sessions; None where it is unknown, used or late."""
     query = "SELECT user_id FROM rag.accept_invitation(%s, %s)"

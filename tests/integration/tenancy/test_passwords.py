@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -104,3 +107,27 @@ async def test_passwords_are_for_services_that_say_so(street: Street) -> None:
         for changes in ({"public_url": None}, provider):
             with pytest.raises(ConflictError):
                 await make_invitation(connection, web_settings(**changes), ADMIN.user_id)
+
+
+async def test_made_up_names_and_invitations_do_not_keep_others_waiting(
+    street: Street, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+
+    def is_password(password: str, stored: str | None) -> bool:
+        hashed.append(password)
+        time.sleep(0.05)
+        return False
+
+    monkeypatch.setattr("rag_service.auth.sign_in.is_password", is_password)
+    monkeypatch.setattr("rag_service.auth.sign_in.hash_password", hashed.append)
+    async with browser(street) as client:
+        replies = await asyncio.gather(*(sign_in(client, f"nobody-{number}") for number in range(60)))
+        statuses = Counter(reply.status_code for reply in replies)
+        assert set(statuses) == {401, 429}
+        assert statuses[401] == len(hashed) <= 30
+        assert all("retry-after" in reply.headers for reply in replies if reply.status_code == 429)
+        hashed.clear()
+        assert (await choose(client, "made up")).status_code == 401
+        assert not hashed
+        assert (await sign_in(client, "somebody")).status_code == 401, "the next one gets a turn"
