@@ -22,7 +22,6 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_service.api.http.problems import problem_response, report
 from rag_service.api.openai.errors import error_response
-from rag_service.auth.authenticator import Principal
 from rag_service.domain import Identity
 from rag_service.errors import RagError, RateLimitedError, StoreError
 from rag_service.settings import Settings
@@ -62,11 +61,10 @@ class RateLimiter:
         """Count one; None if the policy is not enforced."""
         if not self.limits(policy):
             return None
-        user_id, credential = identity.user_id, identity.credential if isinstance(identity, Principal) else b""
-        limit = self._limits[policy]
+        user_id, limit = identity.user_id, self._limits[policy]
         try:
             async with asyncio.timeout(self._patience), self._database.transaction(identity) as connection:
-                return await spend(connection, user_id=user_id, credential=credential, policy=policy, limit=limit)
+                return await spend(connection, user_id=user_id, policy=policy, limit=limit)
         except (StoreError, TimeoutError) as error:
             self.pause(error)
         except psycopg.Error as error:  # the user was just deleted or deactivated; the route reports it

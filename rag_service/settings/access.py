@@ -153,13 +153,13 @@ class LimitSettings(SettingGroup):
         0,
         alias="rate_limit_per_minute",
         ge=0,
-        description="Maximum requests per minute and caller (API key, or user if there is none); 0: no limit.",
+        description="Maximum requests per minute and user, over all API keys; 0: no limit.",
     )
     answers_per_minute: int = Field(
         0,
         alias="rate_limit_answers_per_minute",
         ge=0,
-        description="Maximum model answers per minute and caller; 0: no limit.",
+        description="Maximum model answers per minute and user; 0: no limit.",
     )
 
 

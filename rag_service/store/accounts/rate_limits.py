@@ -1,4 +1,4 @@
-"""Quotas per caller, counted in the database so that all replicas share them.
+"""Quotas per user, counted in the database so that all replicas share them.
 
 The generic cell rate algorithm (ITU-T I.371): one time stamp a caller says when the quota is full
 again; each request moves it on by one step, and is refused where that would be more than the period
@@ -32,17 +32,17 @@ class Quota:
     retry_in: float  # seconds until one more request is granted; 0 while some remain
 
 
-async def spend(connection: Connection, *, user_id: UUID, credential: bytes, policy: Policy, limit: int) -> Quota:
-    """Take one request from the caller's quota, in one statement; a refused one costs nothing.
+async def spend(connection: Connection, *, user_id: UUID, policy: Policy, limit: int) -> Quota:
+    """Take one request from the user's quota, in one statement; a refused one costs nothing.
 
-    `credential` is the SHA-256 of an API key, which has a quota of its own; empty: the user's quota.
+    All keys and sessions of a user share it: a quota for each key would grow with every key that is made.
     """
     step = PERIOD_SECONDS / limit
     # `excluded.full_at - step` is now. A stamp further ahead than the period is another limit's, or of a clock
     # that was set back: nobody waits for longer than the period.
     cursor = await connection.execute(
         """INSERT INTO rate_limits AS l (user_id, credential, policy, full_at, granted)
-           VALUES (%(user)s, %(credential)s, %(policy)s, statement_timestamp() + %(step)s * interval '1 s', true)
+           VALUES (%(user)s, '', %(policy)s, statement_timestamp() + %(step)s * interval '1 s', true)
            ON CONFLICT (user_id, credential, policy) DO UPDATE SET (full_at, granted) = (
                SELECT CASE WHEN next <= most THEN next ELSE least(l.full_at, most) END, next <= most
                FROM (SELECT greatest(least(l.full_at, at + %(period)s * interval '1 s'), at)
@@ -52,7 +52,6 @@ async def spend(connection: Connection, *, user_id: UUID, credential: bytes, pol
            RETURNING granted, extract(epoch FROM full_at - statement_timestamp())::float""",
         {
             "user": user_id,
-            "credential": credential,
             "policy": policy,
             "step": step,
             "period": PERIOD_SECONDS,
