@@ -27,6 +27,7 @@ _RUN_LETTERS = 120  # letters of a run that are remembered
 _SHARED_LETTERS = 3  # letters of a word before a leak that may be the leak's first by chance
 _MAX_HELD = 300  # characters, or they would be looked through again with each piece; twice as many for a moment
 _SENTENCE_ENDS = ".!?…\n"
+_RUNS = re.compile(r"(?:javascript|vbscript|data|file|blob):", re.IGNORECASE)  # no target of a link, whoever wrote it
 
 
 class _State(Enum):
@@ -251,7 +252,8 @@ class LinkFilter:
                 yield start, end, texts_in(self._language).link_removed
         for match in _TARGET.finditer(text):
             inside, closing, _ = text[match.end() + 1 : match.end() + 1 + _MAX_WORD].partition(")")
-            if (not closing and len(inside) == _MAX_WORD) or not self._allows(inside.strip()):
+            is_cut = not closing and len(inside) == _MAX_WORD
+            if is_cut or _RUNS.match(inside.strip()) or not self._allows(inside.strip()):
                 yield match.end(), match.end(), " "
         for match in _IMAGE.finditer(text):
             yield match.start(), match.end(), ""

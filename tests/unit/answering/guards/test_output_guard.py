@@ -131,3 +131,10 @@ def test_the_guard_allows_what_the_passages_hold() -> None:
     guard = OutputGuard([make_hit(f"Use {ALLOWED} to apply.")])
     assert guard_text(guard, f"Use {ALLOWED} or http://other.test [C1].") == f"Use {ALLOWED} or ‹link removed› [C1]."
     assert len(guard.changes) == 1
+
+
+@pytest.mark.parametrize("scheme", ["javascript", "JavaScript", "vbscript", "data", "file", "blob"])
+def test_a_link_that_runs_or_reads_something_is_none_although_a_document_has_it(scheme: str) -> None:
+    link = f"[help]({scheme}:alert(1))"
+    guard = OutputGuard([make_hit(f"See {link}.")], language="en")
+    assert guard_text(guard, f"See {link} [C1].") == f"See [help] ({scheme}:alert(1)) [C1]."
