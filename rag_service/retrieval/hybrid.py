@@ -220,7 +220,7 @@ class HybridRetriever(PassageRetriever):
         if named is not index:
             index, plan = named, analyse(index=named)
         files = None
-        if plan.file_names and not filters.document_ids and filters.file_name is None:
+        if plan.file_names:
             files = await find_named_files(connection, scope, question, plan.file_names)
             if files.found:
                 # The name of a file is no word that its passages hold, and does not tell the language.
@@ -233,8 +233,8 @@ class HybridRetriever(PassageRetriever):
                 plan = replace(plan, names=())
                 if asks_overview(files, plan.language):
                     files = await read_outlines(connection, files)
-            elif not files.missing:
-                files = None
+            elif not files.missing or filters.document_ids or filters.file_name is not None:
+                files = None  # of files that were chosen none is missing
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope, files

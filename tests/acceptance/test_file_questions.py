@@ -76,8 +76,8 @@ async def client(postgres: EmbeddedServer) -> AsyncIterator[httpx.AsyncClient]:
                 yield connected
 
 
-async def ask(client: httpx.AsyncClient, question: str) -> dict[str, Any]:
-    reply = await client.post("/api/v1/query/answer", json={"query": question})
+async def ask(client: httpx.AsyncClient, question: str, **fields: str) -> dict[str, Any]:
+    reply = await client.post("/api/v1/query/answer", json={"query": question, **fields})
     assert reply.status_code == 200, reply.text
     body: dict[str, Any] = reply.json()
     return body
@@ -115,6 +115,14 @@ async def test_what_a_file_holds(client: httpx.AsyncClient, question: str, file:
     assert any(found.startswith(quote) and place.startswith(file) for place, found in quotes_of(body))
     assert body["decision"] == "can_proceed"
     assert {citation["method"] for citation in body["citations"]} == {"quote"}
+
+
+async def test_a_file_that_was_chosen_may_be_named_too(client: httpx.AsyncClient) -> None:
+    body = await ask(client, "What is in the rapport.pdf file?", fileName="rapport.pdf")
+    assert "pages: 3" in body["answer"].lower()
+    assert body["decision"] == "can_proceed"
+    other = await ask(client, "What is in the rapport.pdf file?", fileName="orders.csv")
+    assert files_of(other) <= {"orders.csv"}
 
 
 async def test_words_of_a_title_that_ask_for_something_are_no_overview(client: httpx.AsyncClient) -> None:
