@@ -44,6 +44,15 @@ def test_question_is_answered_with_badges_that_name_place_and_status(visit: Open
         )
 
 
+def test_the_steps_of_a_model_stand_above_its_answer(visit: Open) -> None:
+    one = visit()
+    one.ask("steps")
+    lines = one.page.locator(".steps li").all_inner_texts()
+    assert lines == ["Searched for “stock in Lyon”: new passages: 0", "Read “guide.md”: new passages: 1"]
+    steps, answer = (one.page.locator(name).first.bounding_box() for name in (".steps", ".answer-text"))
+    assert steps and answer and steps["y"] < answer["y"]
+
+
 def test_proof_and_its_lack_are_told_apart_by_colour_shape_and_words(visit: Open) -> None:
     one = visit()
     one.ask("kinds")

@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
+from rag_service.answering.events import (
+    AnswerComplete,
+    AnswerDelta,
+    AnswerEvent,
+    CitationChecked,
+    SourcesFound,
+    StepTaken,
+)
 from rag_service.answering.prompt.reasons import Doubt, make_reasons
 from rag_service.answering.prompt.templates import load_prompts
 from rag_service.answering.proof.verify import verify_answer
@@ -27,6 +34,7 @@ from rag_service.domain import (
     ProofMethod,
     Scores,
     Span,
+    Step,
     TokenCount,
 )
 from rag_service.retrieval.query import RagQuery
@@ -138,6 +146,19 @@ def events_for(
     ]
 
 
+def events_with_steps() -> list[AnswerEvent]:
+    """An answer that a model writes after two calls of tools, the second of which adds a passage."""
+    steps = [
+        Step(number=1, tool="search", asked="stock in Lyon", found=0, failed=False, milliseconds=4.0),
+        Step(number=2, tool="read", asked="guide.md", found=1, failed=False, milliseconds=2.0),
+    ]
+    first, *between, last = events_for("The plant in Lyon holds a stock of **4200** [C1].", [SHEET, GUIDE])
+    assert isinstance(first, SourcesFound) and isinstance(last, AnswerComplete)
+    taken = [StepTaken(step=step, shown=(GUIDE,) * step.found, first_mark=2) for step in steps]
+    complete = AnswerComplete(answer=replace(last.answer, steps=tuple(steps)))
+    return [replace(first, shown=(SHEET,)), *taken, *between, complete]
+
+
 STOCK_ANSWER = (
     "The plant in Lyon holds a stock of **4200** [C1]. Le taux de service du trimestre est de 97,4 % [C2].\n\n"
     "To move stock between plants:\n\n"
@@ -215,6 +236,7 @@ HOSTILE_ANSWER = (
 ANSWERS = {
     "stock": events_for(STOCK_ANSWER, [SHEET, REPORT, GUIDE]),
     "kinds": events_of_all_kinds(),
+    "steps": events_with_steps(),
     "hostile": events_for(HOSTILE_ANSWER, [HOSTILE]),
     "nothing": events_for("Nothing in the documents is relevant to this question.", [], related=[REPORT, HOSTILE]),
     "long": events_for(
