@@ -264,7 +264,7 @@ async def test_conversations_over_the_sample_documents(service: Components) -> N
             alone.append(one["question"])
     assert len(conversations) == 40
     assert (repeated, green) == ([], [])
-    assert sum(first) >= 32
+    assert sum(first) >= 31  # 32 before the sections of plain text were passages of their own
     assert sum(right) >= 26
     assert len(alone) >= 8  # of 9
 

@@ -149,9 +149,10 @@ async def test_a_plain_answer_is_never_better_than_its_proof_and_can_be_asked_ag
     body = await asked.plain(question)
     await asked.check_body(body)
     replayed = (await asked.client.post(f"/api/v1/answers/{body['answerId']}/replay")).json()
-    # The model may write something else, and scores may settle after ingestion; what it was given is the same.
+    # The model may write something else, and scores may settle after ingestion, also over the threshold; prompt, model,
+    # index and settings are the same.
     causes = [each for each in replayed["differences"] if each["what"] in CAUSES]
-    assert all(each["detail"].endswith("is scored differently") for each in causes), causes
+    assert all(each["what"] == "chunks" for each in causes), causes
 
 
 @pytest.mark.slow

@@ -189,11 +189,11 @@ def test_refused_and_broken_files_say_why_and_can_be_tried_again(enter: SignIn, 
     )
     one.page.wait_for_selector(".upload:nth-child(1)[data-state=failed]")
     one.page.wait_for_selector(".upload:nth-child(3)[data-state=done]")
+    one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
     assert "the end of the PDF is missing" in one.page.locator(".upload").nth(0).inner_text()
     assert "the limit is 1 MB" in one.page.locator(".upload").nth(1).inner_text()
     one.page.wait_for_selector("#documents-list .row .chip-bad")
     assert "the end of the PDF is missing" in row(one, "broken.pdf").inner_text()
-    one.page.wait_for_selector("#status >> text=1 file done, 2 failed", state="attached")
     assert one.page.get_by_role("button", name="Try again").count() == 0, "they would be refused again"
     one.page.route("**/documents", lambda route: route.abort())
     one.page.set_input_files("#files", [upload_of("later.md", f"{NOTE} Later.")])
