@@ -26,7 +26,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 from llama_index.core.bridge.pydantic import Field
-from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 from rag_service.components import Components, Plugins, open_components
 from rag_service.domain import LOCAL_ADMIN, CorpusKind, Decision, Filters
@@ -51,7 +51,7 @@ class Reply:
     is_green: bool
 
 
-class ScriptedModel(FunctionCallingLLM):
+class ScriptedModel(MockFunctionCallingLLM):
     """Asks the sub-questions of a script, one in each turn, and then says that it is done."""
 
     script: list[str] = Field(default_factory=list)
@@ -73,30 +73,6 @@ class ScriptedModel(FunctionCallingLLM):
         else:
             block_text = TextBlock(text="Done [C1].")
             yield ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, blocks=[block_text]), delta="Done [C1].")
-
-    def chat(self, *_: Any, **__: Any) -> ChatResponse:
-        raise NotImplementedError
-
-    def stream_chat(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    def complete(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    def stream_complete(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def achat(self, *_: Any, **__: Any) -> ChatResponse:
-        raise NotImplementedError
-
-    async def acomplete(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def astream_complete(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    def _prepare_chat_with_tools(self, *_: Any, **__: Any) -> dict[str, Any]:
-        return {}
 
 
 def read_steps(half: str) -> list[dict[str, Any]]:

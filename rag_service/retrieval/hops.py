@@ -25,16 +25,16 @@ _MAX_NAMES = 6
 
 def asks_chain(vector: Sequence[float]) -> bool:
     """Whether a question needs several steps, by its vector of the packaged model."""
-    mean, weights, intercept, least = _weights()
+    weights, intercept, least = _weights()
     given = np.asarray(vector, dtype=np.float64)
     given = given / (np.linalg.norm(given) or 1.0)
-    return float((given - mean) @ weights + intercept) >= least
+    return float(given @ weights + intercept) >= least
 
 
 @cache
-def _weights() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, float]:
+def _weights() -> tuple[npt.NDArray[np.float64], float, float]:
     read = json.loads(_WEIGHTS.read_text(encoding="utf-8"))
-    return np.array(read["mean"]), np.array(read["weights"]), float(read["intercept"]), float(read["least"])
+    return np.array(read["weights"]), float(read["intercept"]), float(read["least"])
 
 
 def next_search(question: str, plan: QueryPlan, best: Hit) -> str | None:
