@@ -1,8 +1,9 @@
 """`python -m evals.hops`: learns to tell questions of one step from questions of several, by their vectors.
 
 Logistic regression over the packaged model's vector of the question. The weights that are shipped were learnt from
-hops.json and from public sets, which are not part of this repository: MuSiQue, 2WikiMultihopQA and HotpotQA's bridge
-questions (1,134 of several steps); XQuAD (en, es), FaQuAD, PIAF and the cooperative sets of evals/ (5,882 of one).
+hops.json, from the developed halves of `evals/sets` (of one step, most about tables) and from public sets, which are
+not part of this repository: MuSiQue, 2WikiMultihopQA and HotpotQA's bridge questions (1,134 of several steps); XQuAD
+(en, es), FaQuAD, PIAF and the cooperative sets of evals/ (5,882 of one).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from evals.sets.questions import read_set, set_names
 from rag_service.fitting.logistic import fit_logistic
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding
@@ -43,7 +45,10 @@ def main(several: Path | None, single: Path | None, save: bool) -> None:
     ours = json.loads(OURS.read_text(encoding="utf-8"))["questions"]
     texts = [one["text"] for one in ours]
     labels = [float(one["hops"] > 1) for one in ours]
-    importance = [1.0] * len(ours)
+    of_sets = [one.text for name in set_names() for one in read_set(name).questions if one.half == "developed"]
+    texts += of_sets
+    labels += [0.0] * len(of_sets)
+    importance = [1.0] * len(texts)
     for file, label in ((several, 1.0), (single, 0.0)):
         read = [] if file is None else json.loads(file.read_text(encoding="utf-8"))
         texts += read
@@ -57,12 +62,15 @@ def main(several: Path | None, single: Path | None, save: bool) -> None:
         chosen = order != fold
         intercept, *weights = _fit(vectors[chosen], known[chosen], weighed[chosen])
         rated[~chosen] = vectors[~chosen] @ np.array(weights) + intercept
-    is_ours = np.arange(len(texts)) < len(ours)
-    others = rated[(known == 0) & ~is_ours] if single else rated[(known == 0) & is_ours]
+    place = np.arange(len(texts))
+    is_ours, is_public = place < len(ours), place >= len(ours) + len(of_sets)
+    others = rated[(known == 0) & is_public] if single else rated[(known == 0) & is_ours]
     least = float(np.quantile(others, 1 - _SHARE))
-    for name, group in (("ours", is_ours), ("public", ~is_ours)):
-        told = [f"{(rated[group & (known == label)] >= least).mean():.3f}" for label in (1, 0) if group.any()]
-        click.echo(f"{name}: taken for several steps, of several and of one: {', '.join(told)}")
+    for name, group in (("ours", is_ours), ("sets", ~is_ours & ~is_public), ("public", is_public)):
+        for several_steps, those in ((True, group & (known == 1)), (False, group & (known == 0))):
+            if those.any():
+                kind = "of several" if several_steps else "of one"
+                click.echo(f"{name}: {(rated[those] >= least).mean():.3f} of those {kind} are taken for several")
     if save:
         intercept, *weights = _fit(vectors, known, weighed)
         written = {

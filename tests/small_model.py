@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +79,20 @@ class SmallModel:
         self.server.close()
 
 
+@contextmanager
+def serve_small_model() -> Iterator[SmallModel]:
+    """A server of one's own: what it is doing was asked by nobody else."""
+    require_small_model()
+    server = LlamaServer.of(Settings(**SETTINGS))
+    with closing(SmallModel(server, server.wait_for_address())) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def small_model() -> Iterator[SmallModel]:
     """One server for each process of the run; it ends with the process, for whatever reason."""
-    require_small_model()
-    server = LlamaServer.of(Settings(**SETTINGS))
-    opened = SmallModel(server, server.wait_for_address())
-    yield opened
-    opened.close()
+    with serve_small_model() as opened:
+        yield opened
 
 
 def require_small_model() -> None:

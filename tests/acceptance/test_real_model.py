@@ -25,7 +25,7 @@ from tests.integration.advisor.conftest import OpenAdvisor, open_advisor
 from tests.integration.answers.conftest import opened_service
 from tests.integration.interfaces.test_mcp import over_http
 from tests.serving import serving_here
-from tests.small_model import SmallModel, small_model
+from tests.small_model import SmallModel, serve_small_model, small_model
 
 __all__ = ["open_advisor", "small_model"]  # fixtures
 
@@ -157,22 +157,20 @@ async def test_a_plain_answer_is_never_better_than_its_proof_and_can_be_asked_ag
 
 @pytest.mark.slow
 @in_module_loop
-async def test_a_reader_who_leaves_frees_the_slot_of_the_model(
-    postgres: EmbeddedServer, small_model: SmallModel
-) -> None:
-    """Nothing else asks the model meanwhile: no judge is examined, and no probe for tools is made."""
+async def test_a_reader_who_leaves_frees_the_slot_of_the_model(postgres: EmbeddedServer) -> None:
+    """Nothing else asks this model: no judge is examined, and no probe for tools is made."""
     body = {"query": QUESTIONS[0], "similarityThreshold": 0.1}
     headers = {"Accept": "application/x-ndjson"}
-    with cloned_database(postgres) as server:
-        async with open_asked(server, small_model, judge="none", chat_tools="off") as asked:
+    with serve_small_model() as model, cloned_database(postgres) as server:
+        async with open_asked(server, model, judge="none", chat_tools="off") as asked:
             path = "/api/v1/query/answer/stream"
             async with asked.client.stream("POST", path, json=body, headers=headers) as reply:
                 async for line in reply.aiter_lines():
                     if json.loads(line)["event"] == "delta":
-                        assert small_model.busy_slots() == 1
+                        assert model.busy_slots() == 1
                         break
             left = time.monotonic()
-            while small_model.busy_slots():
+            while model.busy_slots():
                 assert time.monotonic() - left < 1.0
                 await asyncio.sleep(0.02)
 
