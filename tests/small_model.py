@@ -80,10 +80,10 @@ class SmallModel:
 
 
 @contextmanager
-def serve_small_model() -> Iterator[SmallModel]:
+def serve_small_model(**settings: Any) -> Iterator[SmallModel]:
     """A server of one's own: what it is doing was asked by nobody else."""
     require_small_model()
-    server = LlamaServer.of(Settings(**SETTINGS))
+    server = LlamaServer.of(Settings(**{**SETTINGS, **settings}))
     with closing(SmallModel(server, server.wait_for_address())) as opened:
         yield opened
 
