@@ -116,7 +116,7 @@ async def ask(
                 text=answer.text,
                 outcome=judge(one, answer),
                 decision=answer.decision.value,
-                confidence=answer.confidence,
+                confidence=answer.confidence.value,
             )
         )
     return replies
@@ -162,9 +162,8 @@ def main(
 
 async def _run(folder: Path, asked: Sequence[TableQuestion], together: bool) -> list[Reply]:
     with tempfile.TemporaryDirectory() as data:
-        settings = Settings(
-            data_dir=Path(data), chat_provider="extractive", embedding_provider="local", log_level="error"
-        )
+        chosen = {"data_dir": data, "chat_provider": "extractive", "embedding_provider": "local", "log_level": "error"}
+        settings = Settings().replace(chosen)
         configure_logging(settings)
         async with open_components(settings) as service:
             return await ask(service, folder, asked, together=together)

@@ -124,7 +124,7 @@ def to_prior(fit: Fit, samples: Sequence[Sample], *, prior: float) -> Fit:
 
 def best_relevance(fit: Fit, sample: Sample) -> float:
     """Relevance of the most relevant passage, 0..1."""
-    return float(fit.relevance(sample).max())
+    return float(np.max(fit.relevance(sample)))
 
 
 def as_relevance_fit(fit: Fit, run: str) -> RelevanceFit:

@@ -390,7 +390,7 @@ def fuse(
         absent: whether the question names something that no chunk in scope contains.
     """
     cosines = found.cosines
-    best_bm25 = float(found.bm25.max(initial=0.0))
+    best_bm25 = float(np.max(found.bm25, initial=0.0))
     if cosines is None:
         alpha, calibration, cosines = 0.0, BY_WORDS, np.zeros(len(found.ids))
     elif best_bm25 <= 0:

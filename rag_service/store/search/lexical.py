@@ -98,8 +98,8 @@ class LexicalSearch:
             return
         if postings:
             parts = self._take_apart(postings)
-            lowest = int(parts.ids.min())
-            if int(parts.ids.max()) - lowest <= 16 * len(parts.ids) + 100_000:
+            lowest = int(np.min(parts.ids))
+            if int(np.max(parts.ids)) - lowest <= 16 * len(parts.ids) + 100_000:
                 places = parts.ids - lowest  # a place for every id between: no sorting
                 totals = _add_up(places, parts.scores)
                 held = np.flatnonzero(totals)
