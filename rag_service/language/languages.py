@@ -68,7 +68,6 @@ class Proof:
     negations: Words
     months: tuple[Words, ...]  # January first
     weekdays: tuple[Words, ...]  # Monday first
-    exceptions: tuple[str, ...]  # "unless": what turns a statement round for the words after it
     afternoon: tuple[str, ...]  # "p.m.": behind an hour that counts on from noon
     percent: tuple[str, ...]  # "per cent"
     numbers: Mapping[str, Words]  # digits → number words

@@ -115,28 +115,6 @@ class Analysis:
         return frozenset(found)
 
     @cached_property
-    def exceptions(self) -> tuple[int, ...]:
-        """Where the words begin that turn a statement round: "unless", "without"."""
-        return tuple(found.start() for found in load_lexicon(self.language).exceptions.finditer(self.text))
-
-    def clause_at(self, start: int) -> int:
-        """The clause of the word that begins there."""
-        return next((token.clause for token in self.tokens if token.start >= start), 0)
-
-    def turns(self, sentence: int) -> bool:
-        """Whether a sentence, its exceptions counted, states the opposite of its words."""
-        spans = [found.span() for found in load_lexicon(self.language).exceptions.finditer(self.text)]
-        own = [token for token in self.tokens if token.clause // SENTENCE == sentence]
-        excepted = any(start <= token.start < end for token in own for start, end in spans)
-        negated = any(
-            token.kind is not None
-            and token.kind.negation
-            and not any(start <= token.start < end for start, end in spans)
-            for token in own
-        )
-        return negated != excepted
-
-    @cached_property
     def parts(self) -> tuple[int, ...]:
         """For each of `content` the clause that it stands in, where "and" begins another one, too."""
         joints = load_lexicon(self.language).joints
@@ -145,18 +123,8 @@ class Analysis:
 
     def bound(self, number: Token) -> str:
         """The limit that the phrase before a number makes of it: minimum, maximum, before, after, or ""."""
-        found = self._limit(number)
+        found = load_lexicon(self.language).bounds.search(self.text, max(0, number.start - 30), number.start)
         return (found.lastgroup or "") if found else ""
-
-    def is_denied_limit(self, number: Token) -> bool:
-        """Whether the phrase before a number makes a limit of it by a negation: "no more than"."""
-        found = self._limit(number)
-        return found is not None and any(
-            map(load_lexicon(self.language).negations.__contains__, WORD.findall(found[0]))
-        )
-
-    def _limit(self, number: Token) -> re.Match[str] | None:
-        return load_lexicon(self.language).bounds.search(self.text, max(0, number.start - 30), number.start)
 
     @property
     def is_claim(self) -> bool:

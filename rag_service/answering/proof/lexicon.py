@@ -51,7 +51,6 @@ class Lexicon:
     reporting: frozenset[str]
     negating_prefixes: tuple[str, ...]
     operations: Mapping[str, frozenset[str]]  # sum, difference … → words
-    exceptions: re.Pattern[str]  # "unless"
     limits: re.Pattern[str]  # "at least", "no more than": bounds of several words
     afternoon: re.Pattern[str]  # "pm", with the minutes before it
     percent: re.Pattern[str]  # "per cent", "por ciento"
@@ -94,7 +93,6 @@ def load_lexicon(language: str | None) -> Lexicon:
         operations={
             name: union_of(data.proof.operations.get(name, Words()) for data in own) for name in own[0].proof.operations
         },
-        exceptions=_phrases(phrase for data in own for phrase in data.proof.exceptions),
         afternoon=re.compile(
             rf"(?:[:.]\d\d)?(?: h)? ?{_phrases(phrase for data in own for phrase in data.proof.afternoon).pattern}"
         ),

@@ -36,6 +36,14 @@ class Pair:
     place: Evidence
     context: frozenset[str]  # stems of the document's title and headings
 
+    def agrees(self, differing: int = 0) -> bool:
+        """Whether the evidence holds all words of the claim, so many that differ aside.
+
+        Where it held half of them, numbers and labels contradicted rightly in 20 of 30 unseen claims (decision 028).
+        """
+        count = len(self.claim.stems)
+        return round(self.place.share * count) >= count - differing
+
     @cached_property
     def anchors(self) -> list[tuple[int, int]]:
         """Positions of the common content words, in an order that both have: the longest common subsequence."""

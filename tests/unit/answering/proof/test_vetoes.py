@@ -27,16 +27,11 @@ CONTRADICTED = [
     ("unit", "es", "La cuota es de 8 euros al mes.", "La cuota es de 8 euros al año"),
     ("date", "en", "The pool reopens on 4 June after cleaning.", "The pool reopens on 4 September after cleaning"),
     ("label", "en", "Adults pay 9 euros and children pay 4 euros.", "Adults pay 4 euros and children pay 9 euros"),
-    ("label", "es", "Sala: Norte | Aforo: 80 | Precio: 45", "El aforo de la sala Norte es de 45 personas"),
+    ("label", "es", "Sala: Norte | Aforo: 80 | Precio: 45", "Sala Norte: el aforo es 45"),
     ("limit", "en", "Groups need at least 6 people to book.", "Groups of at most 6 people can book"),
     ("limit", "fr", "Le dossier se dépose avant le 12 mars.", "Le dossier se dépose après le 12 mars"),
     ("name", "en", "Parcels for Lyon leave from Geneva at noon.", "Parcels for Lyon leave from Milan at noon"),
     ("subject", "es", "Ana dirige el taller de pintura.\nLuis lleva el archivo.", "Luis dirige el taller de pintura"),
-    ("negation", "en", "The gym is not open to visitors.", "The gym is open to visitors"),
-    ("negation", "es", "El carné se renueva por internet.", "El carné no se renueva por internet"),
-    ("negation", "en", "Bags are not allowed without a ticket.", "Bags are allowed"),
-    ("negation", "pt", "O cão não pode entrar sem trela.", "O cão pode entrar sem trela"),
-    ("negation", "fr", "La salle n'est louée qu'aux adhérents.", "La salle n'est pas louée aux adhérents"),
     ("direction", "en", "Sales of tickets increased in spring.", "Sales of tickets decreased in spring"),
     ("direction", "es", "El aviso se envía antes del cierre.", "El aviso se envía después del cierre"),
     ("modality", "en", "Visitors must wear a badge.", "Visitors may wear a badge"),
@@ -56,6 +51,24 @@ def test_a_difference_is_told_with_both_values(veto: str, language: str, passage
     assert (citation.status, (citation.reason or "").partition(":")[0]) == (X, veto)
     assert citation.reason is not None and " / " in citation.reason
     assert citation.quote is not None  # the evidence is shown
+
+
+# What no judge may verify: code cannot tell whether it says the same.
+DOUBTED = [
+    ("negation", "en", "The gym is not open to visitors.", "The gym is open to visitors"),
+    ("negation", "es", "El carné se renueva por internet.", "El carné no se renueva por internet"),
+    ("negation", "en", "Bags are not allowed without a ticket.", "Bags are allowed"),
+    ("negation", "pt", "O cão não pode entrar na praia.", "O cão pode entrar na praia"),
+    ("negation", "fr", "La salle n'est louée qu'aux adhérents.", "La salle n'est pas louée aux adhérents"),
+    ("figure", "es", "Sala: Norte | Aforo: 80 | Precio: 45", "El aforo de la sala Norte es de 45 personas"),
+    ("figure", "en", "Articles above 250 euros are ordered on demand.", "An article of 300 euros is ordered on demand"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("doubt", "language", "passage", "claim"), DOUBTED)
+def test_a_doubt_is_told_and_contradicts_nothing(doubt: str, language: str, passage: str, claim: str) -> None:
+    citation = check(passage, claim, language)
+    assert (citation.status, (citation.reason or "").partition(":")[0]) == (U, doubt)
 
 
 AGREEING = [
