@@ -30,6 +30,7 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import BaseTool
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
+from rag_service.answering.about import is_about_another
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
@@ -48,11 +49,7 @@ from rag_service.answering.decision import (
     NO_CONFIDENCE,
     estimate_confidence,
     is_refusal,
-    lacks_figure,
-    lacks_proof,
     leaves_open,
-    names_another_month,
-    names_another_number,
     read_fit,
     read_signals,
 )
@@ -409,6 +406,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
         is_chain = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
+        marks = dict.fromkeys(citation.mark for citation in checked.citations)
+        passages = [prompted.context.hits[mark - 1].chunk for mark in marks if mark <= len(prompted.context.hits)]
         guardrails: tuple[GuardrailCheck, ...] = ()
         if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
             guardrails = await self._check_rules(query, prompted.context.hits, text)
@@ -426,10 +425,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.PART_OPEN: query.half and answers is None,
                 Doubt.STEP_OPEN: is_chain and answers is None,
                 **prompted.doubts,
-                Doubt.ABOUT_ANOTHER: lacks_proof(asked, checked.citations, language)
-                or names_another_month(asked, quoted, language)
-                or names_another_number(asked, quoted)
-                or lacks_figure(asked, quoted),
+                Doubt.ABOUT_ANOTHER: is_about_another(asked, checked.citations, passages, language),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < definition.minimum_context_tokens,
                 Doubt.LOW_CONFIDENCE: confidence.value < self._fit.limits.get(language, self._fit.least),

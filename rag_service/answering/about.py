@@ -1,0 +1,91 @@
+"""The gate of quotes: whether what they say is about what the question names.
+
+A quote proves its own words, and not that they answer. Computed and judged answers have proofs of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from rag_service.answering.proof.analysis import analyse
+from rag_service.answering.proof.passage import passage_of
+from rag_service.domain import MAIL_HEADER, Chunk, Citation, ProofMethod
+from rag_service.language.languages import languages_of
+from rag_service.language.normalise import normalise
+from rag_service.language.words import fold, words
+from rag_service.models.extractive.extractive import answer_type
+
+_ROW = "row"
+_SHORTEST_MONTH = 3  # letters of "Feb"
+_COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
+
+
+def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
+    """Whether quotes cannot answer a question, whatever they say.
+
+    The quoted passages lack a number, a month or a name of the question; no quote has a figure, and one is asked for; or
+    what is quoted first is the row of a table, which does not tell what its columns are to the question, or all is the
+    header of a mail.
+
+    Args:
+        passages: those that are quoted.
+    """
+    if not citations or any(citation.method is not ProofMethod.QUOTE for citation in citations):
+        return False
+    parts = list(map(_quoted_part, citations))
+    if parts[0] == _ROW or set(parts) == {MAIL_HEADER}:
+        return True
+    wanted = answer_type(question)
+    if wanted is not None and not any(wanted.search(fold(citation.quote or "")) for citation in citations):
+        return True
+    held = frozenset(named for passage in passages for named in _names_of(passage, language))
+    return not held.issuperset(_names_in(question, language))
+
+
+def _names_of(passage: Chunk, language: str) -> Iterator[str]:
+    read = passage_of(passage, language)
+    yield from read.stems
+    yield from _names_in(f"{passage.document.title} {passage.document.file_name or ''}", language)
+    yield from _months_in(passage.text)
+    yield from words(fold(passage.text))
+
+
+def _names_in(text: str, language: str) -> Iterator[str]:
+    """The numbers, months and names of a text."""
+    months = _months()
+    for token in analyse(normalise(text, markup=True).text, language).content:
+        if token.kind is not None and token.kind.folded in months:
+            yield f"month {months[token.kind.folded]}"
+        elif token.is_number or token.name:
+            yield token.stem
+
+
+def _months_in(text: str) -> Iterator[str]:
+    """The months that a text may name: in words of any language, cut short or not, or by number in a date."""
+    for word in set(words(fold(text))):
+        if len(word) >= _SHORTEST_MONTH:
+            yield from (f"month {number}" for name, number in _months().items() if name.startswith(word))
+    yield from (f"month {int(found[1])}" for found in re.finditer(r"(?<=[./-])(0?[1-9]|1[0-2])\b", text))
+
+
+@cache
+def _months() -> Mapping[str, int]:
+    """The number of each name of a month; without those that are also stop words, such as "may"."""
+    return {
+        name: number
+        for data in languages_of(None)
+        for number, names in enumerate(data.proof.months)
+        for name in names - data.stop_words
+    }
+
+
+def _quoted_part(citation: Citation) -> str:
+    """What a citation quotes: `_ROW` for cells of a sheet or a line of columns on a page, MAIL_HEADER, or nothing."""
+    place = citation.location
+    if place is None:
+        return ""
+    if (place.part or "").rpartition(" > ")[2] == MAIL_HEADER:
+        return MAIL_HEADER
+    return _ROW if place.cell or place.row or _COLUMNS.search(citation.quote or "") else ""
