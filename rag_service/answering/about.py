@@ -25,7 +25,7 @@ _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a 
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:
     """Whether quotes cannot answer a question, whatever they say.
 
-    The quoted passages lack a number, a month or a name of the question; no quote has a figure, and one is asked for; or
+    The quoted passages lack a number, a month or a name of the question; a figure is asked for and no quote has one; or
     what is quoted first is the row of a table, which does not tell what its columns are to the question, or all is the
     header of a mail.
 
@@ -38,7 +38,8 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     if parts[0] == _ROW or set(parts) == {MAIL_HEADER}:
         return True
     wanted = answer_type(question)
-    if wanted is not None and not any(wanted.search(fold(citation.quote or "")) for citation in citations):
+    quotes = [fold(citation.quote or "") for citation in citations]
+    if wanted is not None and not any(wanted.search(quote) or "%" in quote for quote in quotes):
         return True
     held = frozenset(named for passage in passages for named in _names_of(passage, language))
     return not held.issuperset(_names_in(question, language))
@@ -50,6 +51,7 @@ def _names_of(passage: Chunk, language: str) -> Iterator[str]:
     yield from _names_in(f"{passage.document.title} {passage.document.file_name or ''}", language)
     yield from _months_in(passage.text)
     yield from words(fold(passage.text))
+    yield from re.findall(r"\d+", passage.text)  # the year of a date
 
 
 def _names_in(text: str, language: str) -> Iterator[str]:

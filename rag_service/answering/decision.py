@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -44,22 +43,18 @@ MIN_CONFIDENCE = 0.70  # of the advisor; answers have the limit of their fit
 
 @dataclass(frozen=True, kw_only=True)
 class ConfidenceFit:
-    """Log-odds that an answer is right: intercept + weights · signals + the part of the question's language."""
+    """Log-odds that an answer is right: intercept + weights · signals."""
 
     run: str  # the evaluation that made it
     intercept: float
     weights: Mapping[str, float]  # by the name of the signal
-    languages: Mapping[str, float]  # by ISO 639-1 code; others have none
     typical: Mapping[str, float] = field(default_factory=dict)  # means, for signals that an answer does not have
     least: float  # below it an answer is uncertain, 0..1
-    limits: Mapping[str, float] = field(default_factory=dict)  # the same for questions in one language
 
-    def probability(self, signals: Mapping[str, float], language: str) -> float:
+    def probability(self, signals: Mapping[str, float]) -> float:
         """Probability that an answer is right, 0..1."""
-        log_odds = self.intercept + self.languages.get(language, 0.0)
         known = {**self.typical, **signals}
-        for name, weight in self.weights.items():
-            log_odds += weight * known[name]
+        log_odds = self.intercept + sum(weight * known[name] for name, weight in self.weights.items())
         return 1 / (1 + math.exp(-max(-60.0, min(60.0, log_odds))))
 
 
@@ -68,7 +63,7 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     """The fit in a file; None: the packaged one. Raises ConfigurationError if the file holds none."""
     try:
         fit = ConfidenceFit(**json.loads((file or PACKAGED_FIT).read_text(encoding="utf-8")))
-        fit.probability(dict.fromkeys(SIGNALS, 0.0), "en")
+        fit.probability(dict.fromkeys(SIGNALS, 0.0))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"RAG_CONFIDENCE_FIT: {file} is no file that `rag-service eval calibrate --answers` wrote.",
@@ -97,7 +92,7 @@ def _log_odds(probability: float) -> float:
 
 
 def estimate_confidence(
-    fit: ConfidenceFit, signals: Mapping[str, float], sources: Sequence[Hit], language: str, *, refuted: float
+    fit: ConfidenceFit, signals: Mapping[str, float], sources: Sequence[Hit], *, refuted: float
 ) -> Confidence:
     """Probability that an answer is right; 0 without sources.
 
@@ -107,7 +102,7 @@ def estimate_confidence(
     """
     if not sources:
         return NO_CONFIDENCE
-    probability = fit.probability(signals, language) * (1 - refuted)
+    probability = fit.probability(signals) * (1 - refuted)
     mean_relevance, mean_rerank = _means(sources)
     return Confidence(
         value=round(probability, 2), mean_relevance=mean_relevance, mean_rerank=mean_rerank, critical_boost=False

@@ -266,12 +266,18 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             {
                 Doubt.NOT_ANSWERED: decisions == {Decision.OUT_OF_SCOPE},
                 Doubt.PART_OPEN: decisions != {Decision.CAN_PROCEED},
-                Doubt.LOW_CONFIDENCE: joined.confidence.value < self._fit.limits.get(language, self._fit.least),
+                Doubt.LOW_CONFIDENCE: joined.confidence.value < self._fit.least,
             }
         )
         joined = replace(joined, decision=decide(doubts), reasons=self._reasons(doubts, language))
         signals = [part.query.signals for part in query.parts if part.query.signals]
-        query.signals = min(signals, key=partial(self._fit.probability, language=language), default={})
+        query.signals = min(
+            signals,
+            key=partial(
+                self._fit.probability,
+            ),
+            default={},
+        )
         await query.emit(SourcesFound(sources=joined.sources, shown=joined.shown, timings_ms=query.found.timings_ms))
         await query.emit(AnswerDelta(text=joined.text))
         for citation in joined.citations:
@@ -398,7 +404,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         definition = query.found.index.query
         refuted = checked.refuted
         query.signals = read_signals(sources, prompted.choice) if sources else {}
-        confidence = estimate_confidence(self._fit, query.signals, sources, language, refuted=refuted)
+        confidence = estimate_confidence(self._fit, query.signals, sources, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
         said = text.removeprefix(prompted.preface)
         asked = query.question if query.found.files is None else query.found.files.rest  # without the names of files
@@ -428,7 +434,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.ABOUT_ANOTHER: is_about_another(asked, checked.citations, passages, language),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < definition.minimum_context_tokens,
-                Doubt.LOW_CONFIDENCE: confidence.value < self._fit.limits.get(language, self._fit.least),
+                Doubt.LOW_CONFIDENCE: confidence.value < self._fit.least,
             }
         )
         return Answer(

@@ -1,17 +1,15 @@
 """`eval calibrate --answers`: fits the probability that an answer is right (`answering/decision.py`).
 
 Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
-refusals are left out. The fit is made on each half of the articles and measured on the other; what is written is made
-from all of them.
+refusals are left out. People ask about what a document leaves out, and its other passages are near the question. So the
+questions of each half of the passages are asked again while these are missing: every answer to them is wrong.
 
-People ask about what a document leaves out, and its other passages are near the question. So the questions of each half
-of the passages are asked again while these are missing: the limit of the confidence has to stop most of the answers.
+The fit is made on each half of the articles and measured on the other; what is written is made from all of them.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -33,16 +31,10 @@ from rag_service.fitting.logistic import fit_logistic
 from rag_service.indices import IndexDefinition
 
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
-HIGH = 0.9  # answers from here on are reported by themselves; the limit for languages without answers in the sets
-TARGET = 0.85  # share of right answers among those that may proceed
-MAX_STRAYS = 0.05  # share of the answers to a set's unanswerable questions that may proceed
-MAX_NEAR = 0.1  # the same of questions whose passages are missing; at 0.08 a third fewer right answers may proceed
-MIN_SHARE = 0.05  # of the answers that a language needs for a number of its own
+HIGH = 0.9  # answers from here on are reported by themselves
+TARGET = 0.95  # share of right answers among those that may proceed
 RIDGE = 1.0
-# A blind visit had four unanswerable questions at .67 to .79 in languages with lower limits.
-_LIMITS = tuple(round(0.01 * step, 2) for step in range(75, 96))
-# Of 13 Portuguese answers between .75 and .85 in two visits, over documents like a team's own, five were wrong.
-_LEAST_LIMITS = {"pt": 0.85}
+_LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 100))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +43,8 @@ class RatedAnswer:
 
     set: str
     group: int  # number of its article
-    language: str  # of the question, ISO 639-1
     signals: Mapping[str, float]
     right: bool
-    answerable: bool = True  # whether the question is
     may_proceed: bool = True  # whether it would be `can_proceed` with any confidence
 
 
@@ -81,7 +71,6 @@ async def calibrate_answers(
         InputError: all answers are right, or none is.
     """
     rated: list[RatedAnswer] = []
-    near: list[RatedAnswer] = []
     options = RunOptions(documents=documents)
     for path in paths:
         loaded, index_name = find_set(path, options, workspace.settings)
@@ -90,9 +79,9 @@ async def calibrate_answers(
         if loaded.kind is SetKind.SQUAD:
             for half in (0, 1):
                 left = leave_passages_out(loaded, half=half)
-                near += await rate_answers(workspace, left, index, options, steps)
+                rated += await rate_answers(workspace, left, index, options, steps)
     name = run or f"{'+'.join(path.stem for path in paths)}-{datetime.now(UTC):%Y%m%d}"
-    return fit_answers(rated, near=near, run=name)
+    return fit_answers(rated, run=name)
 
 
 async def rate_answers(
@@ -121,95 +110,55 @@ async def rate_answers(
             RatedAnswer(
                 set=loaded.name,
                 group=question.group,
-                language=query.found.plan.language,
                 signals=query.signals,
                 right=question.answerable and is_right,
-                answerable=question.answerable,
                 may_proceed=answer.decision is Decision.CAN_PROCEED,
             )
         )
     return rated
 
 
-def fit_answers(
-    rated: Sequence[RatedAnswer], *, run: str, near: Sequence[RatedAnswer] = ()
-) -> tuple[ConfidenceFit, list[HalfReport]]:
+def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFit, list[HalfReport]]:
     """The fit of all answers, and how fits of one half predict the other.
 
-    Raises InputError if a half has no right or no wrong answers. `near`: answers to questions whose passages are
-    missing, which only set the limits.
+    Raises InputError if a half has no right or no wrong answers.
     """
     halves = [[answer for answer in rated if answer.group % 2 == rest] for rest in (0, 1)]
     predicted: list[tuple[RatedAnswer, float]] = []
-    missing: list[tuple[RatedAnswer, float]] = []
     reports: list[HalfReport] = []
     for measured, (seen, other) in (("even", halves), ("odd", halves[::-1])):
         fit = _fit(seen, run=run)
-        pairs = _predict(fit, other)
+        pairs = [(answer, fit.probability(answer.signals)) for answer in other]
         predicted += pairs
-        missing += _predict(fit, [answer for answer in near if answer.group % 2 == (measured == "odd")])
         reports += _measure(pairs, measured)
-    fit = _fit(rated, run=run)
-    limits = {
-        language: max(_limit(_in(predicted, language), _in(missing, language)), _LEAST_LIMITS.get(language, 0.0))
-        for language in fit.languages
-    }
-    return replace(fit, limits=limits), sorted(reports, key=lambda report: report.set)
+    # An answer that may not proceed anyway does not count.
+    counted = [(probability, answer.right) for answer, probability in predicted if answer.may_proceed]
+    least = choose_least([probability for probability, _ in counted], [right for _, right in counted])
+    return replace(_fit(rated, run=run), least=least), sorted(reports, key=lambda report: report.set)
 
 
 def without_limit(fit: ConfidenceFit) -> ConfidenceFit:
     """The fit under which no answer is uncertain for its confidence alone, as `rate_answers` needs it."""
-    return replace(fit, least=0.0, limits={})
-
-
-def _predict(fit: ConfidenceFit, answers: Iterable[RatedAnswer]) -> list[tuple[RatedAnswer, float]]:
-    return [(answer, fit.probability(answer.signals, answer.language)) for answer in answers]
-
-
-def _in(predicted: Iterable[tuple[RatedAnswer, float]], language: str) -> list[tuple[RatedAnswer, float]]:
-    return [pair for pair in predicted if pair[0].language == language]
-
-
-def _limit(predicted: Sequence[tuple[RatedAnswer, float]], near: Sequence[tuple[RatedAnswer, float]]) -> float:
-    """The limit for these answers and their probabilities; those that may not proceed anyway do not count."""
-    strays: dict[str, list[float]] = {}
-    for answer, probability in predicted:
-        if not answer.answerable:
-            strays.setdefault(answer.set, []).append(probability if answer.may_proceed else 0.0)
-    counted = [(answer.right, probability) for answer, probability in predicted if answer.may_proceed]
-    return choose_least(
-        [probability for _, probability in counted],
-        [right for right, _ in counted],
-        strays=list(strays.values()),
-        near=[probability if answer.may_proceed else 0.0 for answer, probability in near],
-    )
+    return replace(fit, least=0.0)
 
 
 def _fit(rated: Sequence[RatedAnswer], *, run: str) -> ConfidenceFit:
     if len({answer.right for answer in rated}) < 2:
         raise InputError("The confidence of answers needs right and wrong answers in both halves; add questions.")
-    counts = Counter(answer.language for answer in rated)
-    languages = sorted(language for language, count in counts.items() if count >= MIN_SHARE * len(rated))
     names = [name for name in SIGNALS if all(name in answer.signals for answer in rated)]  # a chat model has fewer
-    rows = [
-        [*(answer.signals[name] for name in names), *(float(answer.language == code) for code in languages)]
-        for answer in rated
-    ]
-    intercept, *values = fit_logistic(
-        np.array(rows),
+    intercept, *weights = fit_logistic(
+        np.array([[answer.signals[name] for name in names] for answer in rated]),
         np.array([float(answer.right) for answer in rated]),
         np.ones(len(rated)),
         np.zeros(len(rated)),
         ridge=RIDGE,
     )
-    rounded = [round(value, 3) for value in values]
     return ConfidenceFit(
         run=run,
         intercept=round(intercept, 3),
-        weights=dict(zip(names, rounded, strict=False)),
-        languages=dict(zip(languages, rounded[len(names) :], strict=True)),
+        weights={name: round(weight, 3) for name, weight in zip(names, weights, strict=True)},
         typical={name: round(float(np.mean([answer.signals[name] for answer in rated])), 3) for name in names},
-        least=HIGH,
+        least=0.0,
     )
 
 
@@ -241,25 +190,12 @@ def calibration_error(probabilities: Sequence[float], right: Sequence[bool], *, 
     )
 
 
-def choose_least(
-    probabilities: Sequence[float],
-    right: Sequence[bool],
-    *,
-    strays: Sequence[Sequence[float]] = (),
-    near: Sequence[float] = (),
-    target: float = TARGET,
-) -> float:
-    """The lowest limit at which the target share of the answers that reach it is right; the highest if none does.
-
-    `strays` are the probabilities of each set's answers to unanswerable questions: at most `MAX_STRAYS` of them may
-    reach the limit. `near` are those of questions whose passages are missing: at most `MAX_NEAR`.
-    """
+def choose_least(probabilities: Sequence[float], right: Sequence[bool], *, target: float = TARGET) -> float:
+    """The lowest limit at which the target share of the answers that reach it is right; the highest if none does."""
     expected, was = np.array(probabilities), np.array(right, dtype=np.float64)
     for limit in _LIMITS:
         reached = was[expected >= limit]
-        few = all(np.mean(np.array(stray) >= limit) <= MAX_STRAYS for stray in strays)
-        few = few and float(np.mean([probability >= limit for probability in near] or [False])) <= MAX_NEAR
-        if len(reached) and reached.mean() >= target and few:
+        if len(reached) and reached.mean() >= target:
             return limit
     return _LIMITS[-1]
 
@@ -275,8 +211,8 @@ def write_fit(fit: ConfidenceFit, file: Path) -> None:
 def print_report(console: Console, fit: ConfidenceFit, halves: Sequence[HalfReport]) -> None:
     """Print the fit, and what each half of the articles says of the fit of the other."""
     parts = [f"{value:+g}·{name}" for name, value in fit.weights.items()]
-    console.print(f"log-odds = {fit.intercept:g} {' '.join(parts)}; by language {fit.languages}")
-    console.print(f"Least confidence for can_proceed: {fit.limits}, {fit.least:.2f} in other languages")
+    console.print(f"log-odds = {fit.intercept:g} {' '.join(parts)}")
+    console.print(f"Least confidence for can_proceed: {fit.least:.2f}")
     table = Table(title="Fitted on one half of the articles, measured on the other", box=box.SIMPLE_HEAD)
     for column in ("set", "articles", "answers", "right", "calibration error", f"from {HIGH}", "of these right"):
         table.add_column(column, justify="left" if column in ("set", "articles") else "right")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from rag_service.answering.decision import SIGNALS, read_fit
@@ -26,10 +27,7 @@ def test_the_calibration_error_is_the_distance_between_confidence_and_right_answ
 
 def test_the_limit_is_the_lowest_that_reaches_the_target() -> None:
     assert choose_least([0.76, 0.78, 0.82, 0.9], [False, False, True, True], target=0.9) == 0.79
-    assert choose_least([0.76, 0.78], [False, False], target=0.9) == 0.95
-    strays = [[0.1] * 19 + [0.8], [0.1, 0.86]]  # one of twenty may proceed, one of two may not
-    assert choose_least([0.76, 0.78, 0.82, 0.9], [True] * 4, strays=strays[:1], target=0.9) == 0.75
-    assert choose_least([0.76, 0.78, 0.82, 0.9], [True] * 4, strays=strays, target=0.9) == 0.87
+    assert choose_least([0.76, 0.78], [False, False], target=0.9) == 0.99
 
 
 def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp_path: Path) -> None:
@@ -38,30 +36,25 @@ def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp
     for number in range(2000):
         signals = {name: draw.uniform(-2, 2) for name in SIGNALS}
         right = draw.random() < 0.5 + signals["relevance"] / 5
-        rated.append(RatedAnswer(set="s", group=number, language="en", signals=signals, right=right))
+        rated.append(RatedAnswer(set="s", group=number, signals=signals, right=right))
     fit, halves = fit_answers(rated, run="test")
     assert all(half.error < 0.06 for half in halves)
     write_fit(fit, tmp_path / "fit.json")
     assert read_fit(tmp_path / "fit.json") == fit
 
 
-def test_each_language_has_a_limit_of_its_own_and_answers_that_may_not_proceed_do_not_count() -> None:
+def test_answers_that_may_not_proceed_anyway_do_not_raise_the_limit() -> None:
     draw = random.Random(5)  # noqa: S311
     rated = []
     for number in range(4000):
-        signals = dict.fromkeys(SIGNALS, 0.0) | {"relevance": draw.uniform(-4, 2)}
-        language = ("en", "es")[number // 2 % 2]
+        signals = dict.fromkeys(SIGNALS, 0.0) | {"relevance": draw.uniform(-4, 4)}
         right = draw.random() < 1 / (1 + math.exp(-signals["relevance"]))
-        hopeless = language == "es" and not right and signals["relevance"] > 0
-        rated.append(
-            RatedAnswer(
-                set="s", group=number, language=language, signals=signals, right=right, may_proceed=not hopeless
-            )
-        )
+        rated.append(RatedAnswer(set="s", group=number, signals=signals, right=right))
     fit, _ = fit_answers(rated, run="test")
-    assert set(fit.limits) == {"en", "es"}
-    assert fit.limits["es"] < fit.limits["en"]
-    assert without_limit(fit).limits == {}
+    stopped = [replace(one, may_proceed=one.right or one.signals["relevance"] < 1) for one in rated]
+    lenient, _ = fit_answers(stopped, run="test")
+    assert 0 < lenient.least < fit.least < 1
+    assert without_limit(fit).least == 0
 
 
 def test_signals_that_an_answer_does_not_have_count_as_typical_ones() -> None:
@@ -69,7 +62,7 @@ def test_signals_that_an_answer_does_not_have_count_as_typical_ones() -> None:
     known = dict.fromkeys(SIGNALS, 0.0)
     quoted = {name: known[name] for name in SIGNALS if name != "lead"}
     typical = known | {name: fit.typical[name] for name in ["lead"]}
-    assert fit.probability(quoted, "en") == fit.probability(typical, "en") != fit.probability(known, "en")
+    assert fit.probability(quoted) == fit.probability(typical) != fit.probability(known)
 
 
 def test_a_fit_of_a_chat_models_answers_has_no_signals_of_quotes() -> None:
@@ -79,7 +72,6 @@ def test_a_fit_of_a_chat_models_answers_has_no_signals_of_quotes() -> None:
         RatedAnswer(
             set="s",
             group=number,
-            language="en",
             signals={name: draw.uniform(-2, 2) for name in names},
             right=number % 4 > 1,
         )
@@ -99,23 +91,3 @@ def test_the_threshold_of_a_judge_keeps_untrue_claims_out() -> None:
     assert (found.threshold, found.precision) == (0.8, 1.0)
     hopeless = choose_thresholds(claims[2:3], [0.9], run="r")["en"]
     assert hopeless.threshold > 1
-
-
-def test_answers_whose_passages_are_missing_raise_the_limit_and_do_not_change_the_fit() -> None:
-    draw = random.Random(6)  # noqa: S311
-    rated = []
-    for number in range(400):
-        signals = dict.fromkeys(SIGNALS, 0.0) | {"relevance": draw.uniform(-3, 5)}
-        right = draw.random() < 1 / (1 + math.exp(-signals["relevance"]))
-        rated.append(RatedAnswer(set="s", group=number, language="en", signals=signals, right=right))
-    near = [
-        RatedAnswer(
-            set="s", group=number, language="en", signals=dict.fromkeys(SIGNALS, 0.0) | {"relevance": 2.5}, right=False
-        )
-        for number in range(10)
-    ]
-    fit, reports = fit_answers(rated, run="test")
-    strict, same = fit_answers(rated, near=near, run="test")
-    assert strict.limits["en"] > fit.limits["en"]
-    assert strict.probability(near[0].signals, "en") < strict.limits["en"]
-    assert (strict.weights, reports) == (fit.weights, same)

@@ -1,0 +1,78 @@
+"""The gate of quotes: what they must be about, and what proves no answer whatever it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_service.answering.about import is_about_another
+from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod
+from tests.unit.answering.proof.answers import make_hit
+
+
+def cite(quote: str, location: Location | None = None, method: ProofMethod = ProofMethod.QUOTE) -> Citation:
+    return Citation(
+        mark=1, status=CitationStatus.VERIFIED, method=method, sentence_start=0, sentence_end=9, support=1.0,
+        location=location, quote=quote,
+    )  # fmt: skip
+
+
+def is_beside(question: str, passage: str, language: str, *, quote: str | None = None) -> bool:
+    return is_about_another(question, [cite(quote or passage)], [make_hit(passage).chunk], language)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "passage"),
+    [
+        ("pt", "Quanto custou a nuvem em agosto?", "A fatura de julho foi de 23 870 euros, menos 9 % do que em junho."),
+        ("en", "How many scales came back in March?", "14 scales came back in Feb (Jan: 9)."),
+        ("en", "What is the colour code of gate 9?", "Gate 11 has the colour code blue."),
+        ("es", "¿Qué dice el artículo 14?", "El artículo 15 regula las multas."),
+        ("fr", "Combien de contacts en 2023 ?", "Nous avons fait 83 contacts ; en 2024 c'était 61."),
+        ("en", "How long does it take to swap the cell of the FL-300?", "It takes about 35 minutes."),
+        ("en", "How much is the licence in Leeds?", "The licence costs 212 pounds in York."),
+        ("fr", "Combien de places de parking y a-t-il ?", "On fume sous l'abri du parking nord."),
+        ("en", "How much does the permit cost?", "The permit is renewed every year."),
+    ],
+)
+def test_a_quote_about_something_else_answers_nothing(language: str, question: str, passage: str) -> None:
+    assert is_beside(question, passage, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "passage"),
+    [
+        ("pt", "Quanto custou a nuvem em julho?", "A fatura de julho foi de 23 870 euros."),
+        ("pt", "Está aberta em julho?", "Está aberta de junho a setembro; em julho fecha às 20h."),
+        ("en", "What was sold in March 2025?", "On 14/03/2025 we sold 12 lamps."),
+        ("en", "Who came in February?", "Feb: Ann and Tom."),
+        ("en", "May I park in the yard?", "Visitors park in the yard since June."),
+        ("fr", "Combien de places de parking y a-t-il ?", "Le parking a quarante places."),
+        ("en", "How much does sick leave pay?", "It pays 80 % of the salary."),
+        ("en", "How many rooms may six people book?", "A group of 6 may book 2 rooms."),
+    ],
+)
+def test_a_quote_that_has_what_the_question_names_may_answer(language: str, question: str, passage: str) -> None:
+    assert not is_beside(question, passage, language)
+
+
+def test_what_the_passage_around_a_quote_names_counts() -> None:
+    passage = "# Scale KB-60\n\nSwitch it off. The cell takes 35 minutes."
+    assert not is_beside(
+        "How long for the cell of the KB-60?", passage, "en", quote="Changing the cell takes 35 minutes."
+    )
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        Location(sheet="Stocks", cell="A2:C2"),
+        Location(row=3),
+        Location(part=MAIL_HEADER),
+        Location(part=f"a > {MAIL_HEADER}"),
+    ],
+)
+def test_rows_and_headers_of_mails_alone_prove_no_answer(location: Location) -> None:
+    hit = make_hit("Product: Lamp | Supplier: Acme | Stock: 12")
+    assert is_about_another("Who supplies the lamp?", [cite(hit.chunk.text, location)], [hit.chunk], "en")
+    computed = cite(hit.chunk.text, location, ProofMethod.COMPUTED)
+    assert not is_about_another("Who supplies the lamp?", [computed], [hit.chunk], "en")
