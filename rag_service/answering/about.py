@@ -78,7 +78,7 @@ def _months() -> Mapping[str, int]:
     return {
         name: number
         for data in languages_of(None)
-        for number, names in enumerate(data.proof.months)
+        for number, names in enumerate(data.proof.months, start=1)
         for name in names - data.stop_words
     }
 

@@ -2,7 +2,8 @@
 
 Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
 refusals are left out. People ask about what a document leaves out, and its other passages are near the question. So the
-questions of each half of the passages are asked again while these are missing: every answer to them is wrong.
+questions of each half of the passages are asked again while these are missing: every answer to them is wrong. They count
+less, so that one question in five has no answer.
 
 The fit is made on each half of the articles and measured on the other; what is written is made from all of them.
 """
@@ -33,6 +34,7 @@ from rag_service.indices import IndexDefinition
 BINS = 5  # of the calibration error: quantiles, so that each has enough answers
 HIGH = 0.9  # answers from here on are reported by themselves
 TARGET = 0.95  # share of right answers among those that may proceed
+UNANSWERABLE = 0.2  # share of the questions without an answer, as in the sets that others wrote (evals/sets)
 RIDGE = 1.0
 _LIMITS = tuple(round(0.01 * step, 2) for step in range(50, 100))
 
@@ -46,6 +48,7 @@ class RatedAnswer:
     signals: Mapping[str, float]
     right: bool
     may_proceed: bool = True  # whether it would be `can_proceed` with any confidence
+    weight: float = 1.0  # how many questions it stands for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +74,7 @@ async def calibrate_answers(
         InputError: all answers are right, or none is.
     """
     rated: list[RatedAnswer] = []
+    near: list[RatedAnswer] = []
     options = RunOptions(documents=documents)
     for path in paths:
         loaded, index_name = find_set(path, options, workspace.settings)
@@ -79,9 +83,10 @@ async def calibrate_answers(
         if loaded.kind is SetKind.SQUAD:
             for half in (0, 1):
                 left = leave_passages_out(loaded, half=half)
-                rated += await rate_answers(workspace, left, index, options, steps)
+                near += await rate_answers(workspace, left, index, options, steps)
     name = run or f"{'+'.join(path.stem for path in paths)}-{datetime.now(UTC):%Y%m%d}"
-    return fit_answers(rated, run=name)
+    weight = len(rated) * UNANSWERABLE / (1 - UNANSWERABLE) / max(1, len(near))
+    return fit_answers([*rated, *(replace(answer, weight=weight) for answer in near)], run=name)
 
 
 async def rate_answers(
@@ -132,8 +137,12 @@ def fit_answers(rated: Sequence[RatedAnswer], *, run: str) -> tuple[ConfidenceFi
         predicted += pairs
         reports += _measure(pairs, measured)
     # An answer that may not proceed anyway does not count.
-    counted = [(probability, answer.right) for answer, probability in predicted if answer.may_proceed]
-    least = choose_least([probability for probability, _ in counted], [right for _, right in counted])
+    counted = [(answer, probability) for answer, probability in predicted if answer.may_proceed]
+    least = choose_least(
+        [probability for _, probability in counted],
+        [answer.right for answer, _ in counted],
+        [answer.weight for answer, _ in counted],
+    )
     return replace(_fit(rated, run=run), least=least), sorted(reports, key=lambda report: report.set)
 
 
@@ -149,7 +158,7 @@ def _fit(rated: Sequence[RatedAnswer], *, run: str) -> ConfidenceFit:
     intercept, *weights = fit_logistic(
         np.array([[answer.signals[name] for name in names] for answer in rated]),
         np.array([float(answer.right) for answer in rated]),
-        np.ones(len(rated)),
+        np.array([answer.weight for answer in rated]),
         np.zeros(len(rated)),
         ridge=RIDGE,
     )
@@ -190,12 +199,14 @@ def calibration_error(probabilities: Sequence[float], right: Sequence[bool], *, 
     )
 
 
-def choose_least(probabilities: Sequence[float], right: Sequence[bool], *, target: float = TARGET) -> float:
+def choose_least(
+    probabilities: Sequence[float], right: Sequence[bool], weights: Sequence[float], *, target: float = TARGET
+) -> float:
     """The lowest limit at which the target share of the answers that reach it is right; the highest if none does."""
-    expected, was = np.array(probabilities), np.array(right, dtype=np.float64)
+    expected, was, weighed = np.array(probabilities), np.array(right, dtype=np.float64), np.array(weights)
     for limit in _LIMITS:
-        reached = was[expected >= limit]
-        if len(reached) and reached.mean() >= target:
+        reached = expected >= limit
+        if reached.any() and np.average(was[reached], weights=weighed[reached]) >= target:
             return limit
     return _LIMITS[-1]
 

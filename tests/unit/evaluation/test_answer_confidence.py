@@ -26,8 +26,10 @@ def test_the_calibration_error_is_the_distance_between_confidence_and_right_answ
 
 
 def test_the_limit_is_the_lowest_that_reaches_the_target() -> None:
-    assert choose_least([0.76, 0.78, 0.82, 0.9], [False, False, True, True], target=0.9) == 0.79
-    assert choose_least([0.76, 0.78], [False, False], target=0.9) == 0.99
+    right = [False, False, True, True]
+    assert choose_least([0.76, 0.78, 0.82, 0.9], right, [1.0] * 4, target=0.9) == 0.79
+    assert choose_least([0.76, 0.78, 0.82, 0.9], right, [0.1, 0.1, 1.0, 1.0], target=0.9) == 0.5
+    assert choose_least([0.76, 0.78], [False, False], [1.0] * 2, target=0.9) == 0.99
 
 
 def test_a_fit_finds_the_probability_that_made_the_answers_and_is_read_again(tmp_path: Path) -> None:
