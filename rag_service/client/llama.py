@@ -18,7 +18,7 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool
 
-from rag_service.answering.tools.functions import make_function_tools
+from rag_service.answering.tools.definitions import make_function_tools
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.api.http.schemas import PassageBody, SearchRequest
 from rag_service.api.mcp.document_tools import describe_result
