@@ -209,7 +209,7 @@ class ChatModel:
 
         Close the generator (`contextlib.aclosing`) to leave early: the connection to the model ends
         at once and the slot is free. A model's thinking, in fields or in the text, and leading white space are
-        skipped. A model that only repeats itself is left. The call is counted, see `calls.py`.
+        skipped. A model that only repeats itself is left. The call is counted, see `counted`.
 
         `max_tokens` overrides RAG_MAX_TOKENS; a model that ignores it is left when it has written far more.
         `expected_prompt_tokens` is our own count; when the model counted less than 60 % of it, the prompt was cut:
