@@ -36,8 +36,7 @@ from rag_service.errors import EmbeddingError, StoreError
 from rag_service.language.detection import guess_language, reply_to_small_talk
 from rag_service.language.languages import FALLBACK_LANGUAGE, texts_in
 from rag_service.language.words import count_tokens
-from rag_service.models.llm.calls import counted
-from rag_service.models.llm.model import ChatModel
+from rag_service.models.llm.model import ChatModel, counted
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import Agent, AgentScope
 

@@ -36,9 +36,8 @@ from rag_service.domain import Answer, Hit, Turn
 from rag_service.errors import PluginError
 from rag_service.language.detection import reply_to_small_talk
 from rag_service.models.judge.judges import WatchedJudge
-from rag_service.models.llm.calls import counted
-from rag_service.models.llm.model import ChatModel
-from rag_service.models.reranking.rerankers import Reranker
+from rag_service.models.llm.model import ChatModel, counted
+from rag_service.models.reranking.reranker import Reranker
 from rag_service.models.servers.resilience import in_own_thread
 from rag_service.observability.tracing import span
 from rag_service.retrieval.hops import next_search

@@ -18,12 +18,12 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool
 
-from rag_service.answering.tools.functions import make_function_tools
+from rag_service.answering.tools.definitions import make_function_tools
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.api.http.schemas import PassageBody, SearchRequest
 from rag_service.api.mcp.document_tools import describe_result
+from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.results import CitedAnswer
-from rag_service.client.service import BackgroundLoop
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.errors import InputError
 from rag_service.unpicklable import Unpicklable

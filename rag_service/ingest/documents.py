@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from llama_index.core.schema import Document, TransformComponent
+from llama_index.core.schema import BaseNode, Document, TransformComponent
 
 from rag_service.domain import EncodedTable
 from rag_service.indices import IndexDefinition
@@ -17,11 +17,13 @@ from rag_service.language.detection import detect_language
 from rag_service.language.words import fold
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.file_reader import LANGUAGE, LONG_TABLES, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
+from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import CORPUS_ID, DOCUMENT_ID
-from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument
+from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument, store_document
 from rag_service.store.search.scope import read_spans
 from rag_service.tables.encoding import encode_table, read_description
 from rag_service.tables.reading.extract import extract_tables
+from rag_service.tables.storage import write_tables
 
 
 class Outcome(StrEnum):
@@ -129,3 +131,12 @@ def to_pipeline(document: NewDocument, read: Document, transformations: Sequence
         excluded_embed_metadata_keys=hidden,
         excluded_llm_metadata_keys=hidden,
     )
+
+
+async def write_document(connection: Connection, document: NewDocument, nodes: Sequence[BaseNode]) -> None:
+    """Store a document with its chunks and tables inside the caller's transaction, replacing an earlier version.
+
+    Raises PermissionDeniedError if the identity may not write to the corpus.
+    """
+    await store_document(connection, document, nodes)
+    await write_tables(connection, document.id, document.corpus_id, document.tables)

@@ -20,7 +20,15 @@ from llama_index.core.schema import BaseNode, Document, TransformComponent
 from rag_service.domain import Identity
 from rag_service.errors import DocumentError
 from rag_service.indices import IndexDefinition
-from rag_service.ingest.documents import Admitted, Ingested, Outcome, describe_document, document_name, to_pipeline
+from rag_service.ingest.documents import (
+    Admitted,
+    Ingested,
+    Outcome,
+    describe_document,
+    document_name,
+    to_pipeline,
+    write_document,
+)
 from rag_service.ingest.embedding_cache import CachedEmbedding
 from rag_service.ingest.transformations import EmbedWithProgress, Progress, build_transformations, reader_classes
 from rag_service.readers.file_reader import SPANS, FileReader
@@ -28,13 +36,7 @@ from rag_service.store.corpora import Corpus
 from rag_service.store.database import Connection, Database
 from rag_service.store.documents.chunk_store import ChunkStore
 from rag_service.store.documents.chunks import REQUIRED_KEYS
-from rag_service.store.documents.documents import (
-    READER_WARNINGS,
-    DocumentInput,
-    NewDocument,
-    find_document,
-    store_document,
-)
+from rag_service.store.documents.documents import READER_WARNINGS, DocumentInput, NewDocument, find_document
 from rag_service.store.documents.external_nodes import mark_node, place_nodes
 from rag_service.store.documents.originals import Originals, forget_earlier_originals
 from rag_service.store.documents.uploads import UploadStatus
@@ -242,7 +244,7 @@ class Ingestor:
     async def _write(
         self, connection: Connection, admitted: Admitted, document: NewDocument, nodes: Sequence[BaseNode]
     ) -> None:
-        await store_document(connection, document, nodes)
+        await write_document(connection, document, nodes)
         if self.originals is not None:
             version = (document.id, document.content_hash)
             await self.originals.write(connection, *version, corpus_id=document.corpus_id, data=admitted.source.data)

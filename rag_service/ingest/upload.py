@@ -20,11 +20,11 @@ from llama_index.core.schema import BaseNode
 from rag_service.domain import Identity
 from rag_service.errors import NotFoundError, RagError, StoreError
 from rag_service.indices import IndexDefinition, find_index
-from rag_service.ingest.documents import Admitted
+from rag_service.ingest.documents import Admitted, write_document
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.store.corpora import Corpus, lock_corpora, require_writable
 from rag_service.store.database import Connection, Database
-from rag_service.store.documents.documents import DocumentInput, NewDocument, store_document
+from rag_service.store.documents.documents import DocumentInput, NewDocument
 from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import (
     ClaimLostError,
@@ -143,7 +143,7 @@ class UploadJob:
             await lock_corpora(connection, {str(upload.corpus_id)})
             await _require_corpus(connection, upload)
             expires_at = await hold_claim(connection, upload)
-            await store_document(connection, replace(document, expires_at=expires_at), nodes)
+            await write_document(connection, replace(document, expires_at=expires_at), nodes)
             await finish_upload(connection, upload, chunk_count=len(nodes))
 
         index = find_index(self.indices, corpus.index_name)

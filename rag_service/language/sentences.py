@@ -18,15 +18,6 @@ from functools import cache
 from typing import NamedTuple
 
 from rag_service.language.languages import languages_of, union_of
-from rag_service.language.line_breaks import (
-    FENCE,
-    LABEL,
-    MARKER,
-    MARKER_OPEN,
-    labelled_row_follows,
-    reads_as_title,
-    stands_alone,
-)
 from rag_service.language.normalise import BEFORE_MARK, MARKS, MARKS_OPEN, OPENING
 
 _CANDIDATE = re.compile(r"[.!?…。！？]+|\n")
@@ -34,6 +25,27 @@ _SPACE = re.compile(r"\s*")
 _CLOSERS = re.compile(r"(?:[ \u00a0\u202f]?»|[\"'”’)\]*_`])*")
 _LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
 _ALNUM = re.compile(r"[^\W_]")
+
+# What decides whether a line break ends a sentence.
+_FENCE = re.compile(r"```|~~~")
+_MARKER = re.compile(  # what a new item, heading, row, rule or block begins with
+    r"[-*+•‣▪·–—]\s|\(?\d{1,3}[.)]\s|\(?[a-zA-Z]\)\s|#{1,6}\s|\||>|```|~~~|(?:-{3,}|\*{3,}|_{3,}|={3,})\s"
+)
+# The same as far as a stream has brought it.
+_MARKER_OPEN = re.compile(r"(?:[-*+•‣▪·–—]+|_+|=+|\(?\d{0,3}[.)]?|\(?[a-zA-Z]\)?|#{1,6}|`{1,2}|~{1,2})\Z")
+# The label of a row: "Price: 5 | …".
+_LABEL = re.compile(r"[^\n.!?|:]{1,60}:[ \t]")
+_LABEL_LENGTH = 62
+_CELL_LENGTH = 300  # of a row's first cell; a stream waits no longer for its bar
+_HEADING = re.compile(r"#{1,6}\s")
+_SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
+# A short last word that is a unit ends a row; any other may go on in the next line. Units that are also
+# prepositions are left out: "3 a", "12 in", "2 de".
+_QUANTITY = re.compile(
+    r"\d[ \u00a0\u202f]?(?:h|hs|hrs?|min|sec|s|g|kg|mg|l|cl|ml|m|km|cm|mm|ha|t|lb|oz|ft|mph|w|kw|kwh|v|px|"
+    r"[ap]m|eur|ans?|año|mes|día)\Z"
+)
+_TITLE_LENGTH = 60  # a line this short that the next, capitalised line follows reads as a title
 
 _NO = 0  # no sentence ends here; a boundary is always greater, since a stop stands before it
 _WAIT = -1  # more text is needed to tell
@@ -154,11 +166,11 @@ class SentenceStream:
         """Makes the line whose first visible character stands at `at` the one at hand."""
         if self._line < 0:
             at = _skip(_SPACE, self._text, at)
-            if not final and (at == len(self._text) or MARKER_OPEN.match(self._text, at)):
+            if not final and (at == len(self._text) or _MARKER_OPEN.match(self._text, at)):
                 return False
         self._line = at
         self._row = None
-        fence = FENCE.match(self._text, at)
+        fence = _FENCE.match(self._text, at)
         self._code = fence is not None or self._fence is not None
         if fence is not None:
             if self._fence is None:
@@ -206,7 +218,7 @@ class SentenceStream:
         if self._row is None:
             text, line = self._text, self._line
             row = text.startswith("|", line) or text.find(" | ", line, at) >= 0
-            if not row and LABEL.match(text, line, at):
+            if not row and _LABEL.match(text, line, at):
                 end = text.find("\n", at)
                 if end < 0 and not final:
                     return _WAIT
@@ -236,7 +248,7 @@ class SentenceStream:
         after = _skip(_SPACE, text, at)
         if after == size:
             return at if final else _WAIT
-        if not final and MARKER_OPEN.match(text, after):
+        if not final and _MARKER_OPEN.match(text, after):
             return _WAIT
         if text[after] in BEFORE_MARK and not self._code and self._has_words(at):
             marked = self._take_marks(at, final)
@@ -245,9 +257,9 @@ class SentenceStream:
         ends: bool | None = (
             self._code
             or text.count("\n", at, after) > 1
-            or MARKER.match(text, after) is not None
+            or _MARKER.match(text, after) is not None
             or self._stands_alone(at, text[after])
-            or labelled_row_follows(text, after, final=final, behind_row=text.find(" | ", self._line, at) >= 0)
+            or _labelled_row_follows(text, after, final=final, behind_row=text.find(" | ", self._line, at) >= 0)
         )
         if ends is None:
             return _WAIT
@@ -262,9 +274,9 @@ class SentenceStream:
     def _stands_alone(self, at: int, following: str) -> bool:
         """Whether the line at hand, which ends at `at`, is a sentence before the character that follows it."""
         line = self._text[self._line : at]
-        if stands_alone(line, following):
+        if _stands_alone(line, following):
             return True
-        return reads_as_title(line, following) and not self._text[self._start : self._line].strip()
+        return _reads_as_title(line, following) and not self._text[self._start : self._line].strip()
 
 
 _WORD = re.compile(r"\w+")
@@ -324,3 +336,41 @@ class _FullStops:
 
 
 _full_stops = cache(_FullStops)
+
+
+def _stands_alone(line: str, following: str) -> bool:
+    """Whether a line is a heading, a row or a lead-in, given the first visible character behind it."""
+    if _HEADING.match(line):
+        return True
+    shown = line.rstrip()
+    if not shown or following.islower():
+        return False  # also a row whose last cell runs on
+    return shown[-1] == ":" or shown[0] == "|" or " | " in shown
+
+
+def _reads_as_title(line: str, following: str) -> bool:
+    """Likewise, whether a line that begins a sentence is all of it, as a title is, and no part of wrapped text."""
+    shown = line.rstrip()
+    return (
+        0 < len(shown) <= _TITLE_LENGTH
+        and (following.isupper() or following in '¿¡"«“*_')
+        and shown[-1] not in ",;-–—(/.…"
+        and (_SHORT_LAST_WORD.search(shown) is None or _QUANTITY.search(shown) is not None)
+    )
+
+
+def _labelled_row_follows(text: str, start: int, *, final: bool, behind_row: bool) -> bool | None:
+    """Whether the line that begins at `start` is a row like "label: value | …"; None: too soon to tell.
+
+    The title above a sheet would else read as one sentence with its first row, and rows of tables whose labels are
+    in lower case as one that runs on. `behind_row`: the line before is a row, so that a label is enough.
+    """
+    end = text.find("\n", start, start + _CELL_LENGTH)
+    is_whole = final or end >= 0
+    if not _LABEL.match(text, start):
+        return False if is_whole or len(text) - start > _LABEL_LENGTH else None
+    if text[start].islower() and behind_row:
+        return True
+    if text.find(" | ", start, end if end >= 0 else start + _CELL_LENGTH) >= 0:
+        return True
+    return False if is_whole or len(text) - start > _CELL_LENGTH else None

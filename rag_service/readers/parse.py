@@ -74,7 +74,7 @@ def parse(data: bytes, *, file_name: str, reader: ReaderClass | None = None) -> 
         from rag_service.readers.third_party import parse_with
 
         with _told_as_broken(name, reader.path):
-            return parse_with(reader, data.decode(), name=name)
+            return parse_with(reader.path, reader.options, data.decode(), name=name)
 
 
 def _parse_own(data: bytes, name: str, parts: Parts) -> ParsedDocument:

@@ -14,20 +14,19 @@ from llama_index.core.schema import Document
 from rag_service.domain import Location, ParsedDocument
 from rag_service.readers.common.builder import TextBuilder, clean
 from rag_service.readers.common.names import choose_title
-from rag_service.readers.parse import ReaderClass
 
 _PAGE_KEYS = ("page_label", "page_number", "page")
 _SHEET_KEYS = ("sheet_name", "sheet")
 
 
-def parse_with(reader: ReaderClass, file: str, *, name: str) -> ParsedDocument:
-    """Read a file with a LlamaIndex reader.
+def parse_with(path: str, options: Mapping[str, Any], file: str, *, name: str) -> ParsedDocument:
+    """Read a file with the LlamaIndex reader `path` (`package.module:Class`), made with these options.
 
     `page_label`, `sheet_name` and `row` in a document's metadata become its location. Metadata shared by all documents
     becomes that of the file. Raises DocumentError without text, TooLargeError, and anything the reader raises.
     """
-    module, _, attribute = reader.path.replace(":", ".").rpartition(".")
-    loaded: BaseReader = getattr(importlib.import_module(module), attribute)(**reader.options)
+    module, _, attribute = path.replace(":", ".").rpartition(".")
+    loaded: BaseReader = getattr(importlib.import_module(module), attribute)(**options)
     documents: Sequence[Document] = loaded.load_data(Path(file))
     builder = TextBuilder(name)
     for document in documents:

@@ -18,7 +18,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from rag_service.domain import Hit
-from rag_service.models.reranking.rerankers import Reranker, rerank_or_keep
+from rag_service.models.reranking.reranker import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
 from rag_service.retrieval.named_files import take_turns
 from rag_service.retrieval.query import RagQuery

@@ -23,8 +23,7 @@ _EXAMPLES = 3  # rows that a chat model is shown of a table
 async def write_tables(
     connection: Connection, document_id: UUID, corpus_id: UUID, tables: Sequence[EncodedTable]
 ) -> None:
-    """Replace the tables of a document inside the caller's transaction."""
-    await connection.execute("DELETE FROM tables WHERE document_id = %s", [document_id])
+    """Write the tables of a document that was just stored, inside the caller's transaction."""
     for encoded in tables:
         table_id, table = uuid4(), read_description(encoded)
         columns = msgspec.json.encode(table.columns).decode()

@@ -22,7 +22,7 @@ from rag_service.ingest.ingestor import Ingestor
 from rag_service.language.words import words
 from rag_service.models.llm.call import ChatLimits
 from rag_service.models.llm.model import ChatModel
-from rag_service.models.reranking.rerankers import NoReranker
+from rag_service.models.reranking.reranker import NoReranker
 from rag_service.models.servers.resilience import Slots
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse

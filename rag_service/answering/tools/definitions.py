@@ -1,17 +1,21 @@
 """The tools as a model, an MCP client or an agent sees them: names, descriptions and arguments.
 
-One definition for all of them.
+One definition for all of them; LlamaIndex `FunctionTool`s are made from it, for our own answers and for any agent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from llama_index.core.tools import FunctionTool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_service.errors import InputError
+
+Use = Callable[[str, dict[str, Any]], Coroutine[Any, Any, str]]  # (tool, arguments) → what the model is told
+Run = Callable[[Coroutine[Any, Any, str]], str]  # runs the call for callers that cannot wait
 
 _Name = Annotated[str, Field(max_length=300)]
 
@@ -120,3 +124,26 @@ COMPUTE = ToolDefinition(
     arguments=ComputeTable,
 )
 DEFINITIONS: Mapping[str, ToolDefinition] = {tool.name: tool for tool in (SEARCH, READ, COMPUTE)}
+
+
+def make_function_tools(use: Use, *, run: Run | None = None) -> list[FunctionTool]:
+    """A LlamaIndex tool for each definition; without `run` they are asynchronous only."""
+    return [_make(definition, use, run) for definition in DEFINITIONS.values()]
+
+
+def _make(definition: ToolDefinition, use: Use, run: Run | None) -> FunctionTool:
+    def call(**arguments: Any) -> Awaitable[str]:
+        return use(definition.name, arguments)
+
+    def call_and_wait(**arguments: Any) -> str:
+        if run is None:
+            raise RuntimeError("This tool is asynchronous: use `acall`.")
+        return run(use(definition.name, arguments))
+
+    return FunctionTool.from_defaults(
+        fn=call_and_wait,
+        async_fn=call,
+        name=definition.name,
+        description=definition.description,
+        fn_schema=definition.arguments,
+    )

@@ -17,8 +17,7 @@ from llama_index.core.tools import FunctionTool
 
 from rag_service.answering.guards.injection import neutralise
 from rag_service.answering.prompt.templates import render_passage
-from rag_service.answering.tools.definitions import DEFINITIONS
-from rag_service.answering.tools.functions import make_function_tools
+from rag_service.answering.tools.definitions import DEFINITIONS, make_function_tools
 from rag_service.answering.tools.toolbox import READ_TOKENS, Toolbox, ToolResult
 from rag_service.domain import Hit, Step
 from rag_service.errors import InputError, RagError

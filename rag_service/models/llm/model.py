@@ -16,7 +16,7 @@ import contextvars
 import re
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ from llama_index.core.tools import BaseTool
 from rag_service.domain import ModelCall, Purpose
 from rag_service.errors import ModelError, ModelOutputError
 from rag_service.models.llm.call import ChatCall, ChatLimits, ToolCall, prepare_call
-from rag_service.models.llm.calls import OnCall, counting
 from rag_service.models.llm.loops import WINDOW, repeats, without_repetition
 from rag_service.models.llm.providers import Provider, build_llm
 from rag_service.models.llm.thinking import AnswerText, Piece
@@ -52,8 +51,24 @@ MAX_ARGUMENTS = 20_000  # characters of all tool calls of an answer: a model tha
 _PROBE_AGAIN = 60.0  # seconds until a server that could not be asked about tools is asked again
 _TOKEN_LENGTH = 20  # characters; tokens of prose have about 4, those of rulers and indents more
 
-
+OnCall = Callable[[ModelCall], None]  # receives each call that is over, such as `Metrics.model_call`
 Probe = Callable[["ChatModel"], Awaitable[bool]]  # asks a server whether its model calls tools
+
+_counted_calls: contextvars.ContextVar[list[ModelCall] | None] = contextvars.ContextVar("model_calls", default=None)
+
+
+@contextlib.contextmanager
+def counted(calls: list[ModelCall]) -> Iterator[None]:
+    """Add the calls of chat models begun inside to the list, each when it is over. Nothing may be yielded inside.
+
+    The list is in a context variable: plug-ins between an answer and the model, such as a judge or a reranker, need not
+    pass it on.
+    """
+    before = _counted_calls.set(calls)
+    try:
+        yield
+    finally:
+        _counted_calls.reset(before)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +209,7 @@ class ChatModel:
 
         Close the generator (`contextlib.aclosing`) to leave early: the connection to the model ends
         at once and the slot is free. A model's thinking, in fields or in the text, and leading white space are
-        skipped. A model that only repeats itself is left. The call is counted, see `calls.py`.
+        skipped. A model that only repeats itself is left. The call is counted, see `counted`.
 
         `max_tokens` overrides RAG_MAX_TOKENS; a model that ignores it is left when it has written far more.
         `expected_prompt_tokens` is our own count; when the model counted less than 60 % of it, the prompt was cut:
@@ -211,7 +226,7 @@ class ChatModel:
         """
         return self._stream(
             messages,
-            counting(),
+            _counted_calls.get(),
             purpose=purpose,
             max_tokens=max_tokens,
             response_schema=response_schema,

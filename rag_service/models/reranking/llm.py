@@ -12,7 +12,7 @@ from rag_service.domain import Hit, Purpose
 from rag_service.errors import ModelError, ModelOutputError, RerankError
 from rag_service.models.llm.call import numbered_schema
 from rag_service.models.llm.model import ChatModel
-from rag_service.models.reranking.rerankers import by_score
+from rag_service.models.reranking.reranker import by_score
 
 log = structlog.get_logger(__name__)
 

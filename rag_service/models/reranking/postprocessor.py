@@ -23,7 +23,7 @@ from rag_service.domain import Hit
 from rag_service.errors import RerankError
 from rag_service.models.local_runtime import ModelThreads, import_torch
 from rag_service.models.plugins import instantiate
-from rag_service.models.reranking.rerankers import by_score
+from rag_service.models.reranking.reranker import by_score
 
 SECONDS = 60.0  # time limit of one call
 

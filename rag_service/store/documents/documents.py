@@ -18,7 +18,6 @@ from rag_service.store.corpora import lock_corpora
 from rag_service.store.database import Connection
 from rag_service.store.documents.chunks import delete_chunks, write_chunks
 from rag_service.store.rows import fetch_value, find_one
-from rag_service.tables.storage import write_tables
 
 READER_WARNINGS = "reader_warnings"  # key of a document's metadata: what of its file is not in the text
 
@@ -59,7 +58,7 @@ class NewDocument:
     territory: str | None = None
     size_bytes: int = 0
     expires_at: datetime | None = None
-    tables: tuple[EncodedTable, ...] = ()
+    tables: tuple[EncodedTable, ...] = ()  # written by `ingest`, which knows how
 
 
 _APART = ("text", "tables")  # in tables of their own
@@ -94,7 +93,7 @@ async def find_document(connection: Connection, corpus_id: UUID, *, name: str) -
 async def store_document(
     connection: Connection, document: NewDocument, nodes: Sequence[BaseNode], *, kept: int = 0
 ) -> None:
-    """Store a document with its chunks and tables inside the caller's transaction, replacing an earlier version.
+    """Store a document with its chunks inside the caller's transaction, replacing an earlier version and its tables.
 
     `kept`: how many of its stored chunks stay; they are all of them, and the first of `nodes`.
 
@@ -114,7 +113,7 @@ async def store_document(
         [document.id, document.corpus_id, document.text],
     )
     await write_chunks(connection, nodes[kept:])
-    await write_tables(connection, document.id, document.corpus_id, document.tables)
+    await connection.execute("DELETE FROM tables WHERE document_id = %s", [document.id])
 
 
 async def write_row(connection: Connection, document: NewDocument, *, chunk_count: int) -> bool:

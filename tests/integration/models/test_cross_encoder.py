@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_service.models.reranking.postprocessor import PostprocessorReranker, cross_encoder
-from rag_service.models.reranking.rerankers import Reranker
+from rag_service.models.reranking.reranker import Reranker
 from tests.doubles.tiny_models import SIZES, save_cross_encoder, save_tokenizer
 from tests.unit.models.reranking.hits import make_hit
 

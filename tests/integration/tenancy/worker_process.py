@@ -41,7 +41,7 @@ async def parse_slowly(data: bytes, file_name: str) -> ParsedDocument:
 
 
 def slow_down_stages() -> None:
-    cut, store = Chunker._parse_nodes, upload.store_document
+    cut, store = Chunker._parse_nodes, upload.write_document
 
     def cut_slowly(self: Chunker, *arguments: Any) -> Any:
         import time
@@ -55,7 +55,7 @@ def slow_down_stages() -> None:
         await asyncio.sleep(PAUSE)  # written, not yet committed
 
     Chunker._parse_nodes = cut_slowly  # type: ignore[method-assign]
-    upload.store_document = store_slowly
+    upload.write_document = store_slowly
 
 
 def build_worker(database: Database) -> Worker:

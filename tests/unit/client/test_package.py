@@ -13,8 +13,8 @@ import pytest
 import rag_service
 import rag_service.client
 from rag_service import open_service
+from rag_service.client.background_loop import BackgroundLoop
 from rag_service.client.remote import error_from
-from rag_service.client.service import BackgroundLoop
 from rag_service.errors import ConfigurationError, InputError, ModelBusyError, NotFoundError, RagError, StoreError
 from rag_service.sources.files import find_files
 
