@@ -48,7 +48,7 @@ class ConfidenceFit:
     run: str  # the evaluation that made it
     intercept: float
     weights: Mapping[str, float]  # by the name of the signal
-    typical: Mapping[str, float] = field(default_factory=dict)  # means, for signals that an answer does not have
+    typical: Mapping[str, float] = field(default_factory=dict)  # of right answers, for signals that one does not have
     least: float  # below it an answer is uncertain, 0..1
 
     def probability(self, signals: Mapping[str, float]) -> float:

@@ -1,9 +1,9 @@
 """`eval calibrate --answers`: fits the probability that an answer is right (`answering/decision.py`).
 
 Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
-refusals are left out. People ask about what a document leaves out, and its other passages are near the question. So the
-questions of each half of the passages are asked again while these are missing: every answer to them is wrong. They count
-less, so that one question in five has no answer.
+refusals are left out. People ask about what a document leaves out, and its other passages are near the question. So
+the questions of each half of the passages are asked again while these are missing: every answer to them is wrong. They
+count less, so that one question in five has no answer.
 
 The fit is made on each half of the articles and measured on the other; what is written is made from all of them.
 """
@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -166,37 +167,43 @@ def _fit(rated: Sequence[RatedAnswer], *, run: str) -> ConfidenceFit:
         run=run,
         intercept=round(intercept, 3),
         weights={name: round(weight, 3) for name, weight in zip(names, weights, strict=True)},
-        typical={name: round(float(np.mean([answer.signals[name] for answer in rated])), 3) for name in names},
+        typical={
+            name: round(float(np.mean([answer.signals[name] for answer in rated if answer.right])), 3) for name in names
+        },
         least=0.0,
     )
 
 
 def _measure(pairs: Sequence[tuple[RatedAnswer, float]], measured: str) -> Iterable[HalfReport]:
     for name in dict.fromkeys(answer.set for answer, _ in pairs):
-        probabilities = [probability for answer, probability in pairs if answer.set == name]
-        right = [answer.right for answer, _ in pairs if answer.set == name]
-        high = [was for probability, was in zip(probabilities, right, strict=True) if probability >= HIGH]
+        answers = [answer for answer, _ in pairs if answer.set == name]
+        probabilities = np.array([probability for answer, probability in pairs if answer.set == name])
+        right = np.array([float(answer.right) for answer in answers])
+        weights = np.array([answer.weight for answer in answers])
+        high = probabilities >= HIGH
         yield HalfReport(
             set=name,
             measured=measured,
             answers=len(right),
-            right=float(np.mean(right)),
-            error=calibration_error(probabilities, right),
-            high=len(high),
-            high_right=float(np.mean(high)) if high else None,
+            right=float(np.average(right, weights=weights)),
+            error=calibration_error(probabilities, right, weights),
+            high=int(high.sum()),
+            high_right=float(np.average(right[high], weights=weights[high])) if high.any() else None,
         )
 
 
-def calibration_error(probabilities: Sequence[float], right: Sequence[bool], *, bins: int = BINS) -> float:
+def calibration_error(
+    expected: npt.NDArray[np.float64],
+    right: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    *,
+    bins: int = BINS,
+) -> float:
     """Expected calibration error, 0..1: the mean distance between confidence and share of right answers, over quantiles
     of the confidence (Naeini, Cooper and Hauskrecht, AAAI 2015)."""
-    if not probabilities:
-        return 0.0
-    expected, was = np.array(probabilities), np.array(right, dtype=np.float64)
-    parts = np.array_split(np.argsort(expected, kind="stable"), bins)
-    return sum(
-        len(part) / len(was) * abs(float(expected[part].mean() - was[part].mean())) for part in parts if len(part)
-    )
+    parts = [part for part in np.array_split(np.argsort(expected, kind="stable"), bins) if len(part)]
+    gaps = [abs(float(np.dot(expected[part] - right[part], weights[part]))) for part in parts]
+    return sum(gaps) / float(weights.sum()) if parts else 0.0
 
 
 def choose_least(

@@ -7,6 +7,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from rag_service.answering.decision import SIGNALS, read_fit
 from rag_service.evaluation.answer_confidence import (
     RatedAnswer,
@@ -20,9 +22,11 @@ from rag_service.evaluation.claims import LabelledClaim, choose_thresholds
 
 
 def test_the_calibration_error_is_the_distance_between_confidence_and_right_answers() -> None:
-    assert calibration_error([0.9] * 10, [True] * 9 + [False], bins=1) < 1e-9
-    assert abs(calibration_error([0.9] * 10, [True] * 5 + [False] * 5, bins=1) - 0.4) < 1e-9
-    assert calibration_error([], []) == 0.0
+    ones, right = np.ones(10), np.array([1.0] * 5 + [0.0] * 5)
+    assert abs(calibration_error(0.9 * ones, right, ones, bins=1) - 0.4) < 1e-9
+    assert abs(calibration_error(0.5 * ones, right, ones, bins=1)) < 1e-9
+    assert abs(calibration_error(0.5 * ones, right, np.array([3.0] * 5 + [1.0] * 5), bins=1) - 0.25) < 1e-9
+    assert calibration_error(np.array([]), np.array([]), np.array([])) == 0.0
 
 
 def test_the_limit_is_the_lowest_that_reaches_the_target() -> None:
