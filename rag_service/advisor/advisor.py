@@ -29,7 +29,7 @@ from rag_service.advisor.schema import (
     ResponseRequest,
     SectionReply,
 )
-from rag_service.answering.decision import MIN_CONFIDENCE
+from rag_service.answering.confidence import MIN_CONFIDENCE
 from rag_service.answering.prompt.packing import (
     FittedPrompt,
     PackedContext,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rag_service.advisor.required_data import REQUIRED_DATA_TYPE
 from rag_service.advisor.schema import Inquiry
-from rag_service.answering.decision import rate_confidence
+from rag_service.answering.confidence import rate_confidence
 from rag_service.answering.engine import CitedQueryEngine
 from rag_service.domain import Condition, ConditionGroup, Confidence, Filters, Hit, Identity, Operator
 from rag_service.errors import InputError, NotFoundError

@@ -19,13 +19,13 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.checked_answer import AnswerChecker
+from rag_service.answering.confidence import NO_CONFIDENCE
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
     HISTORY_TOKENS,
     cut_history,
     render_history,
 )
-from rag_service.answering.decision import NO_CONFIDENCE
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise

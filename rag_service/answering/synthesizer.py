@@ -30,13 +30,14 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import BaseTool
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from rag_service.answering.about import is_about_another
+from rag_service.answering.answer_gate import is_about_another, is_refusal, leaves_open
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
     check_computed,
     choose_passages,
 )
+from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit, read_signals
 from rag_service.answering.conversation import (
     HISTORY_SHARE,
     HISTORY_TOKENS,
@@ -44,14 +45,6 @@ from rag_service.answering.conversation import (
     cut_history,
     make_standalone,
     render_history,
-)
-from rag_service.answering.decision import (
-    NO_CONFIDENCE,
-    estimate_confidence,
-    is_refusal,
-    leaves_open,
-    read_fit,
-    read_signals,
 )
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound, StepTaken
 from rag_service.answering.file_overview import describe_files

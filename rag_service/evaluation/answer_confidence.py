@@ -1,4 +1,4 @@
-"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/decision.py`).
+"""`eval calibrate --answers`: fits the probability that an answer is right (`answering/confidence.py`).
 
 Each question of the sets is answered as a request would be. An answer is right if it holds one of the gold answers;
 refusals are left out. People ask about what a document leaves out, and its other passages are near the question. So
@@ -22,7 +22,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rag_service.answering.decision import SIGNALS, ConfidenceFit
+from rag_service.answering.confidence import SIGNALS, ConfidenceFit
 from rag_service.domain import Decision
 from rag_service.errors import ConfigurationError, InputError
 from rag_service.evaluation.eval_set import EvalSet, SetKind, leave_passages_out

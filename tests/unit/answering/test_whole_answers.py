@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
+from rag_service.answering.answer_gate import is_refusal
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
-from rag_service.answering.decision import is_refusal
 from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts
 from rag_service.answering.proof.verify import REFUTED
 from rag_service.domain import Decision

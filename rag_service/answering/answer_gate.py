@@ -1,4 +1,4 @@
-"""The gate of quotes: whether what they say is about what the question names.
+"""Whether an answer answers: it refuses, leaves a step of the question open, or quotes something else.
 
 A quote proves its own words, and not that they answer. Computed and judged answers have proofs of their own.
 """
@@ -8,18 +8,50 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 
 from rag_service.answering.proof.analysis import analyse
+from rag_service.answering.proof.claims import strip_marks
+from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.answering.proof.passage import passage_of
-from rag_service.domain import MAIL_HEADER, Chunk, Citation, ProofMethod
+from rag_service.domain import MAIL_HEADER, Chunk, Citation, CitationStatus, ProofMethod
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
-from rag_service.language.words import fold, words
+from rag_service.language.sentences import read_sentences
+from rag_service.language.words import fold, word_forms, words
 from rag_service.models.extractive.extractive import answer_type
+from rag_service.retrieval.planner import QueryPlan
 
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
 _COLUMNS = re.compile(r"\S \| \S|\S {2,}\S")  # as readers write the cells of a row
+
+
+def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, language: str | None) -> bool:
+    """Whether an answer says that it has none, with the refusal of the prompt or in words of its own.
+
+    An answer with a verified sentence is none, even if it says what the documents leave open.
+    """
+    if text.strip() in ("", refusal):
+        return True
+    if CitationStatus.VERIFIED in map(attrgetter("status"), citations):
+        return False
+    sentences = [strip_marks(sentence.text) for sentence in read_sentences(text, language=language)]
+    pattern = load_lexicon(language).refusal
+    return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
+
+
+def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:
+    """Whether quotes lack a word of the question, in any form, that some passage has.
+
+    Args:
+        plan: of the question.
+        weights: the index terms that the corpora hold.
+        quoted: all quotes.
+    """
+    held = word_forms(quoted)
+    asked = {term.group for term in plan.terms if term.group >= 0 and term.term in weights}
+    return not asked <= {term.group for term in plan.terms if term.term in held}
 
 
 def is_about_another(question: str, citations: Sequence[Citation], passages: Sequence[Chunk], language: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_service.answering.about import is_about_another
+from rag_service.answering.answer_gate import is_about_another
 from rag_service.domain import MAIL_HEADER, Citation, CitationStatus, Location, ProofMethod
 from tests.unit.answering.proof.answers import make_hit
 

@@ -1,12 +1,9 @@
-"""How sure an answer is, and the decision on it.
+"""How sure an answer is.
 
 Answers, agents and the OpenAI-compatible endpoint give a probability: of answers with 0.9, nine in ten are right. It is
 a logistic of a few signals, fitted to questions with known answers by `rag-service eval calibrate --answers`; the
 numbers, and the evaluation that set them, are in `confidence.json` (decision 041). The advisor keeps a formula of its
 own, whose sum it shows to the user: `rate_confidence`.
-
-The decision is the weakest of what was proved, how sure the search is, and what the rules allow: one function for
-answers, agents, the advisor and the OpenAI-compatible endpoint.
 """
 
 from __future__ import annotations
@@ -21,14 +18,9 @@ from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 
-from rag_service.answering.proof.claims import strip_marks
-from rag_service.answering.proof.lexicon import load_lexicon
-from rag_service.domain import Citation, CitationStatus, Confidence, Hit
+from rag_service.domain import Confidence, Hit
 from rag_service.errors import ConfigurationError
 from rag_service.indices import QueryDefinition
-from rag_service.language.sentences import read_sentences
-from rag_service.language.words import fold, word_forms
-from rag_service.retrieval.planner import QueryPlan
 
 PACKAGED_FIT = Path(__file__).with_name("confidence.json")
 SIGNALS = ("relevance", "lead")
@@ -130,30 +122,3 @@ def _means(hits: Sequence[Hit]) -> tuple[float, float | None]:
     relevances = nlargest(_TOP, map(attrgetter("scores.relevance"), hits))
     reranked = [score for score in map(attrgetter("scores.rerank"), hits) if score is not None]
     return round(fmean(relevances), 4), round(fmean(nlargest(_TOP, reranked)), 4) if reranked else None
-
-
-def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, language: str | None) -> bool:
-    """Whether an answer says that it has none, with the refusal of the prompt or in words of its own.
-
-    An answer with a verified sentence is none, even if it says what the documents leave open.
-    """
-    if text.strip() in ("", refusal):
-        return True
-    if CitationStatus.VERIFIED in map(attrgetter("status"), citations):
-        return False
-    sentences = [strip_marks(sentence.text) for sentence in read_sentences(text, language=language)]
-    pattern = load_lexicon(language).refusal
-    return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
-
-
-def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:
-    """Whether quotes lack a word of the question, in any form, that some passage has.
-
-    Args:
-        plan: of the question.
-        weights: the index terms that the corpora hold.
-        quoted: all quotes.
-    """
-    held = word_forms(quoted)
-    asked = {term.group for term in plan.terms if term.group >= 0 and term.term in weights}
-    return not asked <= {term.group for term in plan.terms if term.term in held}
