@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -67,7 +68,26 @@ def _print_table(asked: dict[str, list[Reply]]) -> None:
         table.add_section()
     if len(asked) > 1:
         _add_row(table, "all sets", "", "", [reply for replies in asked.values() for reply in replies])
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+    console.print(_table_of_reasons([reply for replies in asked.values() for reply in replies]))
+
+
+def _table_of_reasons(replies: Sequence[Reply]) -> Table:
+    """How many replies each reason holds back, by what weighs most in each."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("why not green")
+    for column in ("replies", "right", "not right", "unanswerable"):
+        table.add_column(column, justify="right")
+    by_reason: dict[str, list[Reply]] = {}
+    for reply in replies:
+        if not reply.is_green:
+            by_reason.setdefault(next(iter(reply.reasons), ""), []).append(reply)
+    for reason, held in sorted(by_reason.items(), key=lambda pair: -len(pair[1])):
+        answerable = [reply.is_right for reply in held if reply.is_answerable]
+        figures = (len(held), sum(answerable), len(answerable) - sum(answerable), len(held) - len(answerable))
+        table.add_row(reason, *map(str, figures))
+    return table
 
 
 def _add_row(table: Table, name: str, half: str, language: str, replies: list[Reply]) -> None:

@@ -27,6 +27,7 @@ class Reply:
     is_right: bool  # it says a right answer; a computed one takes it from the right cells
     is_computed: bool
     is_green: bool  # its decision is `can_proceed`
+    reasons: tuple[str, ...] = ()  # codes of why it is not, what weighs most first
 
     @property
     def is_answerable(self) -> bool:
@@ -113,6 +114,7 @@ def _judge(question: Question, answer: CitedAnswer) -> Reply:
         is_right=is_said(question, answer.text) and is_placed,
         is_computed=is_computed,
         is_green=answer.decision == Decision.CAN_PROCEED,
+        reasons=tuple(reason.code for reason in answer.body.reasons),
     )
 
 
