@@ -83,7 +83,7 @@ class Evidence:
     before: str = ""
     replies: tuple[str, ...] = ()
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
-    # one holds the best of all sentences.
+    # one holds the best of all sentences. `degraded`: set if words alone chose, because the embedding model failed.
     signals: dict[str, float] = field(default_factory=dict)
 
 
@@ -174,6 +174,8 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
                 deadline=deadline,
                 recent=self._recent,
             )
+            if "degraded" in evidence.signals:
+                last.evidence.signals["degraded"] = 1.0
         return compose(sentences, last.evidence.refusal)
 
 
@@ -238,6 +240,7 @@ async def select_sentences(
                 candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale, recent)
         except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
+            evidence.signals["degraded"] = 1.0
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
