@@ -53,9 +53,7 @@ async def ask_twice(settings: Settings, paths: Sequence[Path]) -> list[Asked]:
                     started = time.process_time()
                     reply = await engine.answer(query)
                     times.append((time.process_time() - started) * 1000)
-                asked.append(
-                    Asked(set_name=loaded.name, key=question.key, reply=reply, milliseconds=tuple(times))
-                )
+                asked.append(Asked(set_name=loaded.name, key=question.key, reply=reply, milliseconds=tuple(times)))
     return asked
 
 
