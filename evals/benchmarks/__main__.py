@@ -1,4 +1,4 @@
-"""`python -m evals.benchmarks retrieval | growth | ingest | answer`."""
+"""`python -m evals.benchmarks retrieval | growth | ingest | answer | quotes`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from evals.benchmarks.answer import AnswerOptions, measure_answers
 from evals.benchmarks.corpus import EVERYTHING, SHARES, generate_corpus
 from evals.benchmarks.database import load_corpus, open_bench_database
 from evals.benchmarks.ingest import measure_ingest, open_ingest_bench
+from evals.benchmarks.quotes import ask_twice, summarise_quotes
 from evals.benchmarks.retrieval import Bench, measure_retrieval
 from evals.benchmarks.stock import fill_stock, open_stock
 from evals.benchmarks.timing import Row, machine
@@ -27,6 +28,8 @@ from rag_service.indices import load_index, shipped_folder
 from rag_service.settings import Settings
 
 _STOCK_TABLE = "bench_stock"
+_EVALS = Path(__file__).parents[1]
+_QUOTED = ("samples.jsonl", "retirement.jsonl")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 _QUERIES = click.option("--queries", type=click.IntRange(1), default=100, show_default=True, help="Per selectivity.")
 _DOCUMENTS = click.option(
@@ -94,6 +97,25 @@ def answer(documents: Path, questions: int, connections: int, processes: int, se
             return await measure_answers(bench, documents, options)
 
     _show(run_command(run()), as_json=as_json)
+
+
+@benchmarks.command()
+@click.argument("sets", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--replies", type=click.Path(dir_okay=False, path_type=Path), help="Write each reply to this file.")
+@_JSON
+def quotes(sets: tuple[Path, ...], replies: Path | None, as_json: bool) -> None:
+    """Processor time of answers without a chat model, over the questions of SETS; default: samples and retirement."""
+    asked = run_command(ask_twice(read_quiet_settings(), sets or tuple(map(_EVALS.joinpath, _QUOTED))))
+    if replies is not None:
+        lines = [
+            json.dumps(
+                {"set": one.set_name, "id": one.key, "decision": one.reply.decision, "text": one.reply.text},
+                ensure_ascii=False,
+            )
+            for one in asked
+        ]
+        replies.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _show(summarise_quotes(asked), as_json=as_json)
 
 
 async def _measure(

@@ -75,7 +75,7 @@ def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = No
         choice: `lead` as a probability, where the answer quotes.
     """
     signals = {"relevance": _log_odds(max(map(attrgetter("scores.relevance"), sources)))}
-    return signals | ({"lead": _log_odds(choice["lead"])} if choice else {})
+    return signals | ({"lead": _log_odds(choice["lead"])} if choice and "lead" in choice else {})
 
 
 def _log_odds(probability: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -26,6 +26,8 @@ from rag_service.unpicklable import Unpicklable
 Mode = Literal["hybrid", "dense", "lexical"]
 
 RERANKED = 20  # passages that the postprocessors see
+# Fields of a query that say nothing about its answer; `Retrieval.timings_ms` is left out as well.
+_NOT_ANSWERED = frozenset({"agent_id", "calls", "emit", "passages", "parts", "recorded", "retrieval"})
 _IDS = ["document_id", "corpus_id", "chunk_index"]  # metadata that says nothing to a model
 
 
@@ -89,6 +91,7 @@ class RagQuery(QueryBundle):
     searches: int = 1  # the passages are those of so many
     half: bool = False  # the answer may be that to one part only
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
+    degraded: bool = False  # the answer was made without what failed, and would be better another time
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
     postprocessed: bool = False  # by postprocessors that are not ours: what they dropped is used for nothing
     retrieval: Retrieval | None = field(default=None, repr=False)
@@ -134,6 +137,16 @@ class RagQuery(QueryBundle):
             if hit := self.passages.get(node.node.node_id):
                 found[hit.chunk.id] = hit
         return tuple(found.values())
+
+    def all_asked(self, nodes: Iterable[NodeWithScore]) -> tuple[Any, ...]:
+        """All that an answer without a chat model is made of: who asks what, and what was found for it.
+
+        Two that are equal have the same answer. Every field counts that is not known to say nothing about it.
+        """
+        own = tuple(getattr(self, one.name) for one in fields(self) if one.name not in _NOT_ANSWERED)
+        found = None if self.retrieval is None else replace(self.retrieval, timings_ms={})
+        parts = tuple((part.text, part.is_clause, part.query.all_asked(part.nodes)) for part in self.parts)
+        return own, found, self.hits(nodes), parts
 
     def reorder(self, nodes: Sequence[NodeWithScore], hits: Iterable[Hit]) -> list[NodeWithScore]:
         """The nodes in the order of these hits, whose scores replace the ones held here."""

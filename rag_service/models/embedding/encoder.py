@@ -38,6 +38,7 @@ _WORD_START = "▁"
 _FIRST, _LAST, _UNKNOWN = 0, 2, 3
 _UNKNOWN_PENALTY = 10.0  # below the least probable piece
 _KEPT_WORDS = 65_536
+_KEPT_TEXTS = 8  # a question is read for its vector, and soon after for those of its tokens
 _LONG = 32  # characters; longer words are whole sentences of scripts without spaces, and are not kept
 _CONTROL: Mapping[int, str | None] = {
     **dict.fromkeys((*range(1, 9), 11, *range(14, 32), 0x7F, 0x8F, 0x9F)),
@@ -65,6 +66,7 @@ class Encoder:
         prefix = max(len(self.offsets(text)) for text in (model.query_prefix, model.passage_prefix))
         added = prefix + len(self._numbers(""))
         self.window = min(model.max_tokens, _LONGEST_WINDOW) - added  # word pieces
+        self._read = lru_cache(_KEPT_TEXTS)(self._read_anew)
 
     def encode(self, text: str) -> npt.NDArray[np.float32]:
         """A vector of length 1, of as many word pieces as the model reads."""
@@ -87,7 +89,7 @@ class Encoder:
         kept = states[own]
         return TokenVectors(kept / np.linalg.norm(kept, axis=1, keepdims=True), places[own])
 
-    def _read(self, text: str) -> States:
+    def _read_anew(self, text: str) -> States:
         """The last layer over a text with its special pieces, cut to what the model reads."""
         ids, limit = self._numbers(text), self._model.max_tokens
         if len(ids) > limit:

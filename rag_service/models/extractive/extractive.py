@@ -57,6 +57,7 @@ MAX_QUOTES = 3
 _ONLY_PASSAGES = "The extractive answerer only supports answers from passages; configure a chat model."
 _KEPT_SENTENCES = 2_000  # some 12 kB each
 COMPARED = 12  # sentences compared by vectors: the best by the other features; 8 to 16 choose alike (decision 020)
+_REACH = 5.0  # in log odds: what is farther behind the best is not read by the next model (decision 020)
 # Set on the cooperative sets (decision 020): more than half of the replies are one quote.
 _JOINED = 0.05  # probability of neighbouring sentences that are quoted as one
 _ENOUGH = 0.55  # further quotes are added until the answer is among them with this probability
@@ -83,7 +84,7 @@ class Evidence:
     before: str = ""
     replies: tuple[str, ...] = ()
     # What the choice of the quotes tells of the answer, filled in by the answerer. `lead`: probability that the first
-    # one holds the best of all sentences.
+    # one holds the best of all sentences. `degraded`: set if words alone chose, because the embedding model failed.
     signals: dict[str, float] = field(default_factory=dict)
 
 
@@ -174,6 +175,8 @@ class ExtractiveLLM(Unpicklable, CustomLLM):
                 deadline=deadline,
                 recent=self._recent,
             )
+            if "degraded" in evidence.signals:
+                last.evidence.signals["degraded"] = 1.0
         return compose(sentences, last.evidence.refusal)
 
 
@@ -238,6 +241,7 @@ async def select_sentences(
                 candidates, scores = await _compare(evidence, candidates, features, embedding, reader, scale, recent)
         except (EmbeddingError, TimeoutError) as error:  # words alone choose well enough
             log.warning("answer_degraded", without="cosine", exc_info=error)
+            evidence.signals["degraded"] = 1.0
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
@@ -268,7 +272,7 @@ async def _compare(
 ) -> tuple[list[Sentence], np.ndarray]:
     """The best candidates by words, and by token vectors if there is a reader, with their scores."""
     weights = load_weights(evidence.language, "" if reader is None else reader.model_name)
-    best_first = np.argsort(-(features @ weights.words), kind="stable")
+    best_first = _in_reach(features @ weights.words)
     if reader is None or weights.tokens is None:
         chosen, kept = weights.vectors, np.sort(best_first[:COMPARED])
     else:
@@ -276,11 +280,17 @@ async def _compare(
         numbers, tokens = await rate_by_tokens(evidence, candidates, windows, reader)
         candidates = list(map(candidates.__getitem__, numbers))
         features = np.hstack([features[numbers], tokens])
-        kept = np.sort(np.argsort(-(features @ chosen[:-1]), kind="stable")[:COMPARED])
+        kept = np.sort(_in_reach(features @ chosen[:-1])[:COMPARED])
     candidates = list(map(candidates.__getitem__, kept))
     similar = await rate_by_vectors(evidence, candidates, embedding, scale, recent)
     scores: np.ndarray = np.column_stack([features[kept], similar]) @ chosen
     return candidates, scores
+
+
+def _in_reach(scores: np.ndarray) -> np.ndarray:
+    """The numbers of the candidates that the next comparison may still put first, best first."""
+    best_first: np.ndarray = np.argsort(-scores, kind="stable")
+    return best_first[scores[best_first] >= scores.max() - _REACH]
 
 
 async def rate_by_tokens(

@@ -76,7 +76,8 @@ def rate_tokens(
         sentences: all candidates.
         begins: where the window begins in the text that was read.
     """
-    cosines = query.vectors @ read.vectors.T
+    # By `@`, threads of BLAS would share so small a product, and spin for longer than it takes.
+    cosines = np.einsum("qd,td->qt", query.vectors, read.vectors)
     begin, end = read.places.T - begins + window.start
     titled = cosines[:, end <= window.start].max(axis=1, initial=-1.0)
     rows = np.zeros((len(window.sentences), len(TOKEN_FEATURES)))

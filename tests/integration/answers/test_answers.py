@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
-from rag_service.answering.events import AnswerComplete, AnswerDelta, CitationChecked, SourcesFound
+from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
 from rag_service.answering.record import read_query
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.components import Components
@@ -21,14 +21,20 @@ from rag_service.domain import (
     CitationStatus,
     Condition,
     ConditionGroup,
+    CorpusKind,
     Decision,
     Filters,
+    Identity,
     Operator,
+    Role,
     Turn,
 )
+from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.retrieval.postprocessors import RELATED_RELEVANCE
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.accounts.agents import AgentSpec, assign_corpus, create_agent, delete_agent, update_agent
+from rag_service.store.accounts.users import create_user
+from rag_service.store.corpora import create_corpus
 from rag_service.store.documents.documents import DocumentInput, read_text
 from tests.doubles.ollama import Done, OllamaDouble, Say, chat, ollama
 from tests.integration.answers.conftest import SAMPLES, Ingest, OpenService
@@ -375,3 +381,63 @@ async def test_llamaindex_can_query_the_engine(service: Components, ingest: Inge
     assert response.source_nodes[0].score == pytest.approx(response.answer.sources[0].scores.relevance)
     assert response.metadata is not None
     assert response.metadata["decision"] == "can_proceed"
+
+
+async def events_of(service: Components, query: RagQuery) -> list[AnswerEvent]:
+    return [event async for event in service.engine.stream(query)]
+
+
+async def test_a_question_asked_again_has_the_same_answer_without_being_worked_out(
+    service: Components, ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ingest(LEAVE)
+    worked = 0
+    work = ExtractiveLLM._answer
+
+    async def counted(self: ExtractiveLLM, messages: Any) -> Any:
+        nonlocal worked
+        worked += 1
+        return await work(self, messages)
+
+    monkeypatch.setattr(ExtractiveLLM, "_answer", counted)
+    first, again = [await events_of(service, ask("How many days of vacation are there?")) for _ in range(2)]
+    assert worked == 1
+    assert [type(event) for event in again] == [type(event) for event in first]
+    one, two = (events[-1].answer for events in (first, again) if isinstance(events[-1], AnswerComplete))
+    assert "25 days" in two.text
+    assert (one.text, one.citations, one.decision) == (two.text, two.citations, two.decision)
+    assert one.id != two.id  # each has a record of its own
+    await service.engine.answer(dataclasses.replace(ask("How many days of vacation are there?"), top_k=1))
+    assert worked == 2
+
+
+async def test_an_answer_is_worked_out_anew_when_its_document_changes(service: Components, ingest: Ingest) -> None:
+    question = "How many days of vacation are there?"
+    await ingest(LEAVE)
+    await service.engine.answer(ask(question))
+    await ingest(LEAVE.replace("25 days", "30 days"))
+    changed = await service.engine.answer(ask(question))
+    assert "30 days" in changed.text
+    assert "25 days" not in changed.text
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        await connection.execute("DELETE FROM documents")
+    assert not (await service.engine.answer(ask(question))).citations
+
+
+async def test_an_answer_given_to_one_user_is_not_given_to_another(service: Components) -> None:
+    """The same words asked by somebody whose own documents say something else."""
+    question, said = "How many days of vacation are there?", {}
+    async with service.database.transaction(LOCAL_ADMIN) as connection:
+        users = [await create_user(connection, name=name, role=Role.USER) for name in ("ana", "ben")]
+    for user, days in zip(users, ("25 days", "30 days"), strict=True):
+        identity = Identity(user_id=user.id)
+        async with service.database.transaction(identity) as connection:
+            corpus = await create_corpus(
+                connection, identity, name="own", kind=CorpusKind.PERSONAL, index_name="general"
+            )
+        text = LEAVE.replace("25 days", days).encode()
+        source = DocumentInput(data=text, file_name="note.md")
+        await service.ingestor.ingest(source, corpus=corpus, index=service.indices["general"], identity=identity)
+        said[days] = (await service.engine.answer(dataclasses.replace(ask(question), identity=identity))).text
+    for days, text in said.items():
+        assert days in text

@@ -38,6 +38,15 @@ def test_no_text_is_kept() -> None:
     assert "salary" not in repr(vars(recent))
 
 
+async def test_a_sentence_that_words_leave_far_behind_is_not_embedded() -> None:
+    embedding = CountingEmbedding(embed_dim=3)
+    passage = "Our house stands at the lake. How the second card is paid: the second card costs 60 euros."
+    asked = evidence("What does the second card cost in euros?", make_hit(passage))
+    await ExtractiveLLM(embedding).achat([GroundedMessage(role=MessageRole.USER, content="", evidence=asked)])
+    assert any("60 euros" in text for text in embedding.embedded)
+    assert not any("lake" in text for text in embedding.embedded)
+
+
 async def test_sentences_are_embedded_once_for_several_questions() -> None:
     embedding = CountingEmbedding(embed_dim=3)
     llm = ExtractiveLLM(embedding)
