@@ -14,6 +14,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_service.api.http.problems import ForeignOriginError, send_problem
+from rag_service.errors import InputError
 from rag_service.observability.logs import correlation
 from rag_service.observability.metrics import Metrics
 from rag_service.observability.tracing import request_span
@@ -66,8 +67,11 @@ class RequestContext:
 
         with correlation(correlation_id), request_span(scope["method"], headers, correlation_id) as describe:
             try:
+                _check_length(headers)
                 self._check_origin(scope["method"], headers)
                 await self._app(scope, receive, send_on)
+            except InputError as error:
+                await send_problem(error, scope, receive, send_on, headers={"Connection": "close"})
             except ForeignOriginError as error:
                 await send_problem(error, scope, receive, send_on)
             finally:
@@ -96,6 +100,12 @@ class RequestContext:
         foreign = site not in {"same-origin", "none"} if site else origin and origin.partition("//")[2] != host
         if foreign:
             raise ForeignOriginError("The service does not accept requests from other sites.")
+
+
+def _check_length(headers: Headers) -> None:
+    """Refuse a request that a proxy may see end elsewhere, and take the rest for another one (RFC 9112, 6.3)."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise InputError("The request has both Content-Length and Transfer-Encoding; send one of them.")
 
 
 def _host_name(host: str) -> str | None:

@@ -23,7 +23,7 @@ import structlog
 from rag_service.auth.sessions import derive
 from rag_service.auth.tokens import IssuerUnreachableError, KeySet, fetch_json
 from rag_service.domain import Role
-from rag_service.errors import AuthenticationError, PermissionDeniedError
+from rag_service.errors import AuthenticationError
 from rag_service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -43,6 +43,7 @@ class Person:
     name: str  # to show; chosen by the person, so that nothing follows from it
     groups: tuple[str, ...]
     role: Role | None  # None: as it is
+    is_allowed: bool = True  # to sign in, by the groups
 
 
 class Provider:
@@ -81,7 +82,6 @@ class Provider:
 
         Raises:
             AuthenticationError: the reply is not the provider's answer to this browser, or a token is not good.
-            PermissionDeniedError: the person's groups may not sign in.
             IssuerUnreachableError: the provider cannot be asked.
         """
         state = reply.get("state", "")
@@ -157,11 +157,11 @@ class Provider:
         # One that only looks like another is no group: it is left out, not cleaned.
         groups = tuple(one for one in given if isinstance(one, str) and one and one == _clean(one))[:_MAX_GROUPS]
         allowed, admins = _split(self._settings.allowed_groups), _split(self._settings.admin_groups)
-        if allowed and not allowed & set(groups):
-            raise PermissionDeniedError("None of the user's groups is allowed to sign in.")
-        role = (Role.ADMIN if admins & set(groups) else Role.USER) if admins else None
+        is_allowed = not allowed or bool(allowed & set(groups))
+        role = (Role.ADMIN if is_allowed and admins & set(groups) else Role.USER) if admins else None
         names = (_clean(claims.get(name)) for name in _NAME_CLAIMS)
-        return Person(subject=subject, name=next(filter(None, names), _clean(subject)), groups=groups, role=role)
+        name = next(filter(None, names), _clean(subject))
+        return Person(subject=subject, name=name, groups=groups, role=role, is_allowed=is_allowed)
 
 
 def _make_state(secret: str, salt: str) -> str:

@@ -22,6 +22,7 @@ from rag_service.store.accounts.sessions import (
     is_invited,
     open_session,
     read_account,
+    refuse_subject,
 )
 from rag_service.store.database import Connection, Database
 
@@ -84,8 +85,16 @@ class SignIn:
                 await self._provider.check()
 
     async def with_provider(self, secret: str, reply: Mapping[str, str]) -> str:
-        """For whom the provider has signed in, see `Provider.finish`; a deactivated user gets PermissionDeniedError."""
+        """For whom the provider has signed in, see `Provider.finish`.
+
+        Raises PermissionDeniedError for a deactivated user, and for one whose groups may not sign in: the user then
+        also loses open sessions, and the rights of the groups that are gone.
+        """
         person = await self.provider.finish(secret, reply)
+        if not person.is_allowed:
+            async with self._database.transaction(None) as connection:
+                await refuse_subject(connection, person.subject, role=person.role, groups=person.groups)
+            raise PermissionDeniedError("None of the user's groups is allowed to sign in.")
         async with self._database.transaction(None) as connection:
             user_id = await admit_subject(
                 connection, person.subject, name=person.name, role=person.role, groups=person.groups

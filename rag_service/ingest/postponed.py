@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -13,14 +14,16 @@ import structlog
 from msgspec import Struct, msgpack
 
 from rag_service.domain import Identity
-from rag_service.errors import RagError, StoreError
+from rag_service.errors import AuthenticationError, RagError, StoreError
 from rag_service.ingest.queue import Uploads
+from rag_service.store.accounts.keys import is_key_good
 from rag_service.store.documents.documents import DocumentInput
 
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 2.0
-_KEPT, _REFUSED = ".upload", ".refused"
+_KEPT, _REFUSED, _UNFINISHED = ".upload", ".refused", ".part"
+_UNFINISHED_SECONDS = 600.0  # a file is written in less; another process may be at it
 
 
 class Postponed(Struct, frozen=True, kw_only=True):
@@ -31,6 +34,7 @@ class Postponed(Struct, frozen=True, kw_only=True):
     corpus_id: UUID
     identity: Identity
     ttl_seconds: int | None
+    key: bytes = b""  # hash of the API key that sent it, if one did
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,14 @@ class PostponedUploads:
     max_bytes: int  # size of all files together; 0: nothing is kept
 
     async def keep(
-        self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None
+        self, source: DocumentInput, *, corpus_id: UUID, identity: Identity, ttl_seconds: int | None, key: bytes = b""
     ) -> Postponed | None:
-        """Keep an upload; None if there is no room for it or the folder cannot be written."""
+        """Keep an upload; None if there is no room for it or the folder cannot be written.
+
+        `key`: hash of the API key, which may have been revoked before the database went: it is checked again.
+        """
         postponed = Postponed(
-            id=uuid4(), source=source, corpus_id=corpus_id, identity=identity, ttl_seconds=ttl_seconds
+            id=uuid4(), source=source, corpus_id=corpus_id, identity=identity, ttl_seconds=ttl_seconds, key=key
         )
         try:
             kept = await asyncio.to_thread(self._write, postponed)
@@ -60,6 +67,7 @@ class PostponedUploads:
 
     async def run(self) -> None:
         """Accept what is kept as soon as the database is back, until cancelled."""
+        await asyncio.to_thread(self._sweep)
         while True:
             try:
                 await self.deliver()
@@ -76,6 +84,7 @@ class PostponedUploads:
             except FileNotFoundError:  # another process was faster
                 continue
             try:
+                await self._check_key(postponed.key)
                 await self.uploads.accept(
                     postponed.source,
                     corpus_id=postponed.corpus_id,
@@ -91,8 +100,21 @@ class PostponedUploads:
             else:
                 await asyncio.to_thread(file.unlink, missing_ok=True)
 
+    async def _check_key(self, key: bytes) -> None:
+        if key:
+            async with self.uploads.database.transaction(None) as connection:
+                if not await is_key_good(connection, key):
+                    raise AuthenticationError("The API key has been revoked or has expired.")
+
     def _files(self) -> list[Path]:
         return sorted(self.folder.glob(f"*{_KEPT}"))
+
+    def _sweep(self) -> None:
+        """Remove what a full disk or a killed process has left unfinished."""
+        for file in self.folder.glob(f"*{_UNFINISHED}"):
+            with suppress(OSError):
+                if file.stat().st_mtime < time.time() - _UNFINISHED_SECONDS:
+                    file.unlink()
 
     def _write(self, postponed: Postponed) -> bool:
         if not self.max_bytes:
@@ -102,7 +124,7 @@ class PostponedUploads:
         if sum(file.stat().st_size for file in self.folder.iterdir()) + len(data) > self.max_bytes:
             return False
         file = self.folder / f"{time.time_ns():020}-{postponed.id}{_KEPT}"
-        unfinished = file.with_suffix(".part")
+        unfinished = file.with_suffix(_UNFINISHED)
         unfinished.touch(mode=0o600)
         with unfinished.open("wb") as out:
             out.write(data)

@@ -2,7 +2,8 @@
 
 An uploaded file is treated as hostile. The child gets its bytes by stdin and nothing else (no environment, credentials
 or open files), has hard limits on memory, CPU time, files and processes, and replies in msgpack, which cannot carry
-code. `unshare` removes the network where the kernel permits it (root, or unprivileged user namespaces); deny egress in
+code. Landlock leaves it nothing but reading Python's modules and the system's libraries, where the kernel has it.
+`unshare` removes the network where the kernel permits it (root, or unprivileged user namespaces); deny egress in
 containers that forbid both.
 """
 
@@ -16,6 +17,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -24,9 +26,10 @@ import structlog
 from rag_service.domain import ParsedDocument, Span
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers.common.names import clean_file_name
+from rag_service.readers.landlock import landlock_version
 from rag_service.readers.ocr.recognition import NeedsOcrError
 from rag_service.readers.parse import ReaderClass
-from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, Reply, Request, Success, frame
+from rag_service.readers.sandbox_child import NEEDS_OCR, OUT_OF_MEMORY, SYSTEM_FILES, Reply, Request, Success, frame
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +39,7 @@ _BOOT = "import sys; sys.path += sys.argv.pop(1).split(':'); from rag_service.re
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": ""}  # an empty PATH: parsers may not run programs
 _PIPE_CHUNK = 1024 * 1024
 _MAX_COMPLAINT = 8_192  # bytes of stderr kept for the log
+_LIBRARIES = ("docx", "lxml", "msgspec", "openpyxl", "pypdfium2")  # that the child loads
 _ERRORS = {error.code: error for error in (DocumentError, UnsupportedMediaError, TooLargeError)}
 _DECODER: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _SPANS: msgspec.msgpack.Decoder[tuple[Span, ...]] = msgspec.msgpack.Decoder(tuple[Span, ...])
@@ -106,11 +110,12 @@ async def parse_in_sandbox(
     with tempfile.TemporaryDirectory(prefix="rag-reader-") as folder:
         copy = Path(folder) / name
         await asyncio.to_thread(copy.write_bytes, data)
-        return await _run(os.fsencode(copy), Request(name, reader), limits)
+        return await _run(os.fsencode(copy), Request(name, reader, folder), limits)
 
 
 async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocument:
     name = request.name
+    request = msgspec.structs.replace(request, restricted=can_limit_files())
     process = await _start(limits)
     try:
         async with asyncio.timeout(limits.wall_seconds):
@@ -126,14 +131,28 @@ async def _run(data: bytes, request: Request, limits: ParseLimits) -> ParsedDocu
 
 
 @cache
-def warn_without_memory_limit() -> None:
-    """Log once that the operating system does not limit the memory of parsers."""
+def warn_of_missing_limits() -> None:
+    """Log once what the operating system does not limit."""
     if sys.platform == "darwin":
         log.warning("sandbox_without_memory_limit", platform=sys.platform)
+    if not can_limit_files():
+        log.warning("sandbox_without_file_limits", platform=sys.platform, landlock=landlock_version())
+
+
+@cache
+def can_limit_files() -> bool:
+    """Whether the kernel can limit the child to the import path, and the child can do with that.
+
+    It cannot if libraries are links that lead elsewhere (`uv --link-mode symlink`): then documents are read without.
+    """
+    folders = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in (*sys.path, *SYSTEM_FILES))
+    found = [find_spec(name) for name in _LIBRARIES]
+    origins = [os.path.realpath(spec.origin) for spec in found if spec is not None and spec.origin is not None]
+    return landlock_version() > 0 and all(origin.startswith(folders) for origin in origins)
 
 
 async def _start(limits: ParseLimits) -> asyncio.subprocess.Process:
-    warn_without_memory_limit()
+    warn_of_missing_limits()
     numbers = (limits.memory_bytes, limits.cpu_seconds, limits.open_files, os.getpid())
     return await asyncio.create_subprocess_exec(
         sys.executable,

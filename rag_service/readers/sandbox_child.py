@@ -11,12 +11,14 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
 
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
+from rag_service.readers.landlock import restrict_to
 from rag_service.readers.ocr.recognition import NeedsOcrError, OcrMode, ocr_mode
 from rag_service.readers.parse import ReaderClass, parse
 
@@ -26,6 +28,13 @@ _OCR_NICENESS = 10  # recognition takes minutes, during which others want to go 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _BATCH = 10_000  # spans that the parent decodes at once: about 10 ms of its event loop
+# Libraries, their data, and what they ask of the machine; of its configuration no more, which may hold secrets.
+SYSTEM_FILES = (
+    "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/localtime",
+    "/etc/mime.types", "/etc/apache2/mime.types", "/etc/httpd/mime.types", "/etc/httpd/conf/mime.types",
+    "/etc/passwd", "/etc/nsswitch.conf", "/etc/os-release", "/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf",
+    "/dev/null", "/dev/urandom", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu",
+)  # fmt: skip
 # Optional dependencies of our parsers' libraries that cost time or address space and are not needed for text.
 _NEEDLESS_MODULES = ("numpy", "PIL", "pandas")
 
@@ -33,6 +42,8 @@ _NEEDLESS_MODULES = ("numpy", "PIL", "pandas")
 class Request(msgspec.Struct, frozen=True):
     name: str  # of the file, cleaned
     reader: ReaderClass | None = None  # it gets the path of a copy instead of the bytes
+    folder: str = ""  # of the copy
+    restricted: bool = False  # to the files that Python and the system need
     ocr: bool = False  # recognise text in scanned pages; without it they are answered by NEEDS_OCR
 
 
@@ -59,6 +70,8 @@ def main() -> None:
     os.dup2(2, 1)  # libraries that print must not garble the reply
     header = sys.stdin.buffer.read(4)
     request = msgspec.msgpack.decode(sys.stdin.buffer.read(int.from_bytes(header, "big")), type=Request)
+    if request.restricted:
+        restrict_to([*SYSTEM_FILES, *_importable(request.reader), *filter(None, [request.folder])])
     if request.ocr:
         os.nice(_OCR_NICENESS)
     if request.reader is None and not request.ocr:
@@ -77,6 +90,31 @@ def frame(request: Request, data: bytes) -> tuple[bytes, bytes]:
     """The two parts that the child expects on stdin: the request with its length, and the file."""
     encoded = msgspec.msgpack.encode(request)
     return len(encoded).to_bytes(4, "big") + encoded, data
+
+
+def _importable(reader: ReaderClass | None) -> Iterator[str]:
+    """What Python may load.
+
+    A folder on the import path that is not one of Python's own or of installed packages, such as the one where the
+    service was started, may hold data as well: of it only modules and packages.
+    """
+    named = reader.path.partition(":")[0].partition(".")[0] if reader else ""
+    for folder in sys.path:
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:  # an archive
+            yield folder
+            continue
+        if folder.startswith(f"{sys.base_prefix}/") or any(entry.name.endswith(".dist-info") for entry in entries):
+            yield folder
+        else:
+            yield from (entry.path for entry in entries if entry.name == named or _is_code(entry))
+
+
+def _is_code(entry: os.DirEntry[str]) -> bool:
+    if entry.is_dir():
+        return os.path.exists(f"{entry.path}/__init__.py")  # noqa: PTH110 - pathlib would take 5 ms to load
+    return entry.name.endswith((".py", ".pyc", ".so"))
 
 
 def _answer(request: Request) -> bytes:

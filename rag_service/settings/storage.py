@@ -27,7 +27,9 @@ class DatabaseSettings(SettingGroup, alias_generator="database_{}".format):
         None, description="postgresql:// URL of a read replica for searches, with the unprivileged role."
     )
     pool_size: int = Field(10, ge=1, le=200, description="Maximum number of database connections per process.")
-    timeout: float = Field(5.0, gt=0, description="Seconds to wait for a connection.")
+    timeout: float = Field(
+        5.0, gt=0, description="Seconds to wait for a connection, and for a database that does not respond."
+    )
     # Three times what the slowest in twenty takes over a million chunks whose pages are on disk (docs/how-to/scale.md).
     search_timeout: float = Field(
         3.0,

@@ -23,7 +23,7 @@ from rag_service.models.embedding.guarded import close_embedding
 from rag_service.settings import Settings
 from rag_service.sources.opening import open_source
 from rag_service.sources.report import SyncReport
-from rag_service.sources.sync import OnProgress, Sync
+from rag_service.sources.sync import OnProgress, Sync, sweep_scratch
 from rag_service.store.corpora import require_writable
 from rag_service.store.database import Database
 from rag_service.store.documents.originals import Originals
@@ -39,7 +39,7 @@ from rag_service.store.opening import open_database
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 3.0  # between two looks for a source that is due
-_AT_ONCE = 2  # sources, so that a slow site does not hold up the others
+_AT_ONCE = 4  # sources, each of another user, so that a slow site does not hold up the others
 _FAILED = "The service failed to sync this source."
 _REASONS = 50  # of files that were not taken, kept with the source
 
@@ -61,6 +61,7 @@ class SourceRunner:
 
     async def run(self) -> None:
         """Sync what is due, until cancelled. A run that is cut off goes on in another process, or at the next start."""
+        await asyncio.to_thread(sweep_scratch)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(_AT_ONCE):
                 tasks.create_task(self._run_for_ever())

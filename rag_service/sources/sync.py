@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -42,8 +44,28 @@ from rag_service.store.documents.synced import (
 
 _SETTLE = 3  # looks after which a watch no longer waits for a folder to come to rest
 _RETRY_SECONDS = 10.0  # after a failure, in a watch
+_SCRATCH = "rag-sync-"  # then the process id
 
 OnProgress = Callable[[SyncProgress], None]
+
+
+def sweep_scratch() -> None:
+    """Remove the temporary folders of killed processes."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        process_id = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        with suppress(OSError):
+            if process_id.isdecimal() and folder.stat().st_uid == os.geteuid() and not _is_running(int(process_id)):
+                shutil.rmtree(folder)
+
+
+def _is_running(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @dataclass
@@ -118,7 +140,7 @@ class Sync:
             await require_writable(connection, self.corpus.id)
         async with self.transaction() as holder:
             await lock_target(holder, self.corpus.id, self.source.target)
-            with tempfile.TemporaryDirectory(prefix="rag-sync-", ignore_cleanup_errors=True) as scratch:
+            with tempfile.TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-", ignore_cleanup_errors=True) as scratch:
                 return await _Work(self).run(Path(scratch))
 
 

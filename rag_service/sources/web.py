@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import mimetypes
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ class WebLimits:
     depth: int = 0  # links to follow, one after the other, on the host of the target
     pages: int = 1000  # asked for, those that fail included
     max_bytes: int = 10 * 1024**2  # of one page
+    changed_bytes: int = 500 * 1024**2  # of all pages that are new or changed: they are kept until they are read
+    seconds: float = 3600.0  # of one round: other sources wait for their turn
 
 
 class WebSource:
@@ -69,12 +72,15 @@ class _Crawl:
     _listing: Listing = field(default_factory=Listing, init=False)
     _host: str = field(default="", init=False)
     _robots: RobotFileParser = field(default_factory=RobotFileParser, init=False)
+    _kept_bytes: int = field(default=0, init=False)
+    _ends: float = field(default=0.0, init=False)  # time.monotonic()
     _asked: int = field(default=0, init=False)  # pages asked for, those that fail included
     _seen: set[str] = field(default_factory=set, init=False)  # addresses that were asked for
     _waiting: deque[tuple[str, int]] = field(default_factory=deque, init=False)  # (address, links to follow from there)
 
     async def run(self, target: str) -> Listing:
         self._host = host_of(target)
+        self._ends = time.monotonic() + self.limits.seconds
         try:
             await self._read_robots(target)
             self._ask_robots(target)
@@ -91,11 +97,21 @@ class _Crawl:
             await self._take(page, self.limits.depth)
         while self._waiting:
             url, depth = self._waiting.popleft()
-            if self._asked >= self.limits.pages:
-                self._skip(url, f"there are more than {self.limits.pages} pages (RAG_SYNC_PAGES)", unseen=True)
+            if reason := self._limit_reached():
+                self._skip(url, reason, unseen=True)
                 break
             await self._visit(url, depth)
         return self._listing
+
+    def _limit_reached(self) -> str:
+        """Why no further page is asked for; empty: none of the limits is reached."""
+        if self._asked >= self.limits.pages:
+            return f"there are more than {self.limits.pages} pages (RAG_SYNC_PAGES)"
+        if self._kept_bytes >= self.limits.changed_bytes:
+            return f"more than {self.limits.changed_bytes // 1024**2} MB have changed; the next run goes on"
+        if time.monotonic() >= self._ends:
+            return f"the site took longer than {self.limits.seconds / 60:.0f} minutes; the next run goes on"
+        return ""
 
     async def _read_robots(self, url: str) -> None:
         """What the site lets robots read. Without a file everything (RFC 9309); raises PageError if it fails."""
@@ -118,6 +134,9 @@ class _Crawl:
             return False
         pages = list(sitemap.pages)
         for url in sitemap.sitemaps[:_SITEMAPS]:
+            if time.monotonic() >= self._ends:
+                self._listing.unseen.append("")
+                break
             part = await self._fetch(url)
             inner = None if part is None else await asyncio.to_thread(read_sitemap, part.body or b"")
             if inner is None:
@@ -131,7 +150,9 @@ class _Crawl:
         return True
 
     def _queue(self, urls: Sequence[str], depth: int) -> None:
-        self._waiting += [(url, depth) for url in urls if url not in self._seen]
+        # New ones first: where a round ends early, the next one goes on.
+        for url in sorted((url for url in urls if url not in self._seen), key=self.known.__contains__):
+            self._waiting.append((url, depth))
         self._seen.update(urls)
 
     async def _visit(self, url: str, depth: int) -> None:
@@ -180,19 +201,34 @@ class _Crawl:
             links = await asyncio.to_thread(read_links, body, url)
         name = links.canonical if links.canonical and host_of(links.canonical) == self._host else url
         if all(item.name != name for item in self._listing.items):
-            file = self.folder / hashlib.sha256(name.encode()).hexdigest()
-            await asyncio.to_thread(file.write_bytes, body)
             version = Version(size_bytes=len(body), etag=page.etag)
-            self._add(name, version, _file_name(url, page.media_type), file)
+            if self._is_known(name, version, body):
+                self._add(name, _noted(version), url, None)
+            else:
+                file = self.folder / hashlib.sha256(name.encode()).hexdigest()
+                await asyncio.to_thread(file.write_bytes, body)
+                self._kept_bytes += len(body)
+                self._add(name, version, _file_name(url, page.media_type), file)
         if depth > 0:
             self._queue([link for link in links.followed if host_of(link) == self._host], depth - 1)
 
+    def _is_known(self, name: str, version: Version, body: bytes) -> bool:
+        known = self.known.get(name)
+        return (
+            known is not None
+            and known.version == _noted(version)
+            and known.content_hash == hashlib.sha256(body).hexdigest()
+        )
+
     def _add(self, name: str, version: Version, file_name: str, file: Path | None) -> None:
         """`file` holds the body; None: it is unchanged, and nobody reads it."""
-        # Without an ETag nothing tells that a page is the same: it is compared by content the next time, too.
-        noted = version if version.etag else Version(size_bytes=version.size_bytes, mtime_ns=-1)
-        read = partial(_read, file, noted)
+        read = partial(_read, file, _noted(version))
         self._listing.items.append(Item(name=name, file_name=file_name, version=version, read=read, origin=name))
+
+
+def _noted(version: Version) -> Version:
+    """As it is written down. Without an ETag nothing tells that a page is the same: it is compared by content."""
+    return version if version.etag else Version(size_bytes=version.size_bytes, mtime_ns=-1)
 
 
 async def _read(file: Path | None, version: Version) -> tuple[bytes, Version]:

@@ -25,6 +25,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRe
 from rag_service.domain import Identity
 from rag_service.errors import SearchTimeoutError, StoreError, UnsafeRoleError
 from rag_service.store.migrate import LATEST
+from rag_service.store.watchdog import Watchdog, WatchedConnection
 
 AT_ONCE = datetime.fromtimestamp(0, UTC)  # due whatever the time is
 
@@ -150,24 +151,29 @@ class Database:
         *,
         pool_size: int,
         timeout: float,
+        patience: float | None = None,
         search_timeout: float = 60.0,
         idle_timeout: float = 60.0,
         share_global: bool = False,
     ):
         """Nothing is opened here; `open()` does it.
 
-        `timeout`: seconds to wait for a connection. `search_timeout`: seconds after which the server ends a statement
-        of a `limited` transaction. `idle_timeout`: seconds after which the server ends an idle transaction, so that a
-        frozen process does not keep its locks. `share_global`: whether global corpora that are created here can be
-        read by every user, unless it is said with them.
+        `timeout`: seconds to wait for a connection. `patience`: seconds after which a statement fails if the server
+        does not respond; None: `timeout`. `search_timeout`: seconds after which the server ends a statement of a
+        `limited` transaction. `idle_timeout`: seconds after which the server ends an idle transaction, so that a frozen
+        process does not keep its locks. `share_global`: whether global corpora that are created here can be read by
+        every user, unless it is said with them.
         """
         self.conninfo = conninfo
         self._limit = f"; SET LOCAL statement_timeout = {max(1, int(search_timeout * 1000))}"
         settings = {**SETTINGS, "idle_in_transaction_session_timeout": str(int(idle_timeout * 1000))}
         settings["rag.share_global"] = "on" if share_global else "off"
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        self._watchdog = Watchdog(conninfo, patience=patience or timeout)
+        self._pool: AsyncConnectionPool[WatchedConnection] = AsyncConnectionPool(
             conninfo,
+            connection_class=WatchedConnection,
+            configure=self._watch,
             min_size=1,
             max_size=pool_size,
             timeout=timeout,
@@ -188,10 +194,15 @@ class Database:
     async def open(self) -> None:
         """Open the pool without waiting for the server: a service that starts before its database recovers."""
         self.loop = asyncio.get_running_loop()
+        self._watchdog.start()
         await self._pool.open(wait=False)
 
     async def close(self) -> None:
         await self._pool.close()
+        await self._watchdog.stop()
+
+    async def _watch(self, connection: WatchedConnection) -> None:
+        self._watchdog.connections.add(connection)
 
     @asynccontextmanager
     async def transaction(self, identity: Identity | None, *, limited: bool = False) -> AsyncIterator[Connection]:
@@ -223,7 +234,8 @@ class Database:
                         yield connection
                     return
                 except psycopg.OperationalError:
-                    if begun or connection is None or not connection.broken or attempt == self._pool.max_size:
+                    last = attempt == self._pool.max_size
+                    if begun or last or connection is None or connection.given_up or not connection.broken:
                         raise
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise StoreError("The database cannot be reached.", retry_after=5) from error

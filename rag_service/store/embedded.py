@@ -1,6 +1,7 @@
 """The embedded PostgreSQL: a real server from a wheel, in a folder, for one machine.
 
-It listens on a Unix socket only. The superuser runs migrations; the service connects as the unprivileged role.
+It listens on a Unix socket only, and for those who can read the password file in its folder. The superuser runs
+migrations; the service connects as the unprivileged role.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import re
+import secrets
 import shutil
 import threading
 import warnings
@@ -31,7 +34,10 @@ DATABASE = "rag"
 SERVICE_ROLE = "rag_service"
 
 _SETTINGS_FILE = "rag_service.conf"  # beside postgresql.conf, which includes it; ALTER SYSTEM outdoes both
+_PASSFILE = "rag_service.pgpass"  # likewise; libpq reads it
 _MIN_BUFFERS, _MAX_BUFFERS = 128, 4096  # MB; PostgreSQL takes them page by page, as they are used
+_METHOD = "scram-sha-256"
+_TRUST = re.compile(r"^((?:local|host)\b.*\s)trust[ \t]*$", re.MULTILINE)
 WATCH_SECONDS = 1.0  # between two looks at whether a server runs
 _restarting = threading.Lock()  # the wheel's lock keeps out other processes, but no threads
 _joined: list[Any] = []  # the wheel's servers that this process holds
@@ -131,12 +137,54 @@ def _start(folder: Path) -> EmbeddedServer:
                 f"The embedded database in {folder} does not start: {type(error).__name__}. "
                 f"Its log is {folder / 'log'}."
             ) from error
-    owner = server.get_uri()
+    with PostgresServer._lock:
+        owner = _secure(server.pgdata, server.get_uri())
     _create_database(owner)
     return EmbeddedServer(
         owner_conninfo=make_conninfo(owner, dbname=DATABASE),
         service_conninfo=make_conninfo(owner, dbname=DATABASE, user=SERVICE_ROLE),
     )
+
+
+def _secure(folder: Path, owner_uri: str) -> str:
+    """Let nobody in without the password, and return how the owner connects.
+
+    Permissions of the socket do not do: a flaw in a parser gives an attacker a process of the service's own user.
+
+    Raises StoreError if the password is lost.
+    """
+    rules, file = folder / "pg_hba.conf", folder / _PASSFILE
+    written = rules.read_text(encoding="utf-8")
+    is_open = _TRUST.search(written) is not None
+    if not file.exists():
+        if not is_open:
+            raise StoreError(
+                f"The password of the embedded database, {file}, is missing. Restore the file, or write `trust` for "
+                f"`{_METHOD}` in {rules}, stop what uses the database, and start again."
+            )
+        _write_own(file, f"*:*:*:*:{secrets.token_hex(32)}\n")
+    owner = make_conninfo(owner_uri, passfile=str(file))
+    if is_open:
+        password = file.read_text(encoding="utf-8").strip().rpartition(":")[2]
+        with psycopg.connect(owner, autocommit=True) as connection:
+            connection.execute("SET scram_iterations = 1")  # 256 random bits cannot be guessed, however fast the hash
+            if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [SERVICE_ROLE]).fetchone() is None:
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(SERVICE_ROLE)))
+            for role in ("postgres", SERVICE_ROLE):
+                change = sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(password))
+                connection.execute(change)
+            _write_own(rules, _TRUST.sub(rf"\1{_METHOD}", written))
+            connection.execute("SELECT pg_reload_conf()")
+    return owner
+
+
+def _write_own(file: Path, text: str) -> None:
+    """Write a file that its folder's owner alone may read; where we are root, the server runs as that user."""
+    file.touch(mode=0o600)
+    file.write_text(text, encoding="utf-8")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        owner = file.parent.stat()
+        shutil.chown(file, owner.st_uid, owner.st_gid)
 
 
 def _forget_ended(server: Any, *, born_before: float | None = None) -> None:
@@ -190,10 +238,7 @@ def _configure(folder: Path) -> None:
     lines = ["# Written by rag_service at every start; change settings with ALTER SYSTEM.\n"]
     lines += [f"{name} = {value}\n" for name, value in settings.items()]
     file = folder / _SETTINGS_FILE
-    file.write_text("".join(lines), encoding="utf-8")
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # the server then runs as another user, who owns the folder
-        owner = folder.stat()
-        shutil.chown(file, owner.st_uid, owner.st_gid)
+    _write_own(file, "".join(lines))
     include = f"include_if_exists = '{_SETTINGS_FILE}'\n"
     main = folder / "postgresql.conf"
     if include not in main.read_text(encoding="utf-8"):

@@ -64,6 +64,7 @@ def make_database(
         conninfo,
         pool_size=pool_size or settings.database.pool_size,
         timeout=timeout or settings.database.timeout,
+        patience=settings.database.timeout,
         search_timeout=search_timeout or settings.database.search_timeout,
         idle_timeout=settings.worker.job_stalled_seconds,
         share_global=settings.auth.share_global,

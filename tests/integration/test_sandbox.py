@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from structlog.testing import capture_logs
 
 from rag_service.errors import DocumentError, ReaderKilledError, TooLargeError, UnsupportedMediaError
 from rag_service.readers import sandbox
+from rag_service.readers.landlock import landlock_version
 from rag_service.readers.parse import parse
 from rag_service.readers.sandbox import ParseLimits, parse_in_sandbox
 from tests.integration.hostile import (
@@ -145,14 +147,15 @@ async def test_other_systems_do_not_parse_without_the_memory_limit(monkeypatch: 
         await parse_in_sandbox(b"text", file_name="a.txt")
 
 
-def test_a_missing_memory_limit_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.warn_without_memory_limit.cache_clear()
+def test_missing_limits_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.warn_of_missing_limits.cache_clear()
     monkeypatch.setattr(sandbox.sys, "platform", "darwin")
+    monkeypatch.setattr(sandbox, "can_limit_files", lambda: False)
     with capture_logs() as logged:
-        sandbox.warn_without_memory_limit()
-        sandbox.warn_without_memory_limit()
-    sandbox.warn_without_memory_limit.cache_clear()
-    assert [line["event"] for line in logged] == ["sandbox_without_memory_limit"]
+        sandbox.warn_of_missing_limits()
+        sandbox.warn_of_missing_limits()
+    sandbox.warn_of_missing_limits.cache_clear()
+    assert [line["event"] for line in logged] == ["sandbox_without_memory_limit", "sandbox_without_file_limits"]
 
 
 async def test_memory_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +250,83 @@ async def test_child_inherits_no_environment_and_cannot_write(monkeypatch: pytes
     document = await parse_in_sandbox(b"x", file_name="a.txt")
     assert document.text == "(['LANG', 'PATH'], '/', False)"
     assert not target.exists() or target.stat().st_size == 0
+
+
+ESCAPES = """
+import os, signal, socket, subprocess, sys
+def attempt(action):
+    try:
+        action()
+    except (OSError, ModuleNotFoundError):
+        return False
+    return True
+victim, parent = {victim!r}, os.getppid()
+def call(address, family):
+    with socket.socket(family) as caller:
+        caller.connect(address)
+done = {{
+    "environ": attempt(lambda: open(f"/proc/{{parent}}/environ").read()),
+    "secrets": attempt(lambda: open(victim).read()),
+    "settings": attempt(lambda: open("/etc/shells").read()),
+    "unlink": attempt(lambda: os.unlink(victim)),
+    "rename": attempt(lambda: os.rename(victim, victim + "2")),
+    "truncate": attempt(lambda: os.truncate(victim, 0)),
+    "create": attempt(lambda: os.mkdir(victim + "3")),
+    "execute": attempt(lambda: subprocess.run([sys.executable, "-V"])),
+    "signal": attempt(lambda: os.kill(parent, 0)),
+    "network": attempt(lambda: call({address!r}, socket.AF_INET)),
+}}
+result = sorted(name for name, succeeded in done.items() if succeeded)
+"""
+
+
+@pytest.mark.skipif(landlock_version() < 6, reason="the kernel does not limit files and signals")
+async def test_code_in_a_document_reaches_no_file_secret_process_or_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    victim = tmp_path / "secret"
+    victim.write_text("a secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        inside(monkeypatch, ESCAPES.format(victim=str(victim), address=server.getsockname()))
+        assert (await parse_in_sandbox(b"x", file_name="a.txt")).text == "[]"
+    assert victim.read_text() == "a secret"
+
+
+async def test_data_beside_modules_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(tmp_path)  # as when the service is started in a project's folder
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "passfile").write_text("a secret")
+    (tmp_path / "words.py").write_text("WORD = 'imported'")
+    read = f"""
+from words import WORD
+try:
+    result = WORD, open({str(tmp_path / "data" / "passfile")!r}).read()
+except OSError:
+    result = WORD
+"""
+    inside(monkeypatch, read)
+    document = await parse_in_sandbox(b"x", file_name="a.txt")
+    assert document.text == "imported" or not landlock_version()
+
+
+async def test_without_landlock_documents_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "can_limit_files", lambda: False)
+    assert (await parse_in_sandbox(samples.pdf("text"), file_name="a.pdf")).text.startswith("text")
+
+
+def test_libraries_that_are_links_to_somewhere_else_are_not_locked_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sandbox, "landlock_version", lambda: 6)
+    assert sandbox.can_limit_files.__wrapped__()
+    elsewhere, linked = tmp_path / "cache", tmp_path / "packages"
+    for folder in (elsewhere, linked):
+        (folder / "some_library").mkdir(parents=True)
+    (elsewhere / "some_library" / "__init__.py").touch()
+    (linked / "some_library" / "__init__.py").symlink_to(elsewhere / "some_library" / "__init__.py")
+    monkeypatch.syspath_prepend(linked)
+    monkeypatch.setattr(sandbox, "_LIBRARIES", ("some_library",))
+    assert not sandbox.can_limit_files.__wrapped__()
 
 
 async def test_child_loads_no_model_library(monkeypatch: pytest.MonkeyPatch) -> None:

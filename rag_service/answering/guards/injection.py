@@ -42,11 +42,12 @@ _LANGUAGES = languages_of(None)
 _ROLE = "|".join(language.injection.role_lines for language in _LANGUAGES)
 _ROLE_LINE = re.compile(rf"^([ \t>*_#=-]*+)({_ROLE})([ \t]*+[*_\]>]*+[ \t]*+[:：])", re.IGNORECASE | re.MULTILINE)
 _ROLE_HEADING = re.compile(rf"^[ \t]*#{{1,6}}[ \t]*({_ROLE})[ \t#]*$", re.IGNORECASE | re.MULTILINE)
+_ROLE_TAG = re.compile(rf"^([ \t>*_#-]*)\[({_ROLE})\](?![(\[:])", re.IGNORECASE | re.MULTILINE)  # no Markdown link
 _TURN = re.compile(
     # Of the chat templates of Qwen and OpenAI (<|im_start|>), Llama ([INST], <<SYS>>, <|eot_id|>),
     # Gemma (<start_of_turn>), DeepSeek (<｜User｜>), Mistral ([SYSTEM_PROMPT]) and made-up role tags.
     r"<[|｜][^<>\n]{1,40}[|｜]>|<</?SYS>>|<(?:start|end)_of_(?:turn|text)>|</?s>"
-    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+    rf"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
     rf"|</?(?:{_ROLE}|think|documents?|prompt)(?:\s[^<>\n]{{0,80}})?>",
     re.IGNORECASE,
 )
@@ -63,6 +64,7 @@ def neutralise(text: str) -> str:
     visible = _BOUNDARY_LIKE.sub(r"-\1-", visible)
     visible = _TURN.sub(lambda match: match[0].translate(_HARMLESS), visible)
     visible = _ROLE_HEADING.sub(r"(\1)", visible)
+    visible = _ROLE_TAG.sub(r"\1(\2)", visible)
     return _ROLE_LINE.sub(r"\1(\2)\3", visible)
 
 
@@ -95,7 +97,7 @@ _VISIBLE = _Visible()
 _FORGED_WORDS = r"(?:{roles})[ :,]{1,3}(?:{say})\b"
 _FORGED = (
     r"‹¦[^›]{1,40}¦›|‹/?(?:{roles}|think)\b|\((?:inst|system_prompt)\)|‹‹/?sys››|-[0-9a-f]{8,}-"
-    r"|\((?:{roles})[^)]{0,20}\)[*_ ]*[:：]|^[^\w\n]*\((?:{roles})\)$"
+    r"|\((?:{roles})[^)]{0,20}\)[*_ ]*[:：]|^[^\w\n]*\((?:{roles})\)"
 )
 
 

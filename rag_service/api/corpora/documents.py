@@ -85,7 +85,11 @@ class CorpusDocumentsController(Controller):
             )
         except StoreError:
             kept = await caller.tenancy.postponed.keep(
-                source, corpus_id=corpus_id, identity=caller.identity, ttl_seconds=ttl_seconds
+                source,
+                corpus_id=corpus_id,
+                identity=caller.identity,
+                ttl_seconds=ttl_seconds,
+                key=caller.key,
             )
             if kept is None:
                 raise

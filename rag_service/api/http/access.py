@@ -15,7 +15,7 @@ from litestar.params import SkipValidation
 
 from rag_service.answering.events import AnswerEvent
 from rag_service.api.http.services import IdentityDependency, ServicesDependency
-from rag_service.auth.authenticator import scopes_of
+from rag_service.auth.authenticator import Principal, scopes_of
 from rag_service.domain import CorpusKind, Identity, Role
 from rag_service.errors import PermissionDeniedError
 from rag_service.settings import Settings
@@ -82,6 +82,11 @@ class Caller:
     tenancy: TenancyServices
     identity: Identity
     only_reads: bool = False  # whether the request is a list or the like, whose statements have a time limit
+
+    @property
+    def key(self) -> bytes:
+        """Hash of the API key that was sent, if one was."""
+        return self.identity.credential if isinstance(self.identity, Principal) else b""
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
         return self.tenancy.transaction(self.identity, limited=self.only_reads)

@@ -141,9 +141,9 @@ def _find_choices(kind: msgspec.inspect.Type, steps: Sequence[str]) -> set[str]:
 
 def _phrase(message: str) -> str:
     """ "Expected `int`, got `str`" becomes "must be a whole number, not text"."""
-    if length := re.match(r"Expected `(\w+)`.* of length <= (\d+)", message):
+    if length := re.match(r"Expected `(\w+)`.* of length ([<>])= (\d+)", message):
         unit = "characters" if length[1] == "str" else "items"
-        return f"must have at most {length[2]} {unit}"
+        return f"must have at {'most' if length[2] == '<' else 'least'} {length[3]} {unit}"
     if bound := re.match(r"Expected `\w+` ([<>])= (\S+)", message):
         return f"must be at {'most' if bound[1] == '<' else 'least'} {bound[2]}"
     if types := re.match(r"Expected `(.*)`, got `(.*)`", message):

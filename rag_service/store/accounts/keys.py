@@ -16,7 +16,7 @@ import psycopg
 from rag_service.domain import Role
 from rag_service.errors import NotFoundError, PermissionDeniedError
 from rag_service.store.database import Connection
-from rag_service.store.rows import Page, Slice, Table, find_one
+from rag_service.store.rows import Page, Slice, Table, fetch_value, find_one
 
 KEY_PREFIX = "rag_"
 _KEY = re.compile(r"rag_[A-Za-z0-9_-]{43}")
@@ -110,6 +110,11 @@ async def identify_key(connection: Connection, secret: str) -> KeyHolder | None:
     """Whose key this is; None when it is unknown, revoked, expired or its user inactive. Needs no identity."""
     query = "SELECT user_id, role, scopes, expires_at FROM rag.identify_key(%s)"
     return await find_one(connection, KeyHolder, query, [hash_secret(secret)])
+
+
+async def is_key_good(connection: Connection, key_hash: bytes) -> bool:
+    """Whether a key that was identified before still would be."""
+    return bool(await fetch_value(connection, "SELECT EXISTS (SELECT FROM rag.identify_key(%s))", [key_hash]))
 
 
 def hash_secret(secret: str) -> bytes:

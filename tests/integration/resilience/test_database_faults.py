@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,7 +14,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rag_service.store.database import Database
 from rag_service.store.embedded import EmbeddedServer
+from rag_service.store.rows import fetch_value
 from tests.doubles.ollama import EMBED, OllamaDouble, embed
 from tests.integration.resilience.conftest import QUESTION, Start, StoppableServer, add_document, drop_connections
 from tests.serving import wait_until
@@ -76,6 +80,44 @@ def test_an_upload_while_the_database_is_down_is_kept_and_indexed_when_it_is_bac
     assert passages[0]["text"] == "Night trains need no approval."
     wait_until(lambda: len(list(kept.iterdir())) == 1, 20)
     assert [file.suffix for file in kept.iterdir()] == [".refused"]  # its corpus does not exist
+
+
+def test_a_database_that_stands_still_is_an_error_in_time_on_every_route_and_goes_on(
+    stoppable: StoppableServer, start: Start
+) -> None:
+    client = start(database_url=stoppable.conninfo, database_timeout=1.0, upload_keep_mb=0)
+    add_document(client)
+    corpus = client.get("/api/v1/corpora").json()["items"][0]["id"]
+    documents = f"/api/v1/corpora/{corpus}/documents"
+    routes = [
+        lambda: client.post(SEARCH, json={"query": QUESTION}),
+        lambda: client.post(ANSWER, json={"query": QUESTION}),
+        lambda: client.get("/api/v1/corpora"),
+        lambda: client.get(documents),
+        lambda: client.post(documents, json={"text": "A text."}),
+        lambda: client.get("/api/v1/conversations"),
+    ]
+    stoppable.signal(signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        with ThreadPoolExecutor(len(routes)) as threads:
+            for reply in threads.map(lambda ask: ask(), routes):
+                assert_store_unavailable(reply)
+        assert time.monotonic() - started < 6  # the timeout, and what a busy machine takes
+        assert client.get("/health/ready").status_code == 503
+        assert client.get("/health").status_code == 200
+    finally:
+        stoppable.signal(signal.SIGCONT)
+    wait_until(lambda: client.get("/health/ready").status_code == 200, 20)
+    assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
+
+
+async def test_a_long_statement_of_a_database_that_responds_is_waited_for(database_server: EmbeddedServer) -> None:
+    database = Database(database_server.service_conninfo, pool_size=1, timeout=0.4)
+    await database.open()
+    async with database.transaction(None) as connection:
+        assert await fetch_value(connection, "SELECT 'done' FROM pg_sleep(1.5)") == "done"
+    await database.close()
 
 
 @pytest.mark.slow

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import socket
+import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from rag_service.errors import InputError, SourceError
 from rag_service.sources import fetch
 from rag_service.sources.fetch import Fetcher, PageError
 from rag_service.sources.pages import read_links
+from rag_service.sources.sync import sweep_scratch
 from rag_service.sources.web import WebLimits, WebSource
 from tests.doubles.web_site import Served, WebSite, html, redirect, running_site
 from tests.integration.sync.conftest import Desk
@@ -115,6 +119,37 @@ async def test_pages_have_a_limit(desk: Desk, site: WebSite) -> None:
     await desk.sync(source(f"{site.url}/map.xml"))
     report = await desk.sync(source(f"{site.url}/map.xml", pages=3))
     assert (report.deleted, len(report.left)) == ([], 1)
+
+
+async def test_what_one_run_keeps_is_bounded_and_the_next_run_goes_on(desk: Desk, site: WebSite) -> None:
+    names = [str(number) for number in range(4)]
+    site.pages = {f"/{name}": html(f"Page {name}. " + "x" * 1_000) for name in names}
+    site.pages["/map.xml"] = sitemap(*(f"{site.url}/{name}" for name in names))
+    runs = [await desk.sync(source(f"{site.url}/map.xml", changed_bytes=1_500)) for _ in range(3)]
+    assert [(len(run.added), len(run.left), run.deleted) for run in runs] == [(2, 1, []), (2, 1, []), (0, 0, [])]
+    assert "next run goes on" in runs[0].left[0][1]
+    assert len(desk.stored()) == 4
+
+
+async def test_a_slow_site_is_left_for_the_next_run(desk: Desk, site: WebSite) -> None:
+    site.pages = {"/": html('Start. <a href="/one">1</a>'), "/one": html("One.")}
+    await desk.sync(source(site.url, depth=1))
+    report = await desk.sync(source(site.url, depth=1, seconds=0.0))
+    assert (report.deleted, [reason for _, reason in report.left]) == (
+        [], ["the site took longer than 0 minutes; the next run goes on"],
+    )  # fmt: skip
+
+
+def test_temporary_folders_of_killed_processes_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, ours, foreign = (tmp_path / f"rag-{name}" for name in (f"sync-{ended.pid}-a", f"sync-{os.getpid()}-b", "x"))
+    for folder in (left, ours, foreign):
+        folder.mkdir()
+        (folder / "page").touch()
+    sweep_scratch()
+    assert sorted(tmp_path.iterdir()) == sorted([ours, foreign])
 
 
 async def test_private_addresses_are_refused_by_default(desk: Desk, site: WebSite) -> None:

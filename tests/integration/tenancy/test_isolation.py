@@ -298,6 +298,17 @@ async def test_references_to_others_objects_are_refused(house: House) -> None:
         assert (await list_feedback(connection, ALL)).total == 0
 
 
+async def test_nobody_adds_a_source_that_runs_as_somebody_else(house: House) -> None:
+    ben = await house.user("ben")
+    corpus = await house.corpus(ben)
+    add = "INSERT INTO sources (corpus_id, user_id, target, every_seconds) VALUES (%s, %s, %s, 900)"
+    async with house.database.transaction(ben) as connection:
+        await connection.execute(add, [corpus.id, ben.user_id, "https://a.example"])
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        async with house.database.transaction(ben) as connection:
+            await connection.execute(add, [corpus.id, ADMIN.user_id, "https://b.example"])
+
+
 async def test_keys_are_seen_and_revoked_by_their_owner_and_administrators(house: House) -> None:
     ana, ben = await house.user("ana"), await house.user("ben")
     async with house.database.transaction(ana) as connection:

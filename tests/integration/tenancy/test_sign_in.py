@@ -226,6 +226,19 @@ async def test_unknown_groups_and_deactivated_users_get_the_same_refusal(gate: G
             assert SESSION not in client.cookies
 
 
+async def test_who_lost_the_allowed_groups_loses_sessions_and_role_at_the_refusal(gate: Gate) -> None:
+    gate.provider.person("boss", name="Bo", groups=["bosses"])
+    async with gate.browser("boss") as client:
+        key = (await client.post("/api/v1/keys", json={"name": "k"})).json()["key"]
+        gate.provider.person("boss", name="Bo", groups=["guests"])
+        async with gate.browser() as another:
+            assert (await gate.sign_in(another, "boss")).headers["location"] == "/?sign_in=not_permitted"
+            credential = {"Authorization": f"Bearer {key}"}
+            assert (await another.get("/api/v1/users/me", headers=credential)).json()["role"] == "user"
+            assert (await another.get("/api/v1/users", headers=credential)).status_code == 403
+        assert (await client.get("/api/v1/users/me")).status_code == 401
+
+
 async def test_session_counts_with_its_token_alone_and_ends(gate: Gate) -> None:
     async with gate.browser("ana") as client, gate.browser("ana") as another:
         right = client.headers.pop("X-CSRF-Token")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,12 +20,15 @@ from rag_service.errors import (
     StoreError,
 )
 from rag_service.ingest.embedding_cache import CachedEmbedding
+from rag_service.ingest.postponed import PostponedUploads
+from rag_service.store.accounts.keys import Scope, create_key, hash_secret, revoke_key
 from rag_service.store.corpora import delete_corpus, update_corpus
 from rag_service.store.documents.catalogue import list_documents, read_document, remove_document, set_expiry
 from rag_service.store.documents.uploads import UploadStatus, claim_upload, report_progress
 from rag_service.store.rows import Slice
 from tests.conftest import FakeEmbedding
 from tests.integration.tenancy.conftest import ADMIN, House, parse_here, text_file
+from tests.serving import wait_until
 
 LLAMAS = "Llamas live in the Andes."
 ALPACAS = "Alpacas are smaller than llamas."
@@ -60,6 +65,60 @@ async def test_job_arguments_hold_ids_only(house: House) -> None:
     ((arguments,),) = jobs
     assert re.fullmatch(r"[\w.:-]{1,64}", arguments.pop("correlation_id"))  # the request's, for the worker's log
     assert arguments == {"upload_id": str(upload.id), "user_id": str(ana.user_id)}
+
+
+async def test_a_file_waits_for_no_more_than_a_turn_of_somebody_elses_many(house: House, quick) -> None:  # type: ignore[no-untyped-def]
+    people = [await house.user("ana"), await house.user("ben")]
+    corpora = [await house.corpus(person) for person in people]
+    uploads = [
+        await house.uploads.accept(text_file(f"{who}{n}.txt", LLAMAS), corpus_id=corpora[who].id, identity=people[who])
+        for who, n in [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)]
+    ]
+    read: list[str] = []
+
+    async def parser(data: bytes, file_name: str) -> ParsedDocument:
+        read.append(file_name.removesuffix(".txt"))
+        return await parse_here(data, file_name)
+
+    async with house.working(parser=parser, options=quick(concurrency=1)):
+        await house.settled(people[0], *uploads[:4])
+        await house.settled(people[1], *uploads[4:])
+    assert read == ["00", "10", "01", "11", "02", "03"]
+
+
+async def test_a_postponed_upload_of_a_key_that_was_revoked_before_is_refused(house: House, tmp_path: Path) -> None:
+    ana = await house.user("ana")
+    corpus = await house.corpus(ana)
+    async with house.database.transaction(ana) as connection:
+        keys = [
+            await create_key(connection, user_id=ana.user_id, name=name, scopes=[Scope.WRITE]) for name in ("a", "b")
+        ]
+        await revoke_key(connection, keys[0][0].id)
+    postponed = PostponedUploads(house.uploads, tmp_path, max_bytes=10_000)
+    for number, (_, secret) in enumerate(keys):
+        await postponed.keep(
+            text_file(f"{number}.txt", LLAMAS),
+            corpus_id=corpus.id,
+            identity=ana,
+            ttl_seconds=None,
+            key=hash_secret(secret),
+        )
+    await postponed.deliver()
+    async with house.database.transaction(ana) as connection:
+        page = await list_documents(connection, corpus.id, Slice(limit=10))
+    assert [document.name for document in page.items] == ["1.txt"]
+    assert [file.suffix for file in postponed.folder.iterdir()] == [".refused"]
+
+
+async def test_files_that_a_full_disk_left_unfinished_are_swept(house: House, tmp_path: Path) -> None:
+    old, fresh = tmp_path / "1.part", tmp_path / "2.part"
+    for file in (old, fresh):
+        file.touch()
+    os.utime(old, (0, 0))
+    running = asyncio.create_task(PostponedUploads(house.uploads, tmp_path, max_bytes=10_000).run())
+    await asyncio.to_thread(wait_until, lambda: not old.exists(), 10)
+    running.cancel()
+    assert fresh.exists()  # another process may be at it
 
 
 async def test_two_uploads_of_one_file_at_the_same_moment_are_one(house: House) -> None:

@@ -7,8 +7,16 @@ import pytest
 from rag_service.api.http.bodies import decode
 from rag_service.api.http.problems import InvalidRequestError
 from rag_service.api.http.schemas import AnswerRequest
+from rag_service.api.sign_in import AcceptedInvitation
 
 OTHERS = "is not a field of this request; its fields are query, "
+
+
+def test_a_text_that_is_too_short_is_told_in_plain_words() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        decode(b'{"invitation": "a", "password": "short"}', AcceptedInvitation)
+    (error,) = caught.value.errors
+    assert (error.field, error.message) == ("password", "must have at least 12 characters")
 
 
 @pytest.mark.parametrize(
