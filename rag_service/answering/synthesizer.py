@@ -190,8 +190,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if given is not None and given.asked == asked and time.monotonic() - given.at < _KEPT_SECONDS:
             query.signals, query.half = given.signals, given.half
             for event in given.events:
-                is_first = isinstance(event, SourcesFound)
-                await query.emit(replace(event, timings_ms=query.found.timings_ms) if is_first else event)
+                if isinstance(event, SourcesFound):
+                    event = replace(event, timings_ms=query.found.timings_ms)
+                await query.emit(event)
             return given.answer
         events: list[AnswerEvent] = []
         emit = query.emit

@@ -290,7 +290,8 @@ async def _compare(
 def _in_reach(scores: np.ndarray) -> np.ndarray:
     """The numbers of the candidates that the next comparison may still put first, best first."""
     best_first: np.ndarray = np.argsort(-scores, kind="stable")
-    return best_first[scores[best_first] >= scores.max() - _REACH]
+    within: np.ndarray = best_first[scores[best_first] >= np.max(scores) - _REACH]
+    return within
 
 
 async def rate_by_tokens(
