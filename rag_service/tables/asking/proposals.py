@@ -153,8 +153,8 @@ def _checked(plan: Plan) -> Plan:
     column = None if plan.column is None else plan.table.columns[plan.column]
     if operation in _FIGURES and (column is None or not column.kind.is_figure):
         raise _fault("The operation needs a column of figures.")
-    if operation in _EXTREMES and (column is None or not (column.kind.is_figure or column.kind is Kind.DATE)):
-        raise _fault("The operation needs a column of figures or dates.")
+    if operation in _EXTREMES and (column is None or not column.kind.is_compared):
+        raise _fault("The operation needs a column of figures, dates, durations or places.")
     if operation in (Operation.LOOKUP, Operation.SHARE) and not plan.filters:
         raise _fault("The operation needs a filter.")
     if operation in _PAIRS:

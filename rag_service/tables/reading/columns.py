@@ -5,23 +5,30 @@ Rows are read one by one, so that tables of any length take no more memory than 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from rag_service.domain import column_letters
+from rag_service.language.detection import guess_language
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
 from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_words
 from rag_service.tables.periods import period_year
 from rag_service.tables.reading.lines import Line
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.reading.values import NumberOf, decimal_of, read_column, split_unit
+from rag_service.tables.reading.values import MIN_SHARE, NumberOf, decimal_of, read_column, split_unit
 from rag_service.tables.vocabulary import concepts_of
 
 _REMEMBERED = 50_000  # texts of a column that are not read again
-_MONTHLY = frozenset({"month", "date"})  # what columns of months are called
+_MIN_RUN = 5  # running numbers; fewer are enough in a first column that begins with 1
+_FEWER = 3
+_STEPS = (1, -1)
+_FEW_ROWS = 2  # whose sums may stand below them by chance
+_NAMES = 8  # of columns, by which the language is guessed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +51,15 @@ def read_columns(
     """
     shown = set() if decimal else set(filter(None, (decimal_of([*set(cells)]) for cells in texts.values())))
     decimal = decimal or (shown.pop() if len(shown) == 1 else None)
+    language = guess_language(" ".join([*names.values()][:_NAMES]))
     found: list[ReadColumn] = []
     for place, cells in texts.items():
-        values = read_column(cells, decimal=decimal, may_be_months=bool(_MONTHLY & concepts_of(names[place])))
         name, unit = split_unit(names[place])
+        values = read_column(cells, decimal=decimal, language=language, concepts=concepts_of(names[place]))
         if values.kind is Kind.NUMBER and _is_code(name, cells):
             values = read_column(())
+        elif values.kind is Kind.NUMBER and _is_running(list(map(values.number_of, cells)), is_first=not found):
+            values = replace(values, kind=Kind.ORDER)
         kind = Kind.CURRENCY if values.kind is Kind.NUMBER and unit in ("€", "$", "£", "¥") else values.kind
         column = Column(
             letter=column_letters(place),
@@ -116,6 +126,15 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
     return is_called and len(set(texts)) == len(texts) and all(text.isdigit() for text in texts)
 
 
+def _is_running(numbers: Sequence[Decimal | None], *, is_first: bool) -> bool:
+    """Whether numbers count the rows, up or down: they are no figures, whatever their name. A few may be missing."""
+    known = [number for number in numbers if number is not None]
+    steps = Counter(after - before for before, after in pairwise(known))
+    if len(known) < _MIN_RUN and not (is_first and len(known) > _MIN_RUN - _FEWER and known[0] == 1):
+        return False
+    return any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
+
+
 @cache
 def _code_words() -> frozenset[str]:
     return union_of(data.tables.codes for data in languages_of(None))
@@ -139,27 +158,40 @@ def _mix_currencies(columns: Sequence[Column], texts: Mapping[int, Sequence[str]
     return found
 
 
+def _with_last(rows: Iterable[TableRow]) -> Iterator[tuple[TableRow, bool]]:
+    """The rows, and whether each is the last one."""
+    before: TableRow | None = None
+    for row in rows:
+        if before is not None:
+            yield before, False
+        before = row
+    if before is not None:
+        yield before, True
+
+
 def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterator[TableRow]:
-    """Rows that state a total: named so, or without a name and equal to the sum of the rows above."""
+    """Rows that state a total: named so, or equal to the sum of the rows above.
+
+    The name of a total alone is enough. A row with a word for totals in its name, or without a name, needs one sum; the
+    last row needs sums alone, whatever its name, in any language.
+    """
     above = [Decimal(0)] * len(columns)  # sum of the part since the last total
     every = [Decimal(0)] * len(columns)
     counted = 0  # rows of the part
     vocabulary = total_words()
-    for row in rows:
+    names_rows = columns[0].kind in (Kind.TEXT, Kind.ORDER)
+    for row, is_last in _with_last(rows):
         first = next((cell for cell in row.cells if cell is not None), None)
         named = words(first.text) if first is not None and first.number is None else []
-        may_be = (named and named[0] in vocabulary) or (row.cells[0] is None and columns[0].kind is Kind.TEXT)
-        sums = (
-            may_be
-            and counted > 1
-            and any(
-                cell is not None and cell.number is not None and cell.number in (part, whole)
-                for cell, part, whole, column in zip(row.cells, above, every, columns, strict=True)
-                if column.kind.is_figure
-            )
-        )
-        is_total = bool(named) and (all(word in vocabulary for word in named) or (sums and named[0] in vocabulary))
-        if is_total or (sums and row.cells[0] is None and columns[0].kind is Kind.TEXT):
+        sums = [
+            cell.number in (part, whole)
+            for cell, part, whole, column in zip(row.cells, above, every, columns, strict=True)
+            if column.kind.is_figure and cell is not None and cell.number
+        ]
+        is_sum = counted > 1 and any(sums)
+        are_sums = counted > _FEW_ROWS and is_last and len(sums) > 1 and sum(sums) > len(sums) / 2
+        is_named = bool(named) and (vocabulary.issuperset(named) or (is_sum and not vocabulary.isdisjoint(named)))
+        if is_named or are_sums or (is_sum and row.cells[0] is None and names_rows):
             yield replace(row, is_total=True, is_heading=False)
             above, counted = [Decimal(0)] * len(columns), 0
             continue

@@ -118,11 +118,11 @@ def test_days_and_months_are_told_apart_by_the_column() -> None:
 
 @pytest.mark.parametrize("texts", [["2024-03", "2025-12"], ["03/2024", "12/2025"], ["3-2024", "12-2025"], ["03.2024"]])
 def test_months_are_dates_in_columns_that_are_called_so(texts: list[str]) -> None:
-    found = read_column(texts, may_be_months=True)
+    found = read_column(texts, concepts=frozenset({"month"}))
     assert found.kind is Kind.DATE
     assert found.number_of(texts[0]) == Decimal(date(2024, 3, 1).toordinal())
     assert read_column(texts).kind is not Kind.DATE  # the numbers of invoices
-    assert read_column([*texts, "2024-13"], may_be_months=True).kind is Kind.TEXT
+    assert read_column([*texts, "2024-13"], concepts=frozenset({"month"})).kind is Kind.TEXT
 
 
 def test_mixed_currencies_are_no_figures() -> None:
