@@ -16,17 +16,18 @@ from rag_service.domain import column_letters
 from rag_service.language.detection import guess_language
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
-from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_words
+from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_word, fold_words
 from rag_service.tables.periods import period_year
 from rag_service.tables.reading.lines import Line
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.reading.values import MIN_SHARE, NumberOf, decimal_of, read_column, split_unit
+from rag_service.tables.reading.values import MIN_SHARE, NumberOf, decimal_of, is_nothing, read_column, split_unit
 from rag_service.tables.vocabulary import concepts_of
 
 _REMEMBERED = 50_000  # texts of a column that are not read again
 _MIN_RUN = 5  # running numbers; fewer are enough in a first column that begins with 1
 _FEWER = 3
 _STEPS = (1, -1)
+_ROUNDING = Decimal("0.01")  # of a sum, in the row that is called its total
 _FEW_ROWS = 2  # whose sums may stand below them by chance
 _NAMES = 8  # of columns, by which the language is guessed
 
@@ -172,32 +173,54 @@ def _with_last(rows: Iterable[TableRow]) -> Iterator[tuple[TableRow, bool]]:
 def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterator[TableRow]:
     """Rows that state a total: named so, or equal to the sum of the rows above.
 
-    The name of a total alone is enough. A row with a word for totals in its name, or without a name, needs one sum; the
-    last row needs sums alone, whatever its name, in any language.
+    The name of a total alone is enough. A row with a word for totals in its name, or of figures alone, needs one sum;
+    the last row needs sums alone, whatever its name, in any language.
     """
     above = [Decimal(0)] * len(columns)  # sum of the part since the last total
     every = [Decimal(0)] * len(columns)
-    counted = 0  # rows of the part
-    vocabulary = total_words()
+    counted, seen = 0, 0  # rows of the part, and of all parts
     names_rows = columns[0].kind in (Kind.TEXT, Kind.ORDER)
     for row, is_last in _with_last(rows):
-        first = next((cell for cell in row.cells if cell is not None), None)
-        named = words(first.text) if first is not None and first.number is None else []
-        sums = [
-            cell.number in (part, whole)
-            for cell, part, whole, column in zip(row.cells, above, every, columns, strict=True)
-            if column.kind.is_figure and cell is not None and cell.number
-        ]
-        is_sum = counted > 1 and any(sums)
-        are_sums = counted > _FEW_ROWS and is_last and len(sums) > 1 and sum(sums) > len(sums) / 2
-        is_named = bool(named) and (vocabulary.issuperset(named) or (is_sum and not vocabulary.isdisjoint(named)))
-        if is_named or are_sums or (is_sum and row.cells[0] is None and names_rows):
-            yield replace(row, is_total=True, is_heading=False)
-            above, counted = [Decimal(0)] * len(columns), 0
-            continue
+        is_unnamed = row.cells[0] is None and names_rows and not any(map(_is_text, row.cells))
+        is_called = any(_total_keys() & set(cell.key.split()) for cell in row.cells if cell is not None)
+        if is_last or is_unnamed or is_called:
+            sums = [*([above] if counted > 1 else ()), *([every] if seen > 1 else ())]
+            figures = [
+                [abs(cell.number - one[place]) / abs(cell.number) for one in sums]
+                for place, cell in enumerate(row.cells)
+                if columns[place].kind.is_figure and cell is not None and cell.number
+            ]
+            exact = sum(0 in apart for apart in figures)
+            near = any(one <= _ROUNDING for apart in figures for one in apart)
+            are_sums = is_last and seen > _FEW_ROWS and exact > max(1, len(figures) / 2)
+            if _is_named_total(row, is_sum=near) or (is_unnamed and exact) or are_sums:
+                yield replace(row, is_total=True, is_heading=False)
+                above, counted = [Decimal(0)] * len(columns), 0
+                continue
         yield row
         counted += not row.is_heading
+        seen += not row.is_heading
         for place, cell in enumerate(row.cells):
             if cell is not None and cell.number is not None:
                 above[place] += cell.number
                 every[place] += cell.number
+
+
+def _is_text(cell: Cell | None) -> bool:
+    return cell is not None and cell.number is None and not is_nothing(cell.text)
+
+
+@cache
+def _total_keys() -> frozenset[str]:
+    return frozenset(map(fold_word, total_words()))
+
+
+def _is_named_total(row: TableRow, *, is_sum: bool) -> bool:
+    """Whether a row is called a total; with other words, or behind a first text, only if it states a sum."""
+    texts = [words(cell.text) if cell.number is None else [] for cell in row.cells if cell is not None]
+    named = texts[0] if texts else []
+    if named and total_words().issuperset(named):
+        return True
+    return is_sum and (
+        not total_words().isdisjoint(named) or any(found and total_words().issuperset(found) for found in texts)
+    )

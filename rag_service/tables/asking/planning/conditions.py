@@ -176,6 +176,7 @@ def _columns_of(match: Match, bound: Bound) -> list[int]:
         return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
     if Kind.DATE in kinds:
         fitting = _dates(match)
+    fitting = [place for place in fitting if match.table.columns[place].kind is not Kind.ORDER]  # unless it is named
     units = match.words[bound.end : bound.end + 1]
     measured = {place for word in units for place in match.with_unit(word)}
     return sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
