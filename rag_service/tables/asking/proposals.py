@@ -123,7 +123,7 @@ def _fault(message: str) -> InputError:
 
 def _filter(place: int, comparison: Comparison, given: Sequence[str], table: StoredTable) -> Filter:
     kind = table.columns[place].kind
-    if kind in (Kind.TEXT, Kind.BOOLEAN):
+    if kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DURATION):
         if comparison is Comparison.CONTAINS and len(given) == 1:
             parts = tuple(fold_words(given[0]).split())
             if parts:

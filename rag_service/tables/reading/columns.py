@@ -24,8 +24,8 @@ from rag_service.tables.reading.values import MIN_SHARE, NumberOf, decimal_of, i
 from rag_service.tables.vocabulary import concepts_of
 
 _REMEMBERED = 50_000  # texts of a column that are not read again
-_MIN_RUN = 5  # running numbers; fewer are enough in a first column that begins with 1
-_FEWER = 3
+_MIN_RUN = 8  # running numbers: figures in order may be neighbours too
+_MIN_FIRST_RUN = 3  # in a first column, from 1 on
 _STEPS = (1, -1)
 _ROUNDING = Decimal("0.01")  # of a sum, in the row that is called its total
 _FEW_ROWS = 2  # whose sums may stand below them by chance
@@ -131,7 +131,7 @@ def _is_running(numbers: Sequence[Decimal | None], *, is_first: bool) -> bool:
     """Whether numbers count the rows, up or down: they are no figures, whatever their name. A few may be missing."""
     known = [number for number in numbers if number is not None]
     steps = Counter(after - before for before, after in pairwise(known))
-    if len(known) < _MIN_RUN and not (is_first and len(known) > _MIN_RUN - _FEWER and known[0] == 1):
+    if len(known) < (_MIN_FIRST_RUN if is_first and 1 in (*known[:1], *known[-1:]) else _MIN_RUN):
         return False
     return any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
 

@@ -39,7 +39,7 @@ _SIGN_OUTSIDE = re.compile(r"^([$€£])\s*\(")
 _SPACES = re.compile(r"['’ \u00a0\u202f]")
 _GROUPED = re.compile(r"\d{1,3}(?:['’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?")
 _NOTHING = frozenset({"n/a", "na", "n.a.", "nd", "n/d", "n.d.", "s/d", "s.o.", "?", "...", "…"})
-_ERROR = re.compile(r"#[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formulas without a stored value
+_ERROR = re.compile(r"#(?=.*[A-Z])[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formulas without a stored value
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
 _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _WRITTEN_DATE = re.compile(r"(?=.*[12]\d{3})(?=.*[^\W\d_]{3}).{8,40}")  # a quick look
@@ -220,7 +220,8 @@ def _read_order(texts: Mapping[str, int]) -> ColumnValues | None:
 
 def _hold(texts: Mapping[str, int], read: Callable[[str], object | None]) -> bool:
     """Whether so many cells are of a kind that the column is."""
-    others, most = 0, (1 - MIN_SHARE) * sum(texts.values())
+    total = sum(texts.values())
+    others, most = 0, total - MIN_SHARE * total
     for text, count in texts.items():
         others += count if read(text) is None else 0
         if others > most:
