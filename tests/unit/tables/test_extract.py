@@ -109,7 +109,7 @@ def test_running_numbers_are_no_figures_whatever_their_name() -> None:
     (table,) = tables_of(("Game", "Hours", "Team"), *((one, one + 2, f"Team {one}") for one in range(5, 0, -1)))
     assert [column.kind for column in table.columns] == [Kind.ORDER, Kind.NUMBER, Kind.TEXT]
     assert numbers(table, 0) == [5, 4, 3, 2, 1]
-    (table,) = tables_of(("Team", "Week"), *((f"Team {one}", one) for one in range(3, 14)))
+    (table,) = tables_of_csv("Opponent,Week\n" + "".join(f"Club {one * 7},{one}\n" for one in range(3, 14)))
     assert [column.kind for column in table.columns] == [Kind.TEXT, Kind.ORDER]
 
 
