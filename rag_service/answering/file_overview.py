@@ -12,7 +12,7 @@ from dataclasses import replace
 from rag_service.answering.guards.injection import find_injections, neutralise_metadata, without_injections
 from rag_service.domain import Hit, Location, Span
 from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language, quote_text
-from rag_service.language.sentences import split_sentences
+from rag_service.language.sentences import HEADING, split_sentences
 from rag_service.language.words import fold, words
 from rag_service.retrieval.named_files import Heading, NamedFiles, Outline, Place
 from rag_service.tables.asking.answers import ComputedAnswer
@@ -167,7 +167,7 @@ def _sentences(passages: Sequence[Hit], place: Place | None = None) -> Iterator[
             if start < read or (place is not None and not place.holds(location)):
                 continue
             read = start + len(text)
-            if not text.startswith("#") and fold(text).strip() not in headings and len(words(text)) >= _MIN_WORDS:
+            if not HEADING.match(text) and fold(text).strip() not in headings and len(words(text)) >= _MIN_WORDS:
                 yield start, text.strip(), location
 
 

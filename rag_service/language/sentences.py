@@ -37,7 +37,7 @@ _MARKER_OPEN = re.compile(r"(?:[-*+•‣▪·–—]+|_+|=+|\(?\d{0,3}[.)]?|\(?
 _LABEL = re.compile(r"[^\n.!?|:]{1,60}:[ \t]")
 _LABEL_LENGTH = 62
 _CELL_LENGTH = 300  # of a row's first cell; a stream waits no longer for its bar
-_HEADING = re.compile(r"#{1,6}\s")
+HEADING = re.compile(r"#{1,6}\s")
 _SHORT_LAST_WORD = re.compile(r"(?:^|\s)[a-zà-ÿ'’]{1,3}$")
 # A short last word that is a unit ends a row; any other may go on in the next line. Units that are also
 # prepositions are left out: "3 a", "12 in", "2 de".
@@ -340,7 +340,7 @@ _full_stops = cache(_FullStops)
 
 def _stands_alone(line: str, following: str) -> bool:
     """Whether a line is a heading, a row or a lead-in, given the first visible character behind it."""
-    if _HEADING.match(line):
+    if HEADING.match(line):
         return True
     shown = line.rstrip()
     if not shown or following.islower():

@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from rag_service.domain import EncodedTable
-from rag_service.tables.model import Column, Table, TableRow
+from rag_service.tables.model import Column, Kind, Table, TableRow
 
 _BATCH = 5_000  # rows
 _MAX_TEXTS = 10_000  # different texts of a column that are kept together; of more, the rows are searched
+_NAMES = (Kind.ORDER, Kind.DURATION)  # whose texts a question may say: "1st", "1:23:45"
 
 
 class TableDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +32,7 @@ class TableDescription(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     by_period: bool
     page: int | None
-    # The different texts of each column, key → text; those that are numbers of its kind left out. None: too many.
+    # The different texts of each column, key → text; figures and dates left out. None: too many.
     texts: tuple[dict[str, str] | None, ...]
 
 
@@ -106,7 +107,8 @@ class _Counts:
             self._keys[place].add(hash(cell.key))
             self._filled[place] += 1
             texts = self.texts[place]
-            if cell.number is None and texts is not None:
+            is_name = self._columns[place].kind in _NAMES and not cell.text.isdigit()
+            if (cell.number is None or is_name) and texts is not None:
                 texts.setdefault(cell.key, cell.text)
                 if len(texts) > _MAX_TEXTS:
                     self.texts[place] = None

@@ -10,7 +10,8 @@ from rag_service.language.words import is_stop_word, words
 from rag_service.tables.model import Column, Kind, StoredTable
 from rag_service.tables.vocabulary import Word, column_word, concepts_of
 
-FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+FIGURES = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)  # added up
+NUMBERS = (*FIGURES, Kind.ORDER)  # compared with the numbers of a question
 MONEY = frozenset({"price", "amount", "expense"})
 EARNED = frozenset({"sales", "income"})
 _QUANTITY = frozenset({"quantity"})
@@ -75,10 +76,13 @@ class Headers:
         return self.table.columns[column].distinct == self.table.columns[column].filled
 
     @property
+    def months(self) -> list[int]:
+        return [place for place in self.table.of_kind(Kind.DATE) if is_month(self.table.columns[place])]
+
+    @property
     def labels(self) -> list[int]:
-        """The columns whose values name rows or groups: texts, yes and no, months."""
-        months = [place for place in self.table.of_kind(Kind.DATE) if is_month(self.table.columns[place])]
-        return [*self.table.of_kind(Kind.TEXT, Kind.BOOLEAN), *months]
+        """The columns whose values name rows or groups: texts, yes and no, months, running numbers."""
+        return [*self.table.of_kind(Kind.TEXT, Kind.BOOLEAN, Kind.ORDER), *self.months]
 
     def has_concept(self, column: int, concepts: frozenset[str]) -> bool:
         """Whether a column holds one of these: prices, weights, dates."""

@@ -31,6 +31,8 @@ class Kind(StrEnum):
     CURRENCY = "currency"
     PERCENTAGE = "percentage"
     DATE = "date"  # its number is the proleptic ordinal: 1 is 1 January of the year 1
+    DURATION = "duration"  # "1:23:45"; its number is in seconds
+    ORDER = "order"  # "2nd", or the running number of the rows: compared, never added up
     BOOLEAN = "boolean"  # its number is 1 or 0
     TEXT = "text"
 
@@ -38,6 +40,11 @@ class Kind(StrEnum):
     def is_figure(self) -> bool:
         """Whether it can be summed."""
         return self in (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it has a highest and a lowest."""
+        return self.is_figure or self in (Kind.DATE, Kind.DURATION, Kind.ORDER)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal, InvalidOperation
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words as words_of
 from rag_service.tables.model import Column, currency_of
-from rag_service.tables.periods import YEAR
+from rag_service.tables.periods import ORDINAL_ENDINGS, YEAR, month_of, read_day
 from rag_service.tables.vocabulary import Word
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SCALES = {"thousand": Decimal(1_000), "million": Decimal(1_000_000), "billion": Decimal(1_000_000_000)}
 _SHORT = {"thousand": "k"}  # "40k"
-_ORDINAL_ENDINGS = frozenset(["st", "nd", "rd", "th", "o", "a", "e", "er", "ere", "eme"])  # folded: 3rd, 3º, 3ª, 3e
+_MAX_DATE_WORDS = 7  # "12 th of the month of May 2024"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,37 +70,29 @@ def _skip(words: Sequence[Word], place: int) -> int:
 
 def read_date(words: Sequence[Word], place: int, language: str) -> tuple[Decimal, Decimal, int] | None:
     """(first day, last day, end) of a date, or of a month with its year: "2026-03-14", "14 de marzo de 2026"."""
-    texts = [*(word.text for word in words), "", "", ""]
-    months = load_language(language).proof.months
-
-    def month_of(position: int) -> int | None:
-        return next((number for number, names in enumerate(months, start=1) if texts[position] in names), None)
-
+    texts = [word.text for word in words[place : place + _MAX_DATE_WORDS]]
     try:
-        year, month, day = texts[place : place + 3]
+        year, month, day = texts[:3]
         if YEAR.fullmatch(year) and month.isdigit() and day.isdigit() and len(month) == len(day) == 2:
             ordinal = Decimal(date(int(year), int(month), int(day)).toordinal())
             return ordinal, ordinal, place + 3
-        number, position = None, place
-        if texts[place].isdigit() and len(texts[place]) <= 2 and place + 1 < len(words):
-            number, position = int(texts[place]), _skip(words, place + 1)
-        found = month_of(position)
-        if found is None or position + 1 >= len(words):
-            return None
-        position = _skip(words, position + 1)
-        if not YEAR.fullmatch(texts[position]):
-            return None
-        first = date(int(texts[position]), found, number or 1)
-        last = first if number else (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-        return Decimal(first.toordinal()), Decimal(last.toordinal()), position + 1
     except ValueError:
+        pass
+    ends = [number for number, text in enumerate(texts) if text.isdigit() or month_of(text, language)]
+    if not ends or ends[0]:
         return None
+    for end in reversed(ends[1:]):
+        if (found := read_day(texts[: end + 1], language)) is not None:
+            first, is_told = found
+            last = first if is_told else first.replace(day=monthrange(first.year, first.month)[1])
+            return Decimal(first.toordinal()), Decimal(last.toordinal()), place + end + 1
+    return None
 
 
 def read_ordinal(words: Sequence[Word], place: int, language: str) -> Value | None:
     """The ordinal that begins at a word: "third", "3rd"."""
     text, after = [*(word.text for word in words), ""][place : place + 2]
-    if text.isdigit() and after in _ORDINAL_ENDINGS:
+    if text.isdigit() and after in ORDINAL_ENDINGS:
         return Value(number=Decimal(text), end=place + 2)
     names = enumerate(load_language(language).tables.ordinals, start=1)
     return next((Value(number=Decimal(number), end=place + 1) for number, one in names if text in one.split()), None)

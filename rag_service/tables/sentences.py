@@ -52,6 +52,15 @@ def write_number(value: Decimal, data: TableWords, *, cell: str = "") -> str:
     return sign + digits + (f"{data.decimal}{rest}" if rest else "")
 
 
+def write_duration(seconds: Decimal) -> str:
+    """A duration as cells write it: "1:23:45", "3:45.2"."""
+    whole, point, fraction = f"{seconds:f}".partition(".")
+    minutes, rest = divmod(int(whole), 60)
+    hours, minutes = divmod(minutes, 60)
+    written = f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return written + point + fraction
+
+
 def write_unit(number: str, unit: str | None, data: TableWords) -> str:
     """A number with its unit on the side where the language has it: "$2,000", "2.000 $"."""
     if not unit:

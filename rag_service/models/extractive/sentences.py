@@ -11,14 +11,15 @@ from itertools import islice
 from rag_service.domain import Span
 from rag_service.language.languages import load_language
 from rag_service.language.ngrams import Ngrams, character_ngrams
-from rag_service.language.sentences import split_sentences
+from rag_service.language.sentences import HEADING, split_sentences
 from rag_service.language.words import fold, word_forms, words
 
 _MIN_WORDS = 3  # of a quote; page numbers and rules of tables have fewer
 _LIST_LENGTH = 900  # maximum characters of a list that is quoted whole
 _PREVIOUS_LENGTH = 300  # maximum characters of the sentence before a list or an example
 _ITEM_LENGTH = 450  # maximum characters of a list item that is quoted whole; 300 to 900 choose alike (decision 020)
-_LIST_ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] |\||[^\n|:]{1,80}: [^\n|]*+\| ")  # or a row, as "Name: value | …"
+_ROW = re.compile(r"[^\n|:]{1,80}: [^\n|]*+\| ")  # "Name: value | …"; the first name may be "#"
+_LIST_ITEM = re.compile(rf"[-*+•] |\d{{1,2}}[.)] |\||{_ROW.pattern}")
 _ITEM = re.compile(r"[-*+•] |\d{1,2}[.)] ")
 _ITEM_FOLLOWS = re.compile(rf"\n*+(?:{_LIST_ITEM.pattern})")
 _RULE_FOLLOWS = re.compile(r"\s*+(\|[ :|-]*-[ :|-]*)(?:\n|\Z)")
@@ -79,9 +80,10 @@ def read_sentences(
         previous = end
         plain = _plain(sentence)
         is_title = plain in not_quoted or (name != ": " and f": {plain}".endswith(name))
-        if sentence.startswith("#") or sentence.endswith("?") or is_title:
+        is_labelled = _ROW.match(sentence) is not None  # "… | Date: ?" asks nothing
+        if is_title or (not is_labelled and (HEADING.match(sentence) or sentence.endswith("?"))):
             continue
-        if sentence.endswith(":"):
+        if sentence.endswith(":") and not is_labelled:
             begin, finish = _start_with_previous(text, bounds, position), _end_of_list(text, bounds, position)
             sentence = text[begin:finish].strip() if finish > end else ""
         elif fold(sentence).startswith(examples):
@@ -119,7 +121,7 @@ def _start_with_previous(text: str, bounds: Sequence[tuple[int, int]], position:
     """Where the quote of a list or an example starts: with the sentence before in its paragraph, if it is short."""
     start, _ = bounds[position]
     before, end = bounds[position - 1] if position else (start, start)
-    is_prose = not text.startswith("#", before) and not any(_LIST_ITEM.match(text, at) for at in (before, start))
+    is_prose = not HEADING.match(text, before) and not any(_LIST_ITEM.match(text, at) for at in (before, start))
     return before if is_prose and "\n\n" not in text[end:start] and start - before <= _PREVIOUS_LENGTH else start
 
 
@@ -131,7 +133,7 @@ def _last_of_item(text: str, bounds: Sequence[tuple[int, int]], first: int) -> i
     last = first
     for number, (begin, finish) in enumerate(islice(bounds, first + 1, None), start=first + 1):
         is_other = "\n\n" in text[end:begin] or _LIST_ITEM.match(text, begin) or text[finish - 1] == ":"
-        if is_other or text.startswith("#", begin):
+        if is_other or HEADING.match(text, begin):
             break
         if finish - start > _ITEM_LENGTH:
             return first

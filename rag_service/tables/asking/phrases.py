@@ -12,7 +12,7 @@ from rag_service.tables.asking.execute import UsedRow
 from rag_service.tables.asking.planning.plans import Filter, key_column
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import Column, Kind, StoredTable
-from rag_service.tables.sentences import CitedCells, shortened, write_amount, write_number
+from rag_service.tables.sentences import CitedCells, shortened, write_amount, write_duration, write_number
 
 _SIGNS = {
     Comparison.GREATER: ">",
@@ -44,9 +44,12 @@ class Phrases:
             return f"{column.name} = {' / '.join(one.shown)}"
         if one.comparison is Comparison.EMPTY and not column.kind.is_figure:
             return self.text["empty"].format(column=column.name)
-        is_date = column.kind is Kind.DATE
         values = [
-            str(value) if isinstance(value, str) else self.day(value) if is_date else self.amount(value, column)
+            value
+            if isinstance(value, str)
+            else self.amount(value, column)
+            if column.kind.is_figure
+            else self.written(value, column.kind)
             for value in one.values
         ]
         if one.comparison is Comparison.BETWEEN:
@@ -69,8 +72,11 @@ class Phrases:
     def number(self, value: Decimal | int) -> str:
         return write_number(Decimal(value), self._data)
 
-    def day(self, value: Decimal) -> str:
-        return date.fromordinal(int(value)).isoformat()
+    def written(self, value: Decimal, kind: Kind) -> str:
+        """The number of a column of this kind."""
+        if kind is Kind.DURATION:
+            return write_duration(value)
+        return date.fromordinal(int(value)).isoformat() if kind is Kind.DATE else self.number(value)
 
     def rows(self, count: int) -> str:
         """In how many rows, if there are several."""

@@ -123,7 +123,7 @@ def _fault(message: str) -> InputError:
 
 def _filter(place: int, comparison: Comparison, given: Sequence[str], table: StoredTable) -> Filter:
     kind = table.columns[place].kind
-    if kind in (Kind.TEXT, Kind.BOOLEAN):
+    if kind in (Kind.TEXT, Kind.BOOLEAN, Kind.DURATION):
         if comparison is Comparison.CONTAINS and len(given) == 1:
             parts = tuple(fold_words(given[0]).split())
             if parts:
@@ -153,8 +153,8 @@ def _checked(plan: Plan) -> Plan:
     column = None if plan.column is None else plan.table.columns[plan.column]
     if operation in _FIGURES and (column is None or not column.kind.is_figure):
         raise _fault("The operation needs a column of figures.")
-    if operation in _EXTREMES and (column is None or not (column.kind.is_figure or column.kind is Kind.DATE)):
-        raise _fault("The operation needs a column of figures or dates.")
+    if operation in _EXTREMES and (column is None or not column.kind.is_compared):
+        raise _fault("The operation needs a column of figures, dates, durations or places.")
     if operation in (Operation.LOOKUP, Operation.SHARE) and not plan.filters:
         raise _fault("The operation needs a filter.")
     if operation in _PAIRS:

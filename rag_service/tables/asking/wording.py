@@ -247,9 +247,9 @@ class _Writer(Phrases):
             value = Decimal(self._result.count)
         elif value is not None and self._plan.operation in (Operation.MEAN, Operation.MEDIAN):
             value = rounded(value)
-        kind = self.table.columns[column].kind
-        is_date = kind is Kind.DATE and self._plan.operation in (Operation.MAXIMUM, Operation.MINIMUM)
-        shown = "" if value is None else self.day(value) if is_date else self.number(value)
+        is_extreme = self._plan.operation in (Operation.MAXIMUM, Operation.MINIMUM)
+        kind = self.table.columns[column].kind if is_extreme else Kind.NUMBER
+        shown = "" if value is None else self.written(value, kind)
         return f"{_FORMULAS[self._plan.operation]}({shortened(cells, MAX_FORMULA)}) = {shown}"
 
     def _cells(self, column: int | None, rows: RowNumbers) -> str:

@@ -5,23 +5,31 @@ Rows are read one by one, so that tables of any length take no more memory than 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from rag_service.domain import column_letters
+from rag_service.language.detection import guess_language
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import words
-from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_words
+from rag_service.tables.model import CURRENCIES, Cell, Column, Kind, TableRow, currency_of, fold_word, fold_words
 from rag_service.tables.periods import period_year
 from rag_service.tables.reading.lines import Line
 from rag_service.tables.reading.statements import total_words
-from rag_service.tables.reading.values import NumberOf, decimal_of, read_column, split_unit
+from rag_service.tables.reading.values import MIN_SHARE, NumberOf, decimal_of, is_nothing, read_column, split_unit
 from rag_service.tables.vocabulary import concepts_of
 
 _REMEMBERED = 50_000  # texts of a column that are not read again
-_MONTHLY = frozenset({"month", "date"})  # what columns of months are called
+_MIN_RUN = 8  # running numbers: figures in order may be neighbours too
+_MIN_FIRST_RUN = 3  # in a first column, from 1 on
+_STEPS = (1, -1)
+_ROUNDING = Decimal("0.01")  # of a sum, in the row that is called its total
+_FEW_ROWS = 2  # whose sums may stand below them by chance
+_NAMES = 8  # of columns, by which the language is guessed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +52,15 @@ def read_columns(
     """
     shown = set() if decimal else set(filter(None, (decimal_of([*set(cells)]) for cells in texts.values())))
     decimal = decimal or (shown.pop() if len(shown) == 1 else None)
+    language = guess_language(" ".join([*names.values()][:_NAMES]))
     found: list[ReadColumn] = []
     for place, cells in texts.items():
-        values = read_column(cells, decimal=decimal, may_be_months=bool(_MONTHLY & concepts_of(names[place])))
         name, unit = split_unit(names[place])
+        values = read_column(cells, decimal=decimal, language=language, concepts=concepts_of(names[place]))
         if values.kind is Kind.NUMBER and _is_code(name, cells):
             values = read_column(())
+        elif values.kind is Kind.NUMBER and _is_running(list(map(values.number_of, cells)), is_first=not found):
+            values = replace(values, kind=Kind.ORDER)
         kind = Kind.CURRENCY if values.kind is Kind.NUMBER and unit in ("€", "$", "£", "¥") else values.kind
         column = Column(
             letter=column_letters(place),
@@ -116,6 +127,15 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
     return is_called and len(set(texts)) == len(texts) and all(text.isdigit() for text in texts)
 
 
+def _is_running(numbers: Sequence[Decimal | None], *, is_first: bool) -> bool:
+    """Whether numbers count the rows, up or down: they are no figures, whatever their name. A few may be missing."""
+    known = [number for number in numbers if number is not None]
+    steps = Counter(after - before for before, after in pairwise(known))
+    if len(known) < (_MIN_FIRST_RUN if is_first and 1 in (*known[:1], *known[-1:]) else _MIN_RUN):
+        return False
+    return any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
+
+
 @cache
 def _code_words() -> frozenset[str]:
     return union_of(data.tables.codes for data in languages_of(None))
@@ -139,33 +159,68 @@ def _mix_currencies(columns: Sequence[Column], texts: Mapping[int, Sequence[str]
     return found
 
 
+def _with_last(rows: Iterable[TableRow]) -> Iterator[tuple[TableRow, bool]]:
+    """The rows, and whether each is the last one."""
+    before: TableRow | None = None
+    for row in rows:
+        if before is not None:
+            yield before, False
+        before = row
+    if before is not None:
+        yield before, True
+
+
 def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterator[TableRow]:
-    """Rows that state a total: named so, or without a name and equal to the sum of the rows above."""
+    """Rows that state a total: named so, or equal to the sum of the rows above.
+
+    The name of a total alone is enough. A row with a word for totals in its name, or of figures alone, needs one sum;
+    the last row needs sums alone, whatever its name, in any language.
+    """
     above = [Decimal(0)] * len(columns)  # sum of the part since the last total
     every = [Decimal(0)] * len(columns)
-    counted = 0  # rows of the part
-    vocabulary = total_words()
-    for row in rows:
-        first = next((cell for cell in row.cells if cell is not None), None)
-        named = words(first.text) if first is not None and first.number is None else []
-        may_be = (named and named[0] in vocabulary) or (row.cells[0] is None and columns[0].kind is Kind.TEXT)
-        sums = (
-            may_be
-            and counted > 1
-            and any(
-                cell is not None and cell.number is not None and cell.number in (part, whole)
-                for cell, part, whole, column in zip(row.cells, above, every, columns, strict=True)
-                if column.kind.is_figure
-            )
-        )
-        is_total = bool(named) and (all(word in vocabulary for word in named) or (sums and named[0] in vocabulary))
-        if is_total or (sums and row.cells[0] is None and columns[0].kind is Kind.TEXT):
-            yield replace(row, is_total=True, is_heading=False)
-            above, counted = [Decimal(0)] * len(columns), 0
-            continue
+    counted, seen = 0, 0  # rows of the part, and of all parts
+    names_rows = columns[0].kind in (Kind.TEXT, Kind.ORDER)
+    for row, is_last in _with_last(rows):
+        is_unnamed = row.cells[0] is None and names_rows and not any(map(_is_text, row.cells))
+        is_called = any(_total_keys() & set(cell.key.split()) for cell in row.cells if cell is not None)
+        if is_last or is_unnamed or is_called:
+            sums = [*([above] if counted > 1 else ()), *([every] if seen > 1 else ())]
+            figures = [
+                [abs(cell.number - one[place]) / abs(cell.number) for one in sums]
+                for place, cell in enumerate(row.cells)
+                if columns[place].kind.is_figure and cell is not None and cell.number
+            ]
+            exact = sum(0 in apart for apart in figures)
+            near = any(one <= _ROUNDING for apart in figures for one in apart)
+            are_sums = is_last and seen > _FEW_ROWS and exact > max(1, len(figures) / 2)
+            if _is_named_total(row, is_sum=near) or (is_unnamed and exact) or are_sums:
+                yield replace(row, is_total=True, is_heading=False)
+                above, counted = [Decimal(0)] * len(columns), 0
+                continue
         yield row
         counted += not row.is_heading
+        seen += not row.is_heading
         for place, cell in enumerate(row.cells):
             if cell is not None and cell.number is not None:
                 above[place] += cell.number
                 every[place] += cell.number
+
+
+def _is_text(cell: Cell | None) -> bool:
+    return cell is not None and cell.number is None and not is_nothing(cell.text)
+
+
+@cache
+def _total_keys() -> frozenset[str]:
+    return frozenset(map(fold_word, total_words()))
+
+
+def _is_named_total(row: TableRow, *, is_sum: bool) -> bool:
+    """Whether a row is called a total; with other words, or behind a first text, only if it states a sum."""
+    texts = [words(cell.text) if cell.number is None else [] for cell in row.cells if cell is not None]
+    named = texts[0] if texts else []
+    if named and total_words().issuperset(named):
+        return True
+    return is_sum and (
+        not total_words().isdisjoint(named) or any(found and total_words().issuperset(found) for found in texts)
+    )

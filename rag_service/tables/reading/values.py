@@ -14,34 +14,47 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 
-from rag_service.language.languages import languages_of, union_of
+from rag_service.language.languages import languages_of, load_language, union_of
 from rag_service.language.raised import MARK
 from rag_service.language.words import fold, words
 from rag_service.tables.model import CURRENCIES, Kind
+from rag_service.tables.periods import ORDINAL_ENDINGS, read_day
 
 MIN_SHARE = 0.8  # of the filled cells that must be of a kind; the others are left out of computations, and told
 
 _SIGN = r"(?:US\$|R\$|[€$£¥₹]|(?:EUR|USD|GBP|CHF|BRL|MXN|CAD|AUD|JPY|INR|CNY|SEK|NOK|DKK|PLN)\b)"
 _FIGURE = re.compile(
     rf"(?P<open>\()?\s*(?P<minus>[-−–+])?\s*(?P<before>{_SIGN})?\s*(?P<second>[-−–])?\s*"
-    r"(?P<digits>\d+(?:[.,'’ \u00a0\u202f]\d+)*)"
+    r"(?P<digits>\d+(?:[.,'’ \u00a0\u202f]\d+)*|\.\d+)"
     rf"(?:\s*(?P<after>%|{_SIGN}|euros?\b)|\s+(?P<unit>[^\W\d_][^\W\d_/²³]{{0,11}})|(?P<tight>[^\W\d_]{{1,2}}[²³]?))?"
     r"\s*(?P<close>\))?",
     re.IGNORECASE,
 )
-_FOOTNOTE = re.compile(rf"(?:\s*(?:[*†‡]+|\(\d\))|\s+{MARK})$")
+_FOOTNOTE = re.compile(rf"(?:\s*(?:[*†‡]+|\(\d\)|\[\w{{1,3}}\])|\s+{MARK})$")
+_GLOSS = re.compile(r"(?<=[^\s(])\s*\([^()]+\)$")  # the same in other words: "1.83 m (6 ft 0 in)", "18th (sf)"
+_DASHES = re.compile(r"[-‐-―−]+")
 _LONE_DIGIT = re.compile(r"\(\d\)")  # beside other figures no footnote mark: minus one
 _PERCENT_OUTSIDE = re.compile(r"\)\s*%$")
 _SIGN_OUTSIDE = re.compile(r"^([$€£])\s*\(")
 _SPACES = re.compile(r"['’ \u00a0\u202f]")
 _GROUPED = re.compile(r"\d{1,3}(?:['’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?")
-_NOTHING = frozenset({"-", "–", "—", "--", "n/a", "na", "n.a.", "nd", "n/d", "n.d.", "s/d", "s.o.", "?", "...", "…"})
-_ERROR = re.compile(r"#[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formulas without a stored value
+_NOTHING = frozenset({"n/a", "na", "n.a.", "nd", "n/d", "n.d.", "s/d", "s.o.", "?", "...", "…"})
+_ERROR = re.compile(r"#(?=.*[A-Z])[A-Z0-9/]+[!?]?|=.+", re.DOTALL)  # "#DIV/0!", and formulas without a stored value
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: \d\d:\d\d(?::\d\d)?)?")
 _DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_WRITTEN_DATE = re.compile(r"(?=.*[12]\d{3})(?=.*[^\W\d_]{3}).{8,40}")  # a quick look
+_DURATION = re.compile(r"(?:(?P<hours>\d{1,3}):)?(?P<minutes>\d{1,3}):(?P<seconds>[0-5]\d(?P<fraction>[.,]\d+)?)")
+# Places that are shared are "T2", "=2" or "2="; lists are numbered "2." and "#2".
+_ORDINAL = re.compile(r"(?P<before>[T=#]?)(?P<digits>\d{1,4})(?P<ending>=|\.?[ºª]|\.|[^\W\d_]{1,3})?")
 _MONTH = re.compile(r"(?P<year>(?:19|20)\d\d)[-/](?P<month>0[1-9]|1[0-2])|(0?[1-9]|1[0-2])[-/.]((?:19|20)\d\d)")
 _UNIT_IN_NAME = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,30}?)\s*[)\]]\s*$")
+_PLACE_SIGNS = frozenset({"=", ".", "º", "ª", ".º", ".ª"})
+_PLAIN_ENDINGS = frozenset({"o", "a"})  # behind the digits of codes too, where they are letters
+_MONTHLY = frozenset({"month", "date"})  # what columns of months are called
+_TIMED = frozenset({"time", "length"})
+_MINUTES = 60  # of an hour
 _MIN_WHOLE = 2  # digits before the separator of some amount
+_MIN_HEADS = 3  # different numbers of thousands
 # A spreadsheet holds 15 digits, and so does a median. A longer number is a code, or nothing that can be computed with.
 _MAX_WHOLE, _MAX_DECIMALS = 15, 30
 
@@ -60,16 +73,24 @@ class ColumnValues:
 
 def is_nothing(text: str) -> bool:
     """Whether a cell says that it has no value: "—", "n/a"."""
-    return fold(text) in _NOTHING
+    return _DASHES.fullmatch(text) is not None or fold(text) in _NOTHING
 
 
-def read_column(texts: Sequence[str], *, decimal: str | None = None, may_be_months: bool = False) -> ColumnValues:
+def read_column(
+    texts: Sequence[str],
+    *,
+    decimal: str | None = None,
+    language: str | None = None,
+    concepts: frozenset[str] = frozenset(),
+) -> ColumnValues:
     """The kind of a column, and how the number of a cell is read.
 
     Args:
         texts: the filled cells.
         decimal: the decimal separator of the rest of the file, for columns that do not tell theirs.
-        may_be_months: whether "2024-03" is a month, not a code.
+        language: of the file, likewise; None: not known.
+        concepts: what its name stands for. "2024-03" is a month in a column of dates, else a code; 3:45 is a duration
+            in a column of times, else perhaps a score.
     """
     filled = {text: count for text, count in Counter(texts).items() if not _has_no_value(text)}
     if not filled:
@@ -77,8 +98,10 @@ def read_column(texts: Sequence[str], *, decimal: str | None = None, may_be_mont
     readers: tuple[Callable[[Mapping[str, int]], ColumnValues | None], ...] = (
         _read_booleans,
         _read_dates,
-        _read_months if may_be_months else lambda _: None,
-        lambda cells: _read_figures(cells, decimal),
+        _read_months if concepts & _MONTHLY else lambda _: None,
+        partial(_read_durations, is_time=bool(concepts & _TIMED)),
+        _read_order,
+        lambda cells: _read_figures(cells, decimal, language),
     )
     found = next(filter(None, (read(filled) for read in readers)), ColumnValues(kind=Kind.TEXT))
     if found.kind is Kind.TEXT:
@@ -163,27 +186,94 @@ def _yes_and_no() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _read_dates(texts: Mapping[str, int]) -> ColumnValues | None:
-    if all(_ISO.fullmatch(text) for text in texts):
-        return _dates(texts, _iso_day)
-    parts = [_day_and_month(text) for text in texts]
-    if None in parts:
-        return None
-    known = [part for part in parts if part is not None]
+    found = _shared(texts, _iso_day, Kind.DATE) or _shared(texts, _day_in_words, Kind.DATE)
+    if found is not None or not _hold(texts, _day_and_month):
+        return found or _shared(texts, _month_in_words, Kind.DATE)
+    known = [part for part in map(_day_and_month, texts) if part is not None]
     day_first = any(first > 12 for first, *_ in known) or all(sign == "." for *_, sign in known)
     month_first = any(second > 12 for _, second, *_ in known)
     if day_first == month_first:
         return None  # 03/04/2025 alone may be either
-    return _dates(texts, partial(_written_day, day_first=day_first))
+    return _shared(texts, partial(_written_day, day_first=day_first), Kind.DATE)
 
 
 def _read_months(texts: Mapping[str, int]) -> ColumnValues | None:
-    return _dates(texts, _first_of_month)
+    return _shared(texts, _first_of_month, Kind.DATE)
 
 
-def _dates(texts: Mapping[str, int], number_of: NumberOf) -> ColumnValues | None:
-    if any(number_of(text) is None for text in texts):
+def _read_durations(texts: Mapping[str, int], *, is_time: bool) -> ColumnValues | None:
+    """Hours, minutes and seconds; two parts alone may be a score."""
+    found = _shared(texts, _seconds, Kind.DURATION)
+    is_told = is_time or any((match := _duration(text)) and (match["hours"] or match["fraction"]) for text in texts)
+    return found if is_told else None
+
+
+def _read_order(texts: Mapping[str, int]) -> ColumnValues | None:
+    """Places: "1st", "T2". Some cell shows that the numbers are places; cells that are all "T1" are names."""
+    matches = [match for text in texts if (match := _ordinal(text))]
+    if not any(match["before"] or match["ending"] for match in matches) or all(
+        match["before"] not in ("", "#") for match in matches
+    ):
         return None
-    return ColumnValues(kind=Kind.DATE, number_of=number_of)
+    return _shared(texts, _place, Kind.ORDER)
+
+
+def _hold(texts: Mapping[str, int], read: Callable[[str], object | None]) -> bool:
+    """Whether so many cells are of a kind that the column is."""
+    total = sum(texts.values())
+    others, most = 0, total - MIN_SHARE * total
+    for text, count in texts.items():
+        others += count if read(text) is None else 0
+        if others > most:
+            return False
+    return True
+
+
+def _shared(texts: Mapping[str, int], number_of: NumberOf, kind: Kind) -> ColumnValues | None:
+    return ColumnValues(kind=kind, number_of=number_of) if _hold(texts, number_of) else None
+
+
+def _without_gloss(text: str) -> str:
+    return _GLOSS.sub("", _FOOTNOTE.sub("", text).strip())
+
+
+def _duration(text: str) -> re.Match[str] | None:
+    return _DURATION.fullmatch(_without_gloss(text))
+
+
+def _seconds(text: str) -> Decimal | None:
+    match = _duration(text)
+    if match is None or (match["hours"] and int(match["minutes"]) >= _MINUTES):
+        return None
+    minutes = int(match["hours"] or 0) * _MINUTES + int(match["minutes"])
+    return minutes * _MINUTES + Decimal(match["seconds"].replace(",", "."))
+
+
+def _ordinal(text: str) -> re.Match[str] | None:
+    match = _ORDINAL.fullmatch(_without_gloss(text))
+    if match is None or not (ending := match["ending"]) or ending in _PLACE_SIGNS:
+        return match
+    return match if ending.islower() and fold(ending) in ORDINAL_ENDINGS - _PLAIN_ENDINGS else None
+
+
+def _place(text: str) -> Decimal | None:
+    match = _ordinal(text)
+    return None if match is None else Decimal(match["digits"])
+
+
+def _day_in_words(text: str) -> Decimal | None:
+    return _ordinal_of_day(text, is_told=True)
+
+
+def _month_in_words(text: str) -> Decimal | None:
+    return _ordinal_of_day(text, is_told=False)
+
+
+def _ordinal_of_day(text: str, *, is_told: bool) -> Decimal | None:
+    text = _without_gloss(text)
+    if not _WRITTEN_DATE.fullmatch(text) or (found := read_day(words(text))) is None or found[1] is not is_told:
+        return None
+    return Decimal(found[0].toordinal())
 
 
 def _iso_day(text: str) -> Decimal | None:
@@ -217,7 +307,8 @@ def _day(year: int, month: int, day: int) -> Decimal | None:
 
 
 def _match(text: str) -> re.Match[str] | None:
-    match = _FIGURE.fullmatch(_FOOTNOTE.sub("", text).strip())
+    bare = _FOOTNOTE.sub("", text).strip()
+    match = _FIGURE.fullmatch(bare) or _FIGURE.fullmatch(_GLOSS.sub("", bare))
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
     digits = match["digits"]
@@ -228,7 +319,7 @@ def _match(text: str) -> re.Match[str] | None:
     return match
 
 
-def _read_figures(texts: Mapping[str, int], decimal: str | None) -> ColumnValues | None:
+def _read_figures(texts: Mapping[str, int], decimal: str | None, language: str | None) -> ColumnValues | None:
     figures = [(match, count) for text, count in texts.items() if (match := _match(text))]
     total = sum(count for _, count in figures)
     if total < MIN_SHARE * sum(texts.values()):
@@ -236,7 +327,8 @@ def _read_figures(texts: Mapping[str, int], decimal: str | None) -> ColumnValues
     digits = [match["digits"] for match, _ in figures]
     shown, is_open = _separators(digits)
     if not shown and is_open and decimal is None:
-        decimal = _decimal_beside_whole(digits) or _decimal_of_amounts([match for match, _ in figures])
+        amounts = [match for match, _ in figures]
+        decimal = _decimal_beside_whole(digits) or _decimal_of_amounts(amounts) or _decimal_of_heads(digits, language)
     if len(shown) > 1 or (not shown and is_open and decimal is None):
         return None
     separator = shown.pop() if shown else decimal or "."
@@ -279,7 +371,7 @@ def _separators(figures: Sequence[str]) -> tuple[set[str], bool]:
             shown.add(marks[-1])
         elif len(marks) > 1:
             shown.add("," if marks[0] == "." else ".")
-        elif len(tail) != 3 or head == "0" or len(head) > 3 or _SPACES.search(figure):
+        elif len(tail) != 3 or head in ("", "0") or len(head) > 3 or _SPACES.search(figure):
             shown.add(marks[0])
         else:
             is_open = True
@@ -303,6 +395,21 @@ def _decimal_of_amounts(figures: Sequence[re.Match[str]]) -> str | None:
     if len(marks) != 1 or not is_money or longest < _MIN_WHOLE:
         return None
     return "." if marks == {","} else ","
+
+
+def _decimal_of_heads(figures: Sequence[str], language: str | None) -> str | None:
+    """The decimal separator of 8,437 beside 74,745: always three digits behind the mark, and other ones before it.
+
+    A language with a decimal comma settles no comma: 12,450 may be kilos and grams.
+    """
+    marks = {character for figure in figures for character in figure if character in ".,"}
+    heads = {re.split("[.,]", figure)[0] for figure in figures if not figure.isdigit()}
+    usual = None if language is None else load_language(language).tables.decimal
+    if len(marks) != 1 or len(heads) < _MIN_HEADS:
+        return None
+    if marks == {","}:
+        return "." if usual != "," else None
+    return usual if usual == "." or len({*map(len, heads)}) > 1 else None
 
 
 def _number(match: re.Match[str] | None, separator: str) -> Decimal | None:

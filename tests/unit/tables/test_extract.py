@@ -93,6 +93,34 @@ def test_subtotals_are_recognised_by_their_sums() -> None:
     assert [row.number for row in table.rows if row.is_total] == [4, 7, 8]
 
 
+def test_totals_are_recognised_in_any_language() -> None:
+    head = ("Nation", "Gold", "Silver")
+    rows = [("Norway", 8, 5), ("Kenya", 4, 6), ("Chile", 2, 0)]
+    (dutch,) = tables_of(head, *rows, ("Totaal", 14, 11))
+    (behind,) = tables_of(head, *rows, ("Career totals", 14, 12))  # one of them was rounded
+    (country,) = tables_of(head, *rows, ("Grand Cayman", 3, 1))
+    assert [row.is_total for row in dutch.rows] == [False] * 3 + [True]
+    assert [row.is_total for row in behind.rows] == [False] * 3 + [True]
+    assert not any(row.is_total for row in country.rows)
+
+
+def test_running_numbers_are_no_figures_whatever_their_name() -> None:
+    """Hours that fall by one from day to day are figures."""
+    (table,) = tables_of(("Game", "Hours", "Team"), *((one, one + 2, f"Team {one}") for one in range(5, 0, -1)))
+    assert [column.kind for column in table.columns] == [Kind.ORDER, Kind.NUMBER, Kind.TEXT]
+    assert numbers(table, 0) == [5, 4, 3, 2, 1]
+    (table,) = tables_of_csv("Opponent,Week\n" + "".join(f"Club {one * 7},{one}\n" for one in range(3, 14)))
+    assert [column.kind for column in table.columns] == [Kind.TEXT, Kind.ORDER]
+
+
+def test_words_of_places_and_durations_stay_searchable() -> None:
+    (table,) = tables_of_csv("Rank,Runner,Time\n1st,Ana,2:09:11\n2nd,Ben,2:10:02\n3rd,Chloé,2:12:40\n")
+    stored = read_description(encode_table(table))
+    rank, _, time = stored.texts
+    assert rank is not None and set(rank.values()) == {"1st", "2nd", "3rd"}
+    assert time is not None and "2:09:11" in time.values()
+
+
 def test_two_tables_side_by_side_are_two() -> None:
     wide = [
         (*left, None, *right)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rag_service.language.languages import load_language
 from rag_service.tables.model import Kind, fold_words, write_cells
 from rag_service.tables.reading.values import read_column, split_unit
-from rag_service.tables.sentences import rounded, write_number
+from rag_service.tables.sentences import rounded, write_duration, write_number
 
 
 def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
@@ -41,6 +41,11 @@ def numbers(*texts: str, decimal: str | None = None) -> list[str | None]:
         (["500 ¹", "640 ²,³", "120 ⁽⁴⁾"], ["500", "640", "120"]),  # marks
         (["10²", "20", "30"], [None, None, None]),  # a power is no number of the column
         (["2.5 kg", "3 kg"], ["2.5", "3"]),
+        (["8,437", "74,745", "15,023"], ["8437", "74745", "15023"]),  # always three digits behind the comma
+        ([".610", "1.000"], ["0.610", "1.000"]),
+        (["1.83 m (6 ft 0 in)", "1.9 m (6 ft 3 in)"], ["1.83", "1.9"]),
+        (["76 (24)", "−18 (0)"], ["76", "-18"]),  # the same in another unit
+        (["7", "−", "―", "9[a]"], ["7", None, None, "9"]),
         (["1", "2", "3", "4", "9" * 16], ["1", "2", "3", "4", None]),  # a code
         (["1", "2", "3", "4.0", "0." + "3" * 31], ["1", "2", "3", "4.0", None]),
         (["999,999,999,999,999", "0.30000000000000004"], ["9" * 15, "0.30000000000000004"]),
@@ -77,6 +82,10 @@ def test_a_figure_of_four_digits_is_grouped_as_in_its_cell(language: str, number
         ["+34 91 555 12 34", "+34 91 555 99 88"],
         ["03/04/2025", "05/06/2025"],  # day or month first
         ["2025-02-30", "2025-01-01"],
+        ["30 February 2024", "1 May 2024"],
+        ["3:10", "2:45"],  # a score, or minutes
+        ["T1", "T2"],
+        ["W 12–8", "45-41"],
     ],
 )
 def test_what_is_not_certain_stays_text(texts: list[str]) -> None:
@@ -98,6 +107,7 @@ def test_an_open_separator_is_read_as_the_rest_of_the_file_writes_it() -> None:
         (["CHF 12", "CHF 9"], Kind.CURRENCY, "CHF"),
         (["12%", "7,5 %"], Kind.PERCENTAGE, "%"),
         (["3 kg", "4 kg"], Kind.NUMBER, "kg"),
+        (["16A", "20A"], Kind.NUMBER, "A"),  # no ordinals
         (["2025-03-01", "2024-12-31 10:30"], Kind.DATE, None),
         (["31/12/2024", "01/02/2025"], Kind.DATE, None),
         (["12/31/2024", "01/02/2025"], Kind.DATE, None),
@@ -110,6 +120,75 @@ def test_kinds_and_units(texts: list[str], kind: Kind, unit: str | None) -> None
     assert (found.kind, found.unit) == (kind, unit)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("12 January 2024", "January 12, 2024", "Fri, Jan. 12th 2024", "12-Jan-2024", "12 January 2024 (aged 30)"),
+        *("12 de enero de 2024", "viernes, 12 de enero de 2024", "12 ene 2024"),
+        *("12 janvier 2024", "vendredi 12 janv. 2024"),
+        *("12 de janeiro de 2024", "sexta-feira, 12 jan 2024"),
+    ],
+)
+def test_days_are_read_in_words(text: str) -> None:
+    found = read_column([text])
+    assert (found.kind, found.number_of(text)) == (Kind.DATE, Decimal(date(2024, 1, 12).toordinal()))
+
+
+def test_a_short_month_is_no_weekday() -> None:
+    """ "mar" is mars and marzo, and mardi."""
+    assert read_column(["mar. 5 mar. 2024"]).number_of("mar. 5 mar. 2024") is None
+    assert numbers("5 mar 2024") == [str(date(2024, 3, 5).toordinal())]
+
+
+def test_a_column_of_dates_may_hold_some_other_words() -> None:
+    texts = ["4 March 1789", "5 March 1791", "1 May 1795", "2 May 1797", "incumbent"]
+    found = read_column(texts)
+    assert found.kind is Kind.DATE
+    assert [found.number_of(text) is None for text in texts] == [False] * 4 + [True]
+    assert read_column(["1927", "1930", "December 1938"]).kind is Kind.TEXT
+    assert read_column(["July 2002", "May 2003"]).number_of("July 2002") == Decimal(date(2002, 7, 1).toordinal())
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["2nd", "18th (sf)", "DNF", "1st", "4th", "3rd"], ["2", "18", None, "1", "4", "3"]),
+        (["1er", "2e", "3ème"], ["1", "2", "3"]),
+        (["1º", "2ª", "3.º"], ["1", "2", "3"]),
+        (["1", "T2", "T2", "4"], ["1", "2", "2", "4"]),
+        (["1.", "2.", "#3"], ["1", "2", "3"]),
+    ],
+)
+def test_ordinals_are_places(texts: list[str], expected: list[str | None]) -> None:
+    assert read_column(texts).kind is Kind.ORDER
+    assert numbers(*texts) == expected
+
+
+def test_durations_are_counted_in_seconds_and_written_as_cells_are() -> None:
+    texts = ["1:23:45", "3:45.2", "59:01"]
+    assert read_column(texts).kind is Kind.DURATION
+    assert numbers(*texts) == ["5025", "225.2", "3541"]
+    assert [write_duration(Decimal(number)) for number in ("5025", "225.2", "3541")] == texts
+    assert read_column(["3:45", "4:10"], concepts=frozenset({"time"})).kind is Kind.DURATION
+
+
+@pytest.mark.parametrize(
+    ("texts", "language", "first"),
+    [
+        (["1.234", "15.020", "870.000"], "es", "1234"),
+        (["1.234", "15.020", "870.000"], "en", "1.234"),
+        (["1.234", "15.020", "870.000"], None, None),
+        (["8,437", "74,745", "15,023"], "es", None),  # kilos and grams, or thousands
+        (["1,459", "1,512", "1,380"], "en", None),
+    ],
+)
+def test_the_language_settles_an_open_separator_where_the_thousands_vary(
+    texts: list[str], language: str | None, first: str | None
+) -> None:
+    number = read_column(texts, language=language).number_of(texts[0])
+    assert number == (None if first is None else Decimal(first))
+
+
 def test_days_and_months_are_told_apart_by_the_column() -> None:
     european, american = read_column(["31/12/2024", "01/02/2025"]), read_column(["12/31/2024", "01/02/2025"])
     assert european.number_of("01/02/2025") == Decimal(date(2025, 2, 1).toordinal())
@@ -118,11 +197,11 @@ def test_days_and_months_are_told_apart_by_the_column() -> None:
 
 @pytest.mark.parametrize("texts", [["2024-03", "2025-12"], ["03/2024", "12/2025"], ["3-2024", "12-2025"], ["03.2024"]])
 def test_months_are_dates_in_columns_that_are_called_so(texts: list[str]) -> None:
-    found = read_column(texts, may_be_months=True)
+    found = read_column(texts, concepts=frozenset({"month"}))
     assert found.kind is Kind.DATE
     assert found.number_of(texts[0]) == Decimal(date(2024, 3, 1).toordinal())
     assert read_column(texts).kind is not Kind.DATE  # the numbers of invoices
-    assert read_column([*texts, "2024-13"], may_be_months=True).kind is Kind.TEXT
+    assert read_column([*texts, "2024-13"], concepts=frozenset({"month"})).kind is Kind.TEXT
 
 
 def test_mixed_currencies_are_no_figures() -> None:

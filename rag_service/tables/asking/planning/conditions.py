@@ -12,7 +12,7 @@ from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, bind, narrowed
 from rag_service.tables.asking.planning.question import Bound, Comparison, year_of
 from rag_service.tables.calendar_ranges import CalendarRange
-from rag_service.tables.headers import FIGURES
+from rag_service.tables.headers import NUMBERS
 from rag_service.tables.model import Kind
 from rag_service.tables.question_values import read_ordinal, read_value
 from rag_service.tables.vocabulary import MONTH
@@ -28,7 +28,7 @@ def match_years(match: Match) -> None:
             continue
         years = [
             column
-            for column in match.table.of_kind(Kind.NUMBER)
+            for column in match.table.of_kind(Kind.NUMBER, Kind.ORDER)
             if any("year" in other.concepts for other in match.headers[column])
         ]
         if len(years) == 1:
@@ -92,7 +92,7 @@ def match_ordinals(match: Match) -> None:
             continue
         beside = [
             m
-            for m in narrowed(match.mentions, match.table, FIGURES)
+            for m in narrowed(match.mentions, match.table, NUMBERS)
             if m.place in (place - 1, value.end) and len(m.columns) == 1
         ]
         if beside:
@@ -105,7 +105,7 @@ def match_numbers(match: Match) -> None:
     """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
     for place in match.left:
         value = read_value(match.words, place, match.question.language)
-        near = [m for m in narrowed(match.mentions, match.table, FIGURES) if m.place < place]
+        near = [m for m in narrowed(match.mentions, match.table, NUMBERS) if m.place < place]
         if value is None or value.is_date or not near or not match.words[place].text[0].isdigit():
             continue
         mention = max(near, key=lambda one: one.place)
@@ -165,7 +165,7 @@ def bound_filters(match: Match) -> list[tuple[Filter, ...]] | None:
 
 def _columns_of(match: Match, bound: Bound) -> list[int]:
     """The columns that a comparison may be about."""
-    kinds = (Kind.DATE,) if bound.is_date else FIGURES
+    kinds = (Kind.DATE,) if bound.is_date else NUMBERS
     if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and match.table.of_kind(Kind.DATE):
         kinds = (Kind.DATE,)
     fitting = match.table.of_kind(*kinds)
@@ -176,6 +176,7 @@ def _columns_of(match: Match, bound: Bound) -> list[int]:
         return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
     if Kind.DATE in kinds:
         fitting = _dates(match)
+    fitting = [place for place in fitting if match.table.columns[place].kind is not Kind.ORDER]  # unless it is named
     units = match.words[bound.end : bound.end + 1]
     measured = {place for word in units for place in match.with_unit(word)}
     return sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])

@@ -23,8 +23,8 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
     superlative = match.question.superlative
     if superlative is not None and superlative.is_of_two and not any(len(one.shown) > 1 for one in base.filters):
         return []
-    kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
-    measures = narrowed_to(free, set(match.table.of_kind(*kinds)).difference(match.labels))
+    kinds = tuple(kind for kind in Kind if kind.is_compared)
+    measures = narrowed_to(free, set(match.table.of_kind(*kinds)).difference(match.months))
     readings: list[tuple[Operation, int]] = []
     if superlative is not None:
         for column in match.table.of_kind(*kinds):

@@ -95,7 +95,7 @@ def key_column(table: StoredTable) -> int:
     ]
     unique = [place for place in texts if table.columns[place].distinct == table.row_count]
     first = table.columns[0]
-    is_numbered = first.kind is Kind.NUMBER and first.distinct == table.row_count
+    is_numbered = first.kind in (Kind.NUMBER, Kind.ORDER) and first.distinct == table.row_count
     return (unique or (is_numbered and [0]) or texts or [0])[0]
 
 

@@ -138,7 +138,9 @@ class _Resolver:
         for name in ("mean", "median"):
             if name in asked:
                 return self._each(base, Operation(name), figures, texts)
-        if "count" in asked:
+        if "count" in asked:  # "finished" names a column of dates that plays no part: perhaps not all are
+            dates = {column for one in narrowed(free, self._table, (Kind.DATE,)) for column in one.columns}
+            base = replace(base, is_doubtful=base.is_doubtful or bool(dates - columns_of(filters)))
             return self._resolve_count(base, figures, texts)
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)

@@ -155,6 +155,12 @@ async def test_header_rows_and_headings_are_not_quoted() -> None:
     assert all("Amount" not in sentence.text and "##" not in sentence.text for sentence in sentences)
 
 
+def test_a_row_is_quoted_whatever_its_first_name_and_last_cell() -> None:
+    """ "#" is no heading, and "?" in a cell asks nothing."""
+    text = "# Results\n\n#: 1 | Team: Kent Rovers | Date: ?\n#: 2 | Team: Leeds | Date: 4 May 2024"
+    assert [sentence.text for sentence in read_sentences(text, "en")] == text.split("\n")[2:]
+
+
 async def test_every_sentence_of_the_answer_verifies_against_its_passage() -> None:
     hits = (
         make_hit("Line one runs at night.\nLine one makes   40 units\nan hour.", 1),
