@@ -205,6 +205,9 @@ class TableWords:
     verbs: Words  # common ones, which name no column
     first: Words  # by date, where a column of dates is named: "who joined first"
     last: Words
+    next: Words  # the row behind a named one, with `previous`
+    previous: Words
+    same: Words  # what two rows share: "the same developer as"
     ordinals: tuple[str, ...]  # "first" and its forms, "second", …
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"

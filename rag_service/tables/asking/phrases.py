@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords
 from rag_service.tables.asking.execute import UsedRow
-from rag_service.tables.asking.planning.plans import Filter, key_column
+from rag_service.tables.asking.planning.plans import Filter, Relation, key_column
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import Column, Kind, StoredTable
 from rag_service.tables.sentences import CitedCells, shortened, write_amount, write_number
@@ -19,6 +20,12 @@ _SIGNS = {
     Comparison.GREATER_OR_EQUAL: "≥",
     Comparison.LESS: "<",
     Comparison.LESS_OR_EQUAL: "≤",
+}
+_RELATIONS = {
+    Relation.NEXT: "next_row",
+    Relation.PREVIOUS: "previous_row",
+    Relation.SAME: "same",
+    Relation.OTHER: "other_than",
 }
 _MAX_QUOTE = 1_000  # characters; the place names all cells all the same
 MAX_FORMULA = 300
@@ -40,6 +47,11 @@ class Phrases:
 
     def _condition(self, one: Filter) -> str:
         column = self.table.columns[one.column]
+        if one.relation is not None:
+            value = self._condition(replace(one, relation=None))
+            value = " / ".join(one.shown) or value.partition(" = ")[2] or value
+            named = column if one.shared is None else self.table.columns[one.shared]
+            return self.text[_RELATIONS[one.relation]].format(column=named.name, value=value)
         if one.shown:
             return f"{column.name} = {' / '.join(one.shown)}"
         if one.comparison is Comparison.EMPTY and not column.kind.is_figure:

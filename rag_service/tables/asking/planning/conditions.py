@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from itertools import product
 
 from rag_service.tables.asking.planning.match import Match
-from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, bind, narrowed
+from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, Operation, Relation, bind, narrowed
 from rag_service.tables.asking.planning.question import Bound, Comparison, year_of
 from rag_service.tables.calendar_ranges import CalendarRange
 from rag_service.tables.headers import FIGURES
@@ -140,16 +141,43 @@ def match_absence(match: Match) -> None:
     match.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
 
 
-def match_first_and_last(match: Match) -> None:
-    """ "Who joined first", "the last order": by the dates of the column that is named."""
-    for place in [] if match.question.asks else match.left:
-        for words_of, operation in ((match.data.first, "minimum"), (match.data.last, "maximum")):
+def match_order(match: Match) -> None:
+    """ "Who joined first", "the last order": by the dates that are named, or the only ones, or as the rows stand."""
+    for place in match.left:
+        for words_of, operation in ((match.data.first, Operation.MINIMUM), (match.data.last, Operation.MAXIMUM)):
+            if match.words[place].text not in words_of or match.question.asks or match.first_or_last is not None:
+                continue
             named = narrowed(match.mentions, match.table, (Kind.DATE,))
-            if match.words[place].text in words_of and len(dates := _dates(match)) == 1:
-                match.is_doubtful |= not named  # "the last invoice" may be that of the highest number
-                match.mentions.append(Mention(place=place, columns=tuple(dates)))
-                match.first_or_last = operation
-                match.take([place], weight=0)
+            dates = {column for mention in named for column in mention.columns} or set(match.table.of_kind(Kind.DATE))
+            match.is_doubtful |= not named  # "the last invoice" may be that of the highest number
+            match.order = dates.pop() if len(dates) == 1 else None
+            match.first_or_last = operation
+            match.take([place], weight=0)
+
+
+def match_relations(match: Match) -> None:
+    """ "Who comes after Ann", "the same city as Ann", "other than Ann": of rows that a value names."""
+    named = [one for one in match.filters if one.shown and one.relation is None]
+    for place, word in enumerate(match.words):
+        relation = _relation_of(match, word.text)
+        if match.used[place] or relation is None or len(named) != 1:
+            continue
+        (anchor,), shared = named, None
+        if relation is Relation.SAME:
+            behind = [m for m in match.mentions if m.place > place and len(m.columns) == 1]
+            if not behind:
+                continue
+            shared = behind[0].columns[0]
+        index = match.filters.index(anchor)
+        match.filters[index] = replace(anchor, relation=relation, shared=shared)
+        match.take([place], weight=0)
+        match.is_doubtful = True
+        return
+
+
+def _relation_of(match: Match, text: str) -> Relation | None:
+    held = {Relation.NEXT: match.data.next, Relation.PREVIOUS: match.data.previous, Relation.SAME: match.data.same}
+    return next((relation for relation, texts in held.items() if text in texts), None)
 
 
 def bound_filters(match: Match) -> list[tuple[Filter, ...]] | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.planning.plans import Filter, Mention, Values, total_columns
+from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Relation, Values, total_columns
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.headers import MONEY, Headers, find_by_kind
 from rag_service.tables.model import StoredTable
@@ -31,7 +31,8 @@ class Match(Headers):
         self.name_places: set[int] = set()  # words of a column's whole name: "price per night"
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
-        self.first_or_last: str | None = None  # operation on the dates of the column named: "who joined first"
+        self.first_or_last: Operation | None = None  # of the rows in order: "who joined first", "the last row"
+        self.order: int | None = None  # the column that tells their order
         self.is_doubtful = False  # whether a word was not understood
         self.values = values
         self.used = list(question.used)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from rag_service.tables.asking.planning.columns import free_headers, is_year_alone, match_columns, match_parts
 from rag_service.tables.asking.planning.conditions import (
     match_absence,
-    match_first_and_last,
     match_months,
     match_numbers,
+    match_order,
     match_ordinals,
+    match_relations,
     match_years,
 )
 from rag_service.tables.asking.planning.match import Match
@@ -35,7 +36,8 @@ def match_table(question: Question, table: StoredTable, values: Values) -> Match
     _match_rest(match)
     match_value_parts(match)
     match_absence(match)
-    match_first_and_last(match)
+    match_relations(match)
+    match_order(match)
     match.is_doubtful |= any(is_year_alone(match, mention) for mention in match.mentions)
     match.mentions.sort(key=lambda mention: mention.place)
     return match

@@ -30,6 +30,7 @@ from rag_service.tables.asking.planning.plans import (
     Mention,
     Operation,
     Plan,
+    Relation,
     Values,
     key_column,
     names_currency,
@@ -120,8 +121,10 @@ class _Resolver:
             is_sure = bool(filters) and only_amounts and self._match.names_table
             base = replace(base, is_doubtful=bool(figures) and not is_sure)
         if self._match.first_or_last is not None:
-            (column,) = next(m.columns for m in free if self._table.columns[m.columns[0]].kind is Kind.DATE)
-            return [replace(base, operation=Operation(self._match.first_or_last), column=column)]
+            return self._resolve_order(base, free)
+        related = [one for one in filters if one.relation in (Relation.NEXT, Relation.PREVIOUS, Relation.SAME)]
+        if related and not asked:
+            return self._resolve_related(base, related[0])
         if self._is_grouped() and self._group_of(texts) is None:
             if self._match.question.asks:
                 return []  # "per kg", "per year": of no column
@@ -143,6 +146,23 @@ class _Resolver:
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
+
+    def _resolve_order(self, base: Plan, free: Sequence[Mention]) -> list[Plan]:
+        """The first or the last row: what is asked of it, or what names it; its date, if only a date is named."""
+        match = self._match
+        asked = [m for m in free if match.order not in m.columns and len(m.columns) == 1]
+        is_dated = any(match.order in m.columns for m in free)
+        if is_dated and not asked:
+            return [replace(base, operation=match.first_or_last or Operation.MINIMUM, column=match.order)]
+        others = [m for m in asked if m.columns[0] != base.key] or asked
+        column = others[0].columns[0] if others else base.key
+        return [replace(base, column=column, best=match.first_or_last, order=match.order)] if len(others) < 2 else []
+
+    def _resolve_related(self, base: Plan, related: Filter) -> list[Plan]:
+        """What is asked of the row beside a named one; without a column, what its name is for that one."""
+        others = [m.columns[0] for m in self._match.mentions if not {related.column, related.shared} & set(m.columns)]
+        column = others[0] if others else related.column
+        return [replace(base, column=column)] if len(others) < 2 else []
 
     def _usual_figures(self) -> list[Mention]:
         """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
