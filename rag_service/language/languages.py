@@ -211,6 +211,7 @@ class TableWords:
     ordinals: tuple[str, ...]  # "first" and its forms, "second", …
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
+    different: Words  # values that are counted once
     totals: Words  # that name a row of totals
     codes: Words  # in the name of a column of numbers that are no figures: "Order no."
     notes: Words  # above the numbers of the notes, in statements

@@ -55,6 +55,7 @@ class _Writer(Phrases):
         super().__init__(result.plan.table, result.plan.filters, data)
         self._result = result
         self._plan = result.plan
+        self.key = result.plan.key
 
     def sentence(self) -> Sentence | None:
         operation = self._plan.operation

@@ -27,15 +27,8 @@ def match_years(match: Match) -> None:
         year = None if match.used[place] else year_of(word)
         if year is None:
             continue
-        years = [
-            column
-            for column in match.table.of_kind(Kind.NUMBER)
-            if any("year" in other.concepts for other in match.headers[column])
-        ]
-        if len(years) == 1:
-            match.filters.append(
-                Filter(column=years[0], comparison=Comparison.EQUAL, values=(Decimal(year),), shown=(word.text,))
-            )
+        if len(years := years_of(match)) == 1:
+            _add_year(match, years[0], word.text)
         elif len(dates := _dates(match)) == 1:
             days = (Decimal(date(year, 1, 1).toordinal()), Decimal(date(year, 12, 31).toordinal()))
             match.filters.append(
@@ -44,6 +37,20 @@ def match_years(match: Match) -> None:
         else:
             continue
         match.take([place])
+
+
+def years_of(match: Match) -> list[int]:
+    """The columns of years."""
+    return [column for column in match.table.of_kind(Kind.NUMBER) if match.has_concept(column, frozenset({"year"}))]
+
+
+def _add_year(match: Match, column: int, text: str) -> None:
+    """A year, beside others that are named: "in 1975 and 1976"."""
+    before = next((one for one in match.filters if one.column == column and one.shown), None)
+    shown = (*(() if before is None else before.shown), text)
+    years = tuple(dict.fromkeys(map(Decimal, shown)))
+    found = Filter(column=column, comparison=Comparison.EQUAL, values=years, shown=shown)
+    match.filters[:] = [*(one for one in match.filters if one is not before), found]
 
 
 def _dates(match: Match) -> list[int]:
@@ -160,7 +167,7 @@ def match_relations(match: Match) -> None:
     named = [one for one in match.filters if one.shown and one.relation is None]
     for place, word in enumerate(match.words):
         relation = _relation_of(match, word.text)
-        if match.used[place] or relation is None or len(named) != 1:
+        if match.used[place] or relation is None or len(named) != 1 or max(match.value_places, default=0) < place:
             continue
         (anchor,), shared = named, None
         if relation is Relation.SAME:
@@ -191,17 +198,24 @@ def bound_filters(match: Match) -> list[tuple[Filter, ...]] | None:
     return [(*match.filters, *chosen) for chosen in product(*choices)]
 
 
+def _distance(bound: Bound, mention: Mention) -> int:
+    """How far the name of a column stands from a comparison: before "over 5" or behind it, "over 5 points"."""
+    return bound.place - mention.place if mention.place < bound.place else mention.place - bound.end
+
+
 def _columns_of(match: Match, bound: Bound) -> list[int]:
     """The columns that a comparison may be about."""
     kinds = (Kind.DATE,) if bound.is_date else FIGURES
-    if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and match.table.of_kind(Kind.DATE):
+    if bound.is_year and bound.is_time and len(years := years_of(match)) == 1:
+        return years  # "races before 2011": not the number of races
+    if bound.is_year and bound.comparison in BY_TIME and match.table.of_kind(Kind.DATE):
         kinds = (Kind.DATE,)
     fitting = match.table.of_kind(*kinds)
     if bound.concepts:
         return [place for place in fitting if match.has_concept(place, bound.concepts)]
     named = narrowed(match.mentions, match.table, kinds)
     if named:
-        return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
+        return list(min(named, key=partial(_distance, bound)).columns)
     if Kind.DATE in kinds:
         fitting = _dates(match)
     units = match.words[bound.end : bound.end + 1]

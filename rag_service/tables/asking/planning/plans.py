@@ -56,7 +56,13 @@ def narrowed_to(mentions: Iterable[Mention], columns: Collection[int]) -> list[M
     return [one for one in kept if one.columns]
 
 
-BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
+BY_TIME = (
+    Comparison.GREATER,
+    Comparison.GREATER_OR_EQUAL,
+    Comparison.LESS,
+    Comparison.LESS_OR_EQUAL,
+    Comparison.BETWEEN,
+)
 PERIODS = (Comparison.BETWEEN, Comparison.MONTH)
 
 
@@ -87,6 +93,7 @@ class Plan:
     best: Operation | None = None  # only the group with the maximum or minimum; of a look-up the last or the first row
     order: int | None = None  # the column that tells which row is the first; None: they are in the order of the table
     limit: int | None = None  # how many of the highest or lowest
+    named: int | None = None  # the column that is asked for by "which", where it does not name the rows
     is_doubtful: bool = False  # a word of the question was not understood
     is_part: bool = False  # one of several values that are all asked for
     score: int = 0  # words that columns and values account for
@@ -94,7 +101,7 @@ class Plan:
     @property
     def key(self) -> int:
         """The column that names a row."""
-        return key_column(self.table)
+        return key_column(self.table) if self.named is None else self.named
 
 
 def key_column(table: StoredTable) -> int:
