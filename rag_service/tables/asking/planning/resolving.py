@@ -240,6 +240,7 @@ class _Resolver:
                 if figures
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
+        figures = [one for one in figures if not self._numbers_rows(one)]
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
             if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
@@ -266,19 +267,30 @@ class _Resolver:
             if not self._names_each_row(nouns[0].columns[0]):
                 return []
             nouns = []
-        count = replace(base, operation=Operation.COUNT)
+        named = any(self._match.is_unique(one.column) and one.shown and not one.relation for one in base.filters)
+        count = replace(base, operation=Operation.COUNT, is_doubtful=base.is_doubtful or named)
         if nouns:
             column = nouns[0].columns[0]
+            if named and column != base.key:
+                return [replace(base, column=column)]  # "the number of seats in Ostpark", where seats are texts
             if self._match.is_unique(column):
                 return [count]
             distinct = replace(base, operation=Operation.DISTINCT, column=column)
-            return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]
+            said = any(word.text in self._data.different for word in self._match.words)
+            return [distinct] if said else [count, distinct]
         if not (base.filters or self._match.names_table):
             return []
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
         return [count]
+
+    def _numbers_rows(self, counted: Mention) -> bool:
+        """Whether a column numbers the rows instead of counting something in each: "Game" for "how many games"."""
+        header = self._match.headers[counted.columns[0]]
+        asked = self._match.words[counted.place].text
+        is_plural = len(header) == 1 and asked != header[0].text and asked.startswith(header[0].text)
+        return is_plural and self._match.is_unique(counted.columns[0])
 
     def _names_rows(self) -> bool:
         return any(word.text in self._data.rows for word in self._match.words)
