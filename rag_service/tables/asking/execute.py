@@ -179,6 +179,7 @@ def _condition(one: Filter, number: int, parameters: dict[str, Any], *, row: str
 
 async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[str, Any]) -> Result:
     ranked = {Operation.MAXIMUM: "max", Operation.MINIMUM: "min"}.get(plan.operation)
+    in_order = "ORDER BY number"
     if plan.operation is Operation.LOOKUP and plan.best is not None:
         farthest = "max" if plan.best is Operation.MAXIMUM else "min"
         chosen = f"WHERE rank = (SELECT {farthest}(rank) FROM used) ORDER BY number LIMIT %(rows)s"  # noqa: S608 - fixed text
@@ -188,7 +189,8 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
         chosen = f"WHERE value = (SELECT {ranked}(value) FROM used) ORDER BY number LIMIT %(rows)s"  # noqa: S608 - fixed text
     else:
         direction = "DESC" if ranked == "max" else "ASC"
-        chosen = f"WHERE value IS NOT NULL ORDER BY value {direction}, number LIMIT %(rows)s"
+        in_order = f"ORDER BY value {direction}, number"
+        chosen = f"WHERE value IS NOT NULL {in_order} LIMIT %(rows)s"
     cursor = await connection.execute(
         f"""{used}, counted AS (
             SELECT count(*) AS count, {numbers_of("value IS NOT NULL")} AS valued,
@@ -196,7 +198,8 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
             SELECT number, cells, value, alike, count, valued, left_out, page
             FROM counted, (SELECT *, count(*) OVER () AS alike FROM used {chosen}) AS chosen,
                 LATERAL (SELECT r.cells FROM table_rows r
-                         WHERE r.table_id = %(table)s AND r.number = chosen.number) AS row""",  # noqa: S608 - fixed text
+                         WHERE r.table_id = %(table)s AND r.number = chosen.number) AS row
+            {in_order}""",  # noqa: S608 - fixed text
         parameters,
     )
     found = await cursor.fetchall()

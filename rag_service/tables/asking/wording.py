@@ -22,6 +22,7 @@ _FORMULAS = {
     Operation.DISTINCT: "COUNTUNIQUE",
 }
 _MAX_CELLS = 120
+_MAX_ALIKE = 3  # groups with as many rows: with more, no row count was asked for
 
 
 def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool = False) -> Computed | None:
@@ -206,6 +207,8 @@ class _Writer(Phrases):
             if operation is Operation.COUNT and all(group.value == 1 for group in groups):
                 return None  # each value stands in one row: no row count was asked for
             groups = [group for group in groups if group.value == groups[0].value]
+            if operation is Operation.COUNT and len(groups) > _MAX_ALIKE:
+                return None
         words = {Operation.COUNT: "of_count", Operation.MEAN: "of_mean"}.get(operation, "of_sum")
         named = self.text[words].format(column=self._column().name)
         group = self.table.columns[self._plan.group or 0].name

@@ -136,6 +136,11 @@ def match_absence(match: Match) -> None:
     columns = {column for mention in behind for column in mention.columns}
     reach = range(place + 1, place + _NEAR + 2)
     fits = len(columns) == len(behind) == 1 and behind[0].place in reach
+    named = [one for one in match.filters if one.shown and one.relation is None]
+    if plain and not behind and len(named) == 1 and min(match.value_places, default=0) > place:  # "not in Leeds"
+        match.filters[match.filters.index(named[0])] = replace(named[0], relation=Relation.OTHER)
+        match.is_doubtful = True
+        return
     if not plain or not fits or match.value_places & set(range(first, behind[0].place)):
         match.refuse()
         return
@@ -165,6 +170,7 @@ def match_order(match: Match) -> None:
 def match_relations(match: Match) -> None:
     """ "Who comes after Ann", "the same city as Ann", "other than Ann": of rows that a value names."""
     named = [one for one in match.filters if one.shown and one.relation is None]
+    named = [one for one in named if one.comparison is Comparison.EQUAL] or named
     for place, word in enumerate(match.words):
         relation = _relation_of(match, word.text)
         if match.used[place] or relation is None or len(named) != 1 or max(match.value_places, default=0) < place:

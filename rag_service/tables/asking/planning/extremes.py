@@ -58,6 +58,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
                 return found
             readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
+    base = replace(base, is_doubtful=base.is_doubtful or match.question.is_nth)
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
     two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]

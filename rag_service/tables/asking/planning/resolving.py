@@ -131,7 +131,8 @@ class _Resolver:
             base = replace(base, is_doubtful=True)
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
-        if "amount" in asked and {"maximum", "minimum"} & asked.keys() and any(len(one.shown) > 1 for one in filters):
+        compares = {"maximum", "minimum"} & asked.keys() or any(one.text in self._data.than for one in self._match.words)
+        if {"amount", "count"} & asked.keys() and compares and any(len(one.shown) == 2 for one in filters):
             return self._resolve_pair(Operation.DIFFERENCE, base, figures)  # "cuánto vendió Ana de más que Luis"
         for name in ("difference", "ratio", "share"):
             if name in asked:
@@ -161,7 +162,7 @@ class _Resolver:
     def _resolve_related(self, base: Plan, related: Filter) -> list[Plan]:
         """What is asked of the row beside a named one; without a column, what its name is for that one."""
         others = [m.columns[0] for m in self._match.mentions if not {related.column, related.shared} & set(m.columns)]
-        column = others[0] if others else related.column
+        column = others[0] if others and not self._asks_who() else related.column
         return [replace(base, column=column)] if len(others) < 2 else []
 
     def _usual_figures(self) -> list[Mention]:
@@ -268,7 +269,7 @@ class _Resolver:
                 return []
             nouns = []
         named = any(self._match.is_unique(one.column) and one.shown and not one.relation for one in base.filters)
-        count = replace(base, operation=Operation.COUNT, is_doubtful=base.is_doubtful or named)
+        count = replace(base, operation=Operation.COUNT)
         if nouns:
             column = nouns[0].columns[0]
             if named and column != base.key:
@@ -283,7 +284,7 @@ class _Resolver:
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
-        return [count]
+        return [replace(count, is_doubtful=base.is_doubtful or named)]
 
     def _numbers_rows(self, counted: Mention) -> bool:
         """Whether a column numbers the rows instead of counting something in each: "Game" for "how many games"."""
