@@ -241,7 +241,7 @@ class _Resolver:
                 if figures
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
-        figures = [one for one in figures if not self._numbers_rows(one)]
+        figures = [one for one in figures if not (self._numbers_rows(one) or self._is_money(one))]
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
             if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
@@ -292,6 +292,11 @@ class _Resolver:
         asked = self._match.words[counted.place].text
         is_plural = len(header) == 1 and asked != header[0].text and asked.startswith(header[0].text)
         return is_plural and self._match.is_unique(counted.columns[0])
+
+    def _is_money(self, counted: Mention) -> bool:
+        """Whether a column holds money that "how many" does not ask for: "Win $" for "how many wins"."""
+        unit = self._match.with_unit(self._match.words[counted.place])
+        return not unit and all(self._table.columns[place].kind is Kind.CURRENCY for place in counted.columns)
 
     def _names_rows(self) -> bool:
         return any(word.text in self._data.rows for word in self._match.words)
