@@ -52,7 +52,7 @@ def _match_rest(match: Match) -> None:
         if match.names_document(place, or_caption=True):
             match.names_table = True
             match.take([place])
-        elif word.text in match.data.filler:
+        elif word.text in match.data.filler | match.data.different:
             match.take([place], weight=0)
         elif word.text in match.data.rows:
             match.names_table = True

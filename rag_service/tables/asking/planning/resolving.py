@@ -153,7 +153,7 @@ class _Resolver:
         match = self._match
         asked = [m for m in free if match.order not in m.columns and len(m.columns) == 1]
         is_dated = any(match.order in m.columns for m in free)
-        if is_dated and not asked:
+        if is_dated and all(m.columns[0] == base.key for m in asked):
             return [replace(base, operation=match.first_or_last or Operation.MINIMUM, column=match.order)]
         others = [m for m in asked if m.columns[0] != base.key] or asked
         column = others[0].columns[0] if others else base.key
@@ -242,6 +242,9 @@ class _Resolver:
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
         figures = [one for one in figures if not (self._numbers_rows(one) or self._is_money(one))]
+        is_different = any(word.text in self._data.different for word in self._match.words)
+        if len(figures) == 1 and is_different:
+            return [replace(base, operation=Operation.DISTINCT, column=column) for column in figures[0].columns]
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
             if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
@@ -268,17 +271,17 @@ class _Resolver:
             if not self._names_each_row(nouns[0].columns[0]):
                 return []
             nouns = []
-        named = any(self._match.is_unique(one.column) and one.shown and not one.relation for one in base.filters)
+        named = any(
+            self._match.is_unique(one.column) and one.comparison is Comparison.EQUAL and not one.relation
+            for one in base.filters
+        )  # one row: what is counted is not the rows
         count = replace(base, operation=Operation.COUNT)
         if nouns:
             column = nouns[0].columns[0]
-            if named and column != base.key:
-                return [replace(base, column=column)]  # "the number of seats in Ostpark", where seats are texts
             if self._match.is_unique(column):
                 return [count]
             distinct = replace(base, operation=Operation.DISTINCT, column=column)
-            said = any(word.text in self._data.different for word in self._match.words)
-            return [distinct] if said else [count, distinct]
+            return [distinct] if is_different else [count, distinct]
         if not (base.filters or self._match.names_table):
             return []
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
