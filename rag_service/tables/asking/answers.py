@@ -29,8 +29,7 @@ from rag_service.tables.asking.wording import write_answer
 from rag_service.tables.figures.question import FigureQuestion, Synonyms, read_figure_question
 from rag_service.tables.figures.search import find_figures
 from rag_service.tables.figures.wording import write_figures
-from rag_service.tables.model import Kind, StoredTable
-from rag_service.tables.periods import YEAR
+from rag_service.tables.model import StoredTable
 from rag_service.tables.sentences import CitedCells, Computed
 from rag_service.tables.storage import find_examples, find_tables, find_values
 
@@ -39,7 +38,6 @@ log = structlog.get_logger(__name__)
 MAX_DOCUMENTS = 5  # whose tables one question looks at, those of the best passages
 _AT_ONCE = 1  # transactions over tables of one process
 _SEVERAL = re.compile(r"\?\s+\w|\n")  # questions in one text, such as a follow-up after the one before
-_YEARS = (1900, 2100)  # what the mean of years lies between
 _EXTENSION = re.compile(r"\w\.[A-Za-z]{3,4}\b")  # of a file that the question names
 
 
@@ -180,10 +178,8 @@ async def _compute(
         return await _with_quotes(connection, several)
     plans = make_plans(question, tables, values, best=best)
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
-    results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]
     if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
         results = [replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results if one.count]
-    results = [one if _is_sure(one) else replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results]
     computed = write_answer(results, question.language) if results else None
     if computed is None:
         return None
@@ -191,30 +187,10 @@ async def _compute(
     return await _with_quotes(connection, computed)
 
 
-def _is_sure(result: Result) -> bool:
-    """Whether rows were found, if several values are to stand in one row: none may, because one is not meant."""
-    named = [one for one in result.plan.filters if one.shown]
-    return result.count > 0 or len(named) < 2
-
-
-def _adds_years(result: Result) -> bool:
-    """Whether what is added up are years, as far as the first of them and their mean tell."""
-    column, value = result.plan.table.columns[result.plan.column or 0], result.value
-    if value is None or column.kind is not Kind.NUMBER or column.unit or not YEAR.fullmatch(result.first_text):
-        return False
-    return _YEARS[0] <= value / max(1, result.used.count) <= _YEARS[1]
-
-
-def _is_sum_of_one(result: Result) -> bool:
-    return result.plan.operation is Operation.SUM and result.used.count < 2
-
-
 def _says_little(result: Result) -> bool:
     """Whether it counts no row without a value, or a single row for a question not understood to the last word."""
     is_absent = any(one.comparison is Comparison.EMPTY for one in result.plan.filters)
     is_compared = any(not one.shown or one.comparison is Comparison.MONTH for one in result.plan.filters)
-    if result.plan.operation is Operation.SUM and _adds_years(result):
-        return True
     little = 2 if result.plan.is_doubtful and not is_compared else int(is_absent)
     return result.plan.operation is Operation.COUNT and result.count < little
 

@@ -51,8 +51,10 @@ _WHOLE = """(SELECT sum((t.cells -> %(column)s::int ->> 2)::numeric) FROM table_
              WHERE t.table_id = %(table)s AND t.is_data)"""
 _DATA = "{0}.table_id = %(table)s AND {0}.is_data"
 _RELATIONS = {
-    Relation.NEXT: "r.number = (SELECT min(n.number) FROM table_rows n WHERE {data} AND n.number > (SELECT max(a.number) {named}))",
-    Relation.PREVIOUS: "r.number = (SELECT max(n.number) FROM table_rows n WHERE {data} AND n.number < (SELECT min(a.number) {named}))",
+    Relation.NEXT: """r.number = (SELECT min(n.number) FROM table_rows n
+        WHERE {data} AND n.number > (SELECT max(a.number) {named}))""",
+    Relation.PREVIOUS: """r.number = (SELECT max(n.number) FROM table_rows n
+        WHERE {data} AND n.number < (SELECT min(a.number) {named}))""",
     Relation.SAME: """r.cells -> %({shared})s::int ->> 1 IN (SELECT a.cells -> %({shared})s::int ->> 1 {named})
         AND r.number NOT IN (SELECT a.number {named})""",
 }

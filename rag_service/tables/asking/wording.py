@@ -22,7 +22,6 @@ _FORMULAS = {
     Operation.DISTINCT: "COUNTUNIQUE",
 }
 _MAX_CELLS = 120
-_MAX_ALIKE = 3  # groups with as many rows: with more, no row count was asked for
 
 
 def write_answer(results: Sequence[Result], language: str, *, is_proposed: bool = False) -> Computed | None:
@@ -127,7 +126,11 @@ class _Writer(Phrases):
             order = self.text["order_of"].format(column=self.table.columns[plan.order].name)
         template = self.text["first_row" if plan.best is Operation.MINIMUM else "last_row"]
         before, _, after = template.partition("{names}")
-        return (before.format(order=order, where=self.where()), *self._named(rows, with_value=plan.column != plan.key), after)
+        return (
+            before.format(order=order, where=self.where()),
+            *self._named(rows, with_value=plan.column != plan.key),
+            after,
+        )
 
     def _extreme(self) -> Sentence | None:
         if not self._result.rows or self._result.value is None:
@@ -207,8 +210,6 @@ class _Writer(Phrases):
             if operation is Operation.COUNT and all(group.value == 1 for group in groups):
                 return None  # each value stands in one row: no row count was asked for
             groups = [group for group in groups if group.value == groups[0].value]
-            if operation is Operation.COUNT and len(groups) > _MAX_ALIKE:
-                return None
         words = {Operation.COUNT: "of_count", Operation.MEAN: "of_mean"}.get(operation, "of_sum")
         named = self.text[words].format(column=self._column().name)
         group = self.table.columns[self._plan.group or 0].name

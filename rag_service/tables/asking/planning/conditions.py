@@ -15,7 +15,7 @@ from rag_service.tables.asking.planning.question import Bound, Comparison, year_
 from rag_service.tables.calendar_ranges import CalendarRange
 from rag_service.tables.headers import FIGURES
 from rag_service.tables.model import Kind
-from rag_service.tables.question_values import read_ordinal, read_value
+from rag_service.tables.question_values import read_value
 from rag_service.tables.vocabulary import MONTH
 
 _NEAR = 3  # words between a column and its number, or a negation and its column
@@ -91,22 +91,6 @@ def match_months(match: Match) -> None:
             match.filters.append(Filter(column=dates[0], comparison=Comparison.MONTH, values=(number,), shown=shown))
             match.take([place])
             match.is_doubtful = True
-
-
-def match_ordinals(match: Match) -> None:
-    """ "The third floor", where floors are numbers."""
-    for place in match.left:
-        if (value := read_ordinal(match.words, place, match.question.language)) is None:
-            continue
-        beside = [
-            m
-            for m in narrowed(match.mentions, match.table, FIGURES)
-            if m.place in (place - 1, value.end) and len(m.columns) == 1
-        ]
-        if beside:
-            column = beside[0].columns[0]
-            match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
-            match.take(range(place, value.end))
 
 
 def match_numbers(match: Match) -> None:

@@ -25,7 +25,9 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
         return []
     kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
     wanted = match.wanted
-    if wanted is not None and any(one.column == wanted and len(one.shown) == 1 and one.comparison not in PERIODS for one in base.filters):
+    if wanted is not None and any(
+        one.column == wanted and len(one.shown) == 1 and one.comparison not in PERIODS for one in base.filters
+    ):
         return []  # "Ann Lee, which artist had most points": the rows are of one artist
     measures = narrowed_to(free, set(match.table.of_kind(*kinds)).difference(match.labels, (wanted,)))
     readings: list[tuple[Operation, int]] = []
@@ -58,7 +60,6 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
                 return found
             readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
-    base = replace(base, is_doubtful=base.is_doubtful or match.question.is_nth)
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
     two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]

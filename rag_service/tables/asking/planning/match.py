@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Relation, Values, total_columns
+from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Values, total_columns
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.headers import MONEY, Headers, find_by_kind
 from rag_service.tables.model import Kind, StoredTable

@@ -8,7 +8,6 @@ from rag_service.tables.asking.planning.conditions import (
     match_months,
     match_numbers,
     match_order,
-    match_ordinals,
     match_relations,
     match_years,
 )
@@ -31,7 +30,6 @@ def match_table(question: Question, table: StoredTable, values: Values) -> Match
     match_parts(match)
     match_years(match)
     match_months(match)
-    match_ordinals(match)
     match_numbers(match)
     _match_rest(match)
     match_value_parts(match)

@@ -16,7 +16,7 @@ from rag_service.language.languages import TableWords, language_codes, load_lang
 from rag_service.language.words import fold, words
 from rag_service.tables.calendar_ranges import CalendarRange, read_calendar_ranges
 from rag_service.tables.periods import YEAR
-from rag_service.tables.question_values import Value, read_date, read_ordinal, read_value
+from rag_service.tables.question_values import Value, read_date, read_value
 from rag_service.tables.vocabulary import MAX_WORDS, Word, read_words
 
 _MAX_VALUE_WORDS = 6
@@ -89,7 +89,6 @@ class Question:
     bounds: list[Bound] = field(default_factory=list)
     superlative: Superlative | None = None
     count: int | None = None  # how many are asked for: "the three cheapest"
-    is_nth: bool = False  # only the last of them: "the second cheapest"
     signs: frozenset[str] = frozenset()  # € $ % as the question writes them
     negations: list[int] = field(default_factory=list)  # places of words that negate
     calendar_ranges: tuple[CalendarRange, ...] = ()  # "from June to August"
@@ -140,9 +139,6 @@ def read_question(text: str, language: str) -> Question | None:
         question.calendar_ranges = tuple(read_calendar_ranges(question.words, language))
     for one in question.calendar_ranges:
         _take(question, one.start, one.end)
-    for start, end, _ in list(_phrases(question, ("pending",), data.tables)):
-        question.negations.append(start)
-        _take(question, start, end)
     _read_bounds(question, data.tables)
     _read_superlatives(question, data.tables)
     _read_operations(question, data.tables)
@@ -342,11 +338,6 @@ def _read_count(question: Question) -> None:
     if question.superlative is None and not {"maximum", "minimum"} & question.operations.keys():
         return
     for place, word in enumerate(question.words):
-        nth = read_ordinal(question.words, place, question.language)
-        if nth is not None and nth.number > 1 and any(question.used[nth.end : nth.end + 1]):
-            question.count, question.is_nth = int(nth.number), True
-            _take(question, place, nth.end)
-            return
         value = (
             None
             if question.used[place] or not word.is_content

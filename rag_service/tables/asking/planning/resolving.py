@@ -79,8 +79,6 @@ def make_plans(
     if not found:
         return []
     score = max(plans[0].score for plans in found)
-    if any(match.score > score for match, plans in resolved if not plans):
-        return []  # a table that the question names more plainly does not answer it
     chosen = [plan for plans in found if plans[0].score == score for plan in plans]
     return chosen if len(chosen) <= MAX_READINGS else []
 
@@ -126,12 +124,12 @@ class _Resolver:
         if related and not asked:
             return self._resolve_related(base, related[0])
         if self._is_grouped() and self._group_of(texts) is None:
-            if self._match.question.asks:
-                return []  # "per kg", "per year": of no column
-            base = replace(base, is_doubtful=True)
+            base = replace(base, is_doubtful=True)  # "per kg", "per year": of no column
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
-        compares = {"maximum", "minimum"} & asked.keys() or any(one.text in self._data.than for one in self._match.words)
+        compares = {"maximum", "minimum"} & asked.keys() or any(
+            one.text in self._data.than for one in self._match.words
+        )
         if {"amount", "count"} & asked.keys() and compares and any(len(one.shown) == 2 for one in filters):
             return self._resolve_pair(Operation.DIFFERENCE, base, figures)  # "cuánto vendió Ana de más que Luis"
         for name in ("difference", "ratio", "share"):
@@ -197,13 +195,6 @@ class _Resolver:
         if len(figures) != 1 or self._is_added(figures[0].place):
             return []
         group = self._group_of(texts)
-        playing = columns_of(base.filters)
-        if group is None and any(
-            mention.columns[0] not in playing and not self._names_each_row(mention.columns[0]) for mention in texts
-        ):
-            return []  # a text column that plays no part: something else is asked
-        if group is not None and operation is not Operation.SUM and self._match.is_unique(group):
-            group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
     def _names_each_row(self, column: int) -> bool:
@@ -241,7 +232,7 @@ class _Resolver:
                 if figures
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
-        figures = [one for one in figures if not (self._numbers_rows(one) or self._is_money(one))]
+        figures = [one for one in figures if not self._numbers_rows(one)]
         is_different = any(word.text in self._data.different for word in self._match.words)
         if len(figures) == 1 and is_different:
             return [replace(base, operation=Operation.DISTINCT, column=column) for column in figures[0].columns]
@@ -264,12 +255,13 @@ class _Resolver:
             return []
         filtered = columns_of(base.filters)
         nouns = [mention for mention in texts if mention.columns[0] not in filtered]
-        counted = next(self._content_from(self._match.question.operations["count"]), -1)
+        behind = self._content_from(self._match.question.operations["count"])
+        counted = next((at for at in behind if self._match.words[at].text not in self._data.different), -1)
         if len(nouns) > 1 or (nouns and len(nouns[0].columns) > 1):
             return []
         if nouns and nouns[0].place != counted:  # "how many kits did they order": not the orders are counted
             if not self._names_each_row(nouns[0].columns[0]):
-                return []
+                base = replace(base, is_doubtful=True)
             nouns = []
         named = any(
             self._match.is_unique(one.column) and one.comparison is Comparison.EQUAL and not one.relation
@@ -287,7 +279,7 @@ class _Resolver:
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
-        return [replace(count, is_doubtful=base.is_doubtful or named)]
+        return [replace(count, is_doubtful=base.is_doubtful or named or is_different)]
 
     def _numbers_rows(self, counted: Mention) -> bool:
         """Whether a column numbers the rows instead of counting something in each: "Game" for "how many games"."""
@@ -295,11 +287,6 @@ class _Resolver:
         asked = self._match.words[counted.place].text
         is_plural = len(header) == 1 and asked != header[0].text and asked.startswith(header[0].text)
         return is_plural and self._match.is_unique(counted.columns[0])
-
-    def _is_money(self, counted: Mention) -> bool:
-        """Whether a column holds money that "how many" does not ask for: "Win $" for "how many wins"."""
-        unit = self._match.with_unit(self._match.words[counted.place])
-        return not unit and all(self._table.columns[place].kind is Kind.CURRENCY for place in counted.columns)
 
     def _names_rows(self) -> bool:
         return any(word.text in self._data.rows for word in self._match.words)
@@ -320,10 +307,6 @@ class _Resolver:
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
-        if self._asks_who() and any(
-            not set(mention.columns) & set(self._table.of_kind(Kind.TEXT)) for mention in asked
-        ):
-            return []  # "who lent it": not the number of loans, nor the librarian with it
         exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
@@ -331,8 +314,6 @@ class _Resolver:
         if len(asked) > 1:
             asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
-            if any("price" in word.concepts for word in self._match.words):
-                return []  # "how much does it cost" asks for no total
             spent = "expense" in self._match.words[figures[0].place].concepts
             additive = [c for c in figures[0].columns if spent or not self._match.has_concept(c, NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]

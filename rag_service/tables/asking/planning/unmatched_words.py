@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.model import Kind
+from rag_service.tables.question_values import read_ordinal
 from rag_service.tables.vocabulary import is_verb
 
 
@@ -30,9 +31,15 @@ def overlook_words(match: Match) -> bool:
     unexplained = [place for place in match.left if not is_verb(match.words[place].text, question.language)]
     if not (has_rows or ranks) and not match.asked_for.issuperset(unexplained):
         return False
-    if any(match.words[at].text in question.names or match.words[at].text[0].isdigit() for at in unexplained):
-        return False  # "in Paris", "in 2009": of rows that the table does not have
+    if any(_names_rows(match, place) for place in unexplained):
+        return False
     for place in match.left:
         match.names_table |= place in match.asked_for or (place > 0 and match.words[place - 1].text in match.data.which)
         match.overlook(place)
     return True
+
+
+def _names_rows(match: Match, place: int) -> bool:
+    """Whether a word left over is a name, a number or an ordinal: "in Paris", "in 2009", "the second highest"."""
+    text, language = match.words[place].text, match.question.language
+    return text in match.question.names or text[0].isdigit() or read_ordinal(match.words, place, language) is not None

@@ -12,7 +12,6 @@ from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.calendar_ranges import ends_weekday
 from rag_service.tables.model import fold_words
 
-
 _BETWEEN_VALUES = re.compile(r"[,;/&\n]")
 _MAX_SHARE = 4  # words of a value for each that is named
 
