@@ -36,7 +36,7 @@ class Phrases:
 
     def __init__(self, table: StoredTable, filters: Sequence[Filter], data: TableWords):
         self.table = table
-        self.key = key_column(table)  # the column that names a row
+        self.asked: int | None = None  # the column that "which" asks for, beside the one that names a row
         self.filters = filters
         self.text = data.answers
         self._data = data
@@ -68,8 +68,9 @@ class Phrases:
 
     def name(self, row: UsedRow, *, but: int | None = None) -> str:
         """What names a row; behind a code, which says little to a reader, its first text, unless it is column `but`."""
-        name = row.text(self.key) or f"{self.table.columns[0].letter}{row.number}"
-        return ", ".join((name, *(row.text(place) for place in row.description(self.table) if place != but)))
+        name = row.text(key_column(self.table)) or f"{self.table.columns[0].letter}{row.number}"
+        beside = dict.fromkeys([*row.description(self.table), *([] if self.asked is None else [self.asked])])
+        return ", ".join((name, *(row.text(place) for place in beside if place != but)))
 
     def amount(self, value: Decimal, column: Column, *, cell: str = "") -> str:
         """A value of a column with its unit and scale."""

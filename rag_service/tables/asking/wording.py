@@ -55,7 +55,7 @@ class _Writer(Phrases):
         super().__init__(result.plan.table, result.plan.filters, data)
         self._result = result
         self._plan = result.plan
-        self.key = result.plan.key
+        self.asked = result.plan.named
 
     def sentence(self) -> Sentence | None:
         operation = self._plan.operation
@@ -280,7 +280,8 @@ class _Writer(Phrases):
         """The cells of a row that name it, filter it and hold its value."""
         column = self._plan.column if self._plan.column is not None else self._plan.key
         described = (place for place in row.description(self.table) if place != self._plan.column)
-        used = {column, self._plan.key, *described, *(one.column for one in self._plan.filters)}
+        named = () if self._plan.named is None else (self._plan.named,)
+        used = {column, self._plan.key, *described, *named, *(one.column for one in self._plan.filters)}
         return self.cite([row], used, f"{self.table.columns[column].letter}{row.number}", formula)
 
     def _cite_all(self, formula: str) -> CitedCells:

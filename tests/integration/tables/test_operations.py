@@ -24,7 +24,7 @@ OPERATIONS = {  # file, question, answer without marks, formula, cells
     ),
     "distinct": (
         "employees.xlsx",
-        "How many cities are there?",
+        "How many different cities are there?",
         "There are 5 different values of “City”: Berlin, Dublin, Lisbon, Lyon, Madrid.",
         "COUNTUNIQUE(C2:C9) = 5",
         "C2:C9",

@@ -208,6 +208,4 @@ def _columns_of(match: Match, bound: Bound) -> list[int]:
         return list(min(named, key=partial(_distance, bound)).columns)
     if Kind.DATE in kinds:
         fitting = _dates(match)
-    units = match.words[bound.end : bound.end + 1]
-    measured = {place for word in units for place in match.with_unit(word)}
-    return sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
+    return fitting if len(fitting) == 1 else []

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import PERIODS, Filter, Mention, Operation, Plan, key_column, narrowed_to
-from rag_service.tables.asking.planning.question import Comparison, Superlative
+from rag_service.tables.asking.planning.question import Superlative
 from rag_service.tables.headers import MONEY
 from rag_service.tables.model import Kind
 
@@ -21,8 +21,6 @@ NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "s
 
 def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Sequence[Mention]) -> list[Plan]:
     superlative = match.question.superlative
-    if superlative is not None and superlative.is_of_two and not any(len(one.shown) > 1 for one in base.filters):
-        return []
     kinds = (Kind.NUMBER, Kind.CURRENCY, Kind.PERCENTAGE, Kind.DATE)
     wanted = match.wanted
     if wanted is not None and any(
@@ -55,16 +53,9 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
         elif not measures and wanted is not None and wanted not in match.labels:
             return _resolve_most(match, replace(base, group=wanted, best=operation), texts)
         elif not measures and texts and len(texts[0].columns) == 1:
-            found = _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
-            amounts = [column for column in match.table.of_kind(*kinds) if match.has_concept(column, SPENT)]
-            if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
-                return found
-            readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
+            return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
-    two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
-    if len(two) == 1 and not others:  # "who sold more, Ann or Ben", of many sales
-        others = [Mention(place=-1, columns=(two[0],))]
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)
@@ -81,7 +72,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             plans.append(replace(totals, operation=Operation.MEAN))
         elif "sum" in match.question.operations:
             plans.append(totals)
-        elif match.is_unique(group) or match.has_concept(column, NOT_ADDITIVE):
+        elif match.is_unique(group):
             plans.append(rows)
         elif match.has_concept(column, ADDITIVE):
             plans.append(totals)

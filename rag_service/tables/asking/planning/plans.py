@@ -101,7 +101,7 @@ class Plan:
     @property
     def key(self) -> int:
         """The column that names a row."""
-        return key_column(self.table) if self.named is None else self.named
+        return key_column(self.table)
 
 
 def key_column(table: StoredTable) -> int:

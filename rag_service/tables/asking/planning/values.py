@@ -9,7 +9,6 @@ from rag_service.tables.asking.planning.conditions import match_months_of_year
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs
 from rag_service.tables.asking.planning.question import Comparison
-from rag_service.tables.calendar_ranges import ends_weekday
 from rag_service.tables.model import fold_words
 
 _BETWEEN_VALUES = re.compile(r"[,;/&\n]")
@@ -31,8 +30,6 @@ def match_values(match: Match) -> None:
             match.take(places)
             match.value_places.update(places)
         taken.setdefault(start, []).append((column, key))
-    texts = [word.text for word in match.words]
-    match.take([place for place in match.left if ends_weekday(texts, place, match.question.language)], weight=0)
     _add_value_filters(match, taken)
 
 
