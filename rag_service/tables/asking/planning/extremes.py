@@ -8,7 +8,7 @@ from dataclasses import replace
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import PERIODS, Filter, Mention, Operation, Plan, key_column, narrowed_to
-from rag_service.tables.asking.planning.question import Superlative
+from rag_service.tables.asking.planning.question import Comparison, Superlative
 from rag_service.tables.headers import MONEY
 from rag_service.tables.model import Kind
 
@@ -56,6 +56,9 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
+    two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
+    if len(two) == 1 and not others:  # "who sold more, Ann or Ben", of many sales
+        others = [Mention(place=-1, columns=(two[0],))]
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)
@@ -72,7 +75,7 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
             plans.append(replace(totals, operation=Operation.MEAN))
         elif "sum" in match.question.operations:
             plans.append(totals)
-        elif match.is_unique(group):
+        elif match.is_unique(group) or match.has_concept(column, NOT_ADDITIVE):
             plans.append(rows)
         elif match.has_concept(column, ADDITIVE):
             plans.append(totals)

@@ -139,6 +139,9 @@ def read_question(text: str, language: str) -> Question | None:
         question.calendar_ranges = tuple(read_calendar_ranges(question.words, language))
     for one in question.calendar_ranges:
         _take(question, one.start, one.end)
+    for start, end, _ in list(_phrases(question, ("pending",), data.tables)):
+        question.negations.append(start)
+        _take(question, start, end)
     _read_bounds(question, data.tables)
     _read_superlatives(question, data.tables)
     _read_operations(question, data.tables)
