@@ -73,12 +73,15 @@ def make_plans(
     resolved = [(match, _Resolver(match).plans()) for match in matched]
     answering = [plans for _, plans in resolved if plans]
     found = [plans for plans in answering if not plans[0].is_doubtful]
-    found = found or [
+    at_best = [
         plans for plans in answering if plans[0].table.document_id == best and (plans[0].score > 0 or plans[0].filters)
     ]
+    found = found or at_best
     if not found:
         return []
     score = max(plans[0].score for plans in found)
+    if found is at_best:  # a table of another document that fits as well is told
+        found = [plans for plans in answering if plans in at_best or plans[0].filters]
     chosen = [plan for plans in found if plans[0].score == score for plan in plans]
     return chosen if len(chosen) <= MAX_READINGS else []
 
