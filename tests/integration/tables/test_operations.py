@@ -80,7 +80,7 @@ OPERATIONS = {  # file, question, answer without marks, formula, cells
     ),
     "absence": (
         "loans.csv",
-        "Which loans have no returned date?",
+        "Which loans have not been returned?",
         "Rows where “Returned” is empty: B-2, Rotary Club; D-4, Helen Strand.",
         "A3",
         "A3",
