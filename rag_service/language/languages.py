@@ -204,9 +204,13 @@ class TableWords:
     verbs: Words  # common ones, which name no column
     first: Words  # by date, where a column of dates is named: "who joined first"
     last: Words
+    next: Words  # the row behind a named one, with `previous`
+    previous: Words
+    same: Words  # what two rows share: "the same developer as"
     ordinals: tuple[str, ...]  # "first" and its forms, "second", …
     including: Words  # "with": a total with VAT is not the total of the VAT
     rows: Words  # "rows", "entries"
+    different: Words  # values that are counted once
     totals: Words  # that name a row of totals
     codes: Words  # in the name of a column of numbers that are no figures: "Order no."
     notes: Words  # above the numbers of the notes, in statements

@@ -62,12 +62,6 @@ def read_calendar_ranges(asked: Sequence[Word], language: str) -> Iterator[Calen
             start = end
 
 
-def ends_weekday(texts: Sequence[str], place: int, language: str) -> bool:
-    """Whether a word belongs to the name of a weekday before it: "quinta-feira"."""
-    ends = load_language(language).tables.phrases["weekday_ends"]
-    return place > 0 and texts[place] in ends and texts[place - 1] in _names("weekday", language)
-
-
 def _after(texts: Sequence[str], start: int, data: TableWords, name: str) -> int:
     """The place behind the longest of some phrases that begins at a word; that place if none does."""
     sizes = [len(phrase) for one in data.phrases[name] if texts[start : start + len(phrase := one.split())] == phrase]

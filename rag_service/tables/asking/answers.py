@@ -178,7 +178,6 @@ async def _compute(
         return await _with_quotes(connection, several)
     plans = make_plans(question, tables, values, best=best)
     results = [result for plan in plans if not _says_little(result := await execute(connection, plan))]
-    results = [one for one in results if not (one.plan.is_part and _is_sum_of_one(one))]
     if any(result.count for result in results) and not all(result.count for result in results):  # of several readings
         results = [replace(one, plan=replace(one.plan, is_doubtful=True)) for one in results if one.count]
     computed = write_answer(results, question.language) if results else None
@@ -186,10 +185,6 @@ async def _compute(
         return None
     log.info("table_computed", operations=[plan.operation.value for plan in plans])
     return await _with_quotes(connection, computed)
-
-
-def _is_sum_of_one(result: Result) -> bool:
-    return result.plan.operation is Operation.SUM and result.used.count < 2
 
 
 def _says_little(result: Result) -> bool:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from rag_service.store.database import Connection
-from rag_service.tables.asking.planning.plans import Operation, Plan, key_column
+from rag_service.tables.asking.planning.plans import Filter, Operation, Plan, Relation, key_column
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import MAX_LISTED, NO_ROWS, Kind, RowNumbers, StoredTable
 
@@ -49,6 +49,15 @@ _OPERATORS = {
 _HEADINGS = f"(SELECT {numbers_of('is_heading')} FROM table_rows WHERE table_id = %(table)s AND is_heading)"  # noqa: S608 - fixed text
 _WHOLE = """(SELECT sum((t.cells -> %(column)s::int ->> 2)::numeric) FROM table_rows t
              WHERE t.table_id = %(table)s AND t.is_data)"""
+_DATA = "{0}.table_id = %(table)s AND {0}.is_data"
+_RELATIONS = {
+    Relation.NEXT: """r.number = (SELECT min(n.number) FROM table_rows n
+        WHERE {data} AND n.number > (SELECT max(a.number) {named}))""",
+    Relation.PREVIOUS: """r.number = (SELECT max(n.number) FROM table_rows n
+        WHERE {data} AND n.number < (SELECT min(a.number) {named}))""",
+    Relation.SAME: """r.cells -> %({shared})s::int ->> 1 IN (SELECT a.cells -> %({shared})s::int ->> 1 {named})
+        AND r.number NOT IN (SELECT a.number {named})""",
+}
 _GROUPED = (Operation.DIFFERENCE, Operation.RATIO, Operation.DISTINCT)
 
 
@@ -109,15 +118,17 @@ async def execute(connection: Connection, plan: Plan) -> Result:
     parameters: dict[str, Any] = {
         "table": plan.table.id,
         "column": key_column(plan.table) if plan.column is None else plan.column,
+        "order": plan.order,
         "group": plan.group if plan.group is not None else plan.column if plan.column is not None else 0,
         "rows": plan.limit or MAX_ROWS,
         "groups": MAX_GROUPS,
     }
+    rank = "r.number" if plan.order is None else "(r.cells -> %(order)s::int ->> 2)::numeric"
     # OFFSET 0: each value is read from its cell once, not in every aggregate. A sum over a million rows takes 0.25 s
     # instead of 0.6 s, and with MATERIALIZED 0.5 s.
     used = f"""WITH used AS NOT MATERIALIZED (
         SELECT r.number, r.page, (r.cells -> %(column)s::int ->> 2)::numeric AS value,
-               r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
+               {rank} AS rank, r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
                r.cells -> %(group)s::int ->> 1 AS key
         FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)} OFFSET 0)"""  # noqa: S608 - fixed text
     if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
@@ -130,42 +141,58 @@ async def execute(connection: Connection, plan: Plan) -> Result:
 def _conditions(plan: Plan, parameters: dict[str, Any]) -> str:
     found = ""
     for number, one in enumerate(plan.filters):
-        column, value = f"c{number}", f"v{number}"
-        parameters[column] = one.column
-        cell = f"r.cells -> %({column})s::int"
-        if one.comparison is Comparison.EQUAL and isinstance(one.values[0], str):
-            found += f" AND {cell} ->> 1 = ANY(%({value})s::text[])"
-            parameters[value] = list(one.values)
-        elif one.comparison is Comparison.CONTAINS:
-            found += f" AND string_to_array({cell} ->> 1, ' ') @> %({value})s::text[]"
-            parameters[value] = list(one.values)
-        elif one.comparison is Comparison.EQUAL:
-            found += f" AND ({cell} ->> 2)::numeric = %({value})s::numeric"
-            parameters[value] = one.values[0]
-        elif one.comparison is Comparison.EMPTY:
-            found += f" AND (coalesce({cell} ->> 1, '') = '' OR ({cell} ->> 2)::numeric = 0)"
-        elif one.comparison is Comparison.MONTH:
-            day = f"date '0001-01-01' + (({cell} ->> 2)::numeric::int - 1)"
-            found += f" AND extract(month FROM {day}) = %({value})s::numeric"
-            parameters[value] = one.values[0]
-        elif one.comparison is Comparison.BETWEEN:
-            found += f" AND ({cell} ->> 2)::numeric BETWEEN %({value})s::numeric AND %({value}high)s::numeric"
-            parameters[value], parameters[f"{value}high"] = sorted(one.values)
+        if one.relation is None:
+            found += f" AND {_condition(one, number, parameters, row='r')}"
+        elif one.relation is Relation.OTHER:
+            found += f" AND ({_condition(one, number, parameters, row='r')}) IS NOT TRUE"
         else:
-            found += f" AND ({cell} ->> 2)::numeric {_OPERATORS[one.comparison]} %({value})s::numeric"
-            parameters[value] = one.values[0]
+            parameters[f"s{number}"] = one.shared
+            named = f"FROM table_rows a WHERE {_DATA.format('a')} AND {_condition(one, number, parameters, row='a')}"
+            found += " AND " + _RELATIONS[one.relation].format(named=named, data=_DATA.format("n"), shared=f"s{number}")
     return found
+
+
+def _condition(one: Filter, number: int, parameters: dict[str, Any], *, row: str) -> str:
+    """What a filter asks of a row, whose values become parameters."""
+    column, value = f"c{number}", f"v{number}"
+    parameters[column] = one.column
+    cell = f"{row}.cells -> %({column})s::int"
+    match one.comparison:
+        case Comparison.EQUAL:
+            parameters[value] = list(one.values)
+            if isinstance(one.values[0], str):
+                return f"{cell} ->> 1 = ANY(%({value})s::text[])"
+            return f"({cell} ->> 2)::numeric = ANY(%({value})s::numeric[])"
+        case Comparison.CONTAINS:
+            parameters[value] = list(one.values)
+            return f"string_to_array({cell} ->> 1, ' ') @> %({value})s::text[]"
+        case Comparison.EMPTY:
+            return f"(coalesce({cell} ->> 1, '') = '' OR ({cell} ->> 2)::numeric = 0)"
+        case Comparison.MONTH:
+            parameters[value] = one.values[0]
+            day = f"date '0001-01-01' + (({cell} ->> 2)::numeric::int - 1)"
+            return f"extract(month FROM {day}) = %({value})s::numeric"
+        case Comparison.BETWEEN:
+            parameters[value], parameters[f"{value}high"] = sorted(one.values)
+            return f"({cell} ->> 2)::numeric BETWEEN %({value})s::numeric AND %({value}high)s::numeric"
+    parameters[value] = one.values[0]
+    return f"({cell} ->> 2)::numeric {_OPERATORS[one.comparison]} %({value})s::numeric"
 
 
 async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[str, Any]) -> Result:
     ranked = {Operation.MAXIMUM: "max", Operation.MINIMUM: "min"}.get(plan.operation)
-    if ranked is None:
+    in_order = "ORDER BY number"
+    if plan.operation is Operation.LOOKUP and plan.best is not None:
+        farthest = "max" if plan.best is Operation.MAXIMUM else "min"
+        chosen = f"WHERE rank = (SELECT {farthest}(rank) FROM used) ORDER BY number LIMIT %(rows)s"  # noqa: S608 - fixed text
+    elif ranked is None:
         chosen = "ORDER BY number LIMIT %(rows)s"
     elif plan.limit is None:
         chosen = f"WHERE value = (SELECT {ranked}(value) FROM used) ORDER BY number LIMIT %(rows)s"  # noqa: S608 - fixed text
     else:
         direction = "DESC" if ranked == "max" else "ASC"
-        chosen = f"WHERE value IS NOT NULL ORDER BY value {direction}, number LIMIT %(rows)s"
+        in_order = f"ORDER BY value {direction}, number"
+        chosen = f"WHERE value IS NOT NULL {in_order} LIMIT %(rows)s"
     cursor = await connection.execute(
         f"""{used}, counted AS (
             SELECT count(*) AS count, {numbers_of("value IS NOT NULL")} AS valued,
@@ -173,7 +200,8 @@ async def _rows(connection: Connection, plan: Plan, used: str, parameters: dict[
             SELECT number, cells, value, alike, count, valued, left_out, page
             FROM counted, (SELECT *, count(*) OVER () AS alike FROM used {chosen}) AS chosen,
                 LATERAL (SELECT r.cells FROM table_rows r
-                         WHERE r.table_id = %(table)s AND r.number = chosen.number) AS row""",  # noqa: S608 - fixed text
+                         WHERE r.table_id = %(table)s AND r.number = chosen.number) AS row
+            {in_order}""",  # noqa: S608 - fixed text
         parameters,
     )
     found = await cursor.fetchall()

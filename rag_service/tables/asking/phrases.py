@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 from rag_service.domain import Location
 from rag_service.language.languages import TableWords
 from rag_service.tables.asking.execute import UsedRow
-from rag_service.tables.asking.planning.plans import Filter, key_column
+from rag_service.tables.asking.planning.plans import Filter, Relation, key_column
 from rag_service.tables.asking.planning.question import Comparison
 from rag_service.tables.model import Column, Kind, StoredTable
 from rag_service.tables.sentences import CitedCells, shortened, write_amount, write_duration, write_number
@@ -20,6 +21,12 @@ _SIGNS = {
     Comparison.LESS: "<",
     Comparison.LESS_OR_EQUAL: "≤",
 }
+_RELATIONS = {
+    Relation.NEXT: "next_row",
+    Relation.PREVIOUS: "previous_row",
+    Relation.SAME: "same",
+    Relation.OTHER: "other_than",
+}
 _MAX_QUOTE = 1_000  # characters; the place names all cells all the same
 MAX_FORMULA = 300
 
@@ -29,6 +36,7 @@ class Phrases:
 
     def __init__(self, table: StoredTable, filters: Sequence[Filter], data: TableWords):
         self.table = table
+        self.asked: int | None = None  # the column that "which" asks for, beside the one that names a row
         self.filters = filters
         self.text = data.answers
         self._data = data
@@ -40,6 +48,11 @@ class Phrases:
 
     def _condition(self, one: Filter) -> str:
         column = self.table.columns[one.column]
+        if one.relation is not None:
+            value = self._condition(replace(one, relation=None))
+            value = " / ".join(one.shown) or value.partition(" = ")[2] or value
+            named = column if one.shared is None else self.table.columns[one.shared]
+            return self.text[_RELATIONS[one.relation]].format(column=named.name, value=value)
         if one.shown:
             return f"{column.name} = {' / '.join(one.shown)}"
         if one.comparison is Comparison.EMPTY and not column.kind.is_figure:
@@ -59,7 +72,8 @@ class Phrases:
     def name(self, row: UsedRow, *, but: int | None = None) -> str:
         """What names a row; behind a code, which says little to a reader, its first text, unless it is column `but`."""
         name = row.text(key_column(self.table)) or f"{self.table.columns[0].letter}{row.number}"
-        return ", ".join((name, *(row.text(place) for place in row.description(self.table) if place != but)))
+        beside = dict.fromkeys([*row.description(self.table), *([] if self.asked is None else [self.asked])])
+        return ", ".join((name, *(row.text(place) for place in beside if place != but)))
 
     def amount(self, value: Decimal, column: Column, *, cell: str = "") -> str:
         """A value of a column with its unit and scale."""

@@ -55,6 +55,7 @@ class _Writer(Phrases):
         super().__init__(result.plan.table, result.plan.filters, data)
         self._result = result
         self._plan = result.plan
+        self.asked = result.plan.named
 
     def sentence(self) -> Sentence | None:
         operation = self._plan.operation
@@ -98,8 +99,10 @@ class _Writer(Phrases):
     def _lookup(self) -> Sentence | None:
         rows = [row for row in self._result.rows if row.cells[self._plan.column or 0] is not None]
         column, key = self._plan.column or 0, self._plan.key
-        if not rows or self._result.count > MAX_ROWS:
+        if not rows or (self._plan.best is None and self._result.count > MAX_ROWS):
             return None
+        if self._plan.best is not None:
+            return self._first_or_last(rows)
         if column == key:
             before, _, after = self.text["list"].partition("{names}")
             return (before.format(where=self.where()), *self._named(rows), after)
@@ -115,6 +118,19 @@ class _Writer(Phrases):
             named.append(("; " if place else "") + f"{self.name(row, but=column)}: {self._cell(row, column)}")
             named.append(self._cite_row(row, write_cells(self._column().letter, [row.number])))
         return tuple(named)
+
+    def _first_or_last(self, rows: Sequence[UsedRow]) -> Sentence:
+        plan = self._plan
+        order = self.text["order_of_table"]
+        if plan.order is not None:
+            order = self.text["order_of"].format(column=self.table.columns[plan.order].name)
+        template = self.text["first_row" if plan.best is Operation.MINIMUM else "last_row"]
+        before, _, after = template.partition("{names}")
+        return (
+            before.format(order=order, where=self.where()),
+            *self._named(rows, with_value=plan.column != plan.key),
+            after,
+        )
 
     def _extreme(self) -> Sentence | None:
         if not self._result.rows or self._result.value is None:
@@ -264,7 +280,8 @@ class _Writer(Phrases):
         """The cells of a row that name it, filter it and hold its value."""
         column = self._plan.column if self._plan.column is not None else self._plan.key
         described = (place for place in row.description(self.table) if place != self._plan.column)
-        used = {column, self._plan.key, *described, *(one.column for one in self._plan.filters)}
+        named = () if self._plan.named is None else (self._plan.named,)
+        used = {column, self._plan.key, *described, *named, *(one.column for one in self._plan.filters)}
         return self.cite([row], used, f"{self.table.columns[column].letter}{row.number}", formula)
 
     def _cite_all(self, formula: str) -> CitedCells:

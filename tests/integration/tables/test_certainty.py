@@ -71,8 +71,13 @@ async def library(postgres: EmbeddedServer) -> AsyncIterator[Library]:
             "What is the price per kg of Alpina 2?",
             f"{NOT_UNDERSTOOD}“Price” of Alpina 2: 249 € [C1].",
         ),
+        (
+            ["employees.xlsx"],
+            "How many people are not in Sales?",
+            f"{NOT_UNDERSTOOD}The number of rows where Department is not Sales is 5 [C1].",
+        ),
     ],
-    ids=["two columns fit", "two tables fit", "rows or pieces", "a word is not understood"],
+    ids=["two columns fit", "two tables fit", "rows or pieces", "a word is not understood", "a negation"],
 )
 async def test_a_doubt_is_told_and_the_answer_uncertain(
     library: Library, files: list[str], question: str, said: str
@@ -121,13 +126,12 @@ async def test_currencies_are_not_summed_together(library: Library) -> None:
 @pytest.mark.parametrize(
     ("file", "question"),
     [
-        ("tents.xlsx", "How many tents are not in Lyon?"),
         ("tents.xlsx", "What was the total stock of tents last year?"),
         ("employees.xlsx", "What is the average salary in Paris?"),
         ("holidays.csv", "What is the salary of Ana?"),
         ("treatments.csv", "How much does it cost to shave a cat?"),
     ],
-    ids=["a negation", "another time", "a value that is not there", "no such column", "the price of one thing"],
+    ids=["another time", "a value that is not there", "no such column", "the price of one thing"],
 )
 async def test_what_a_table_does_not_hold_is_not_certain(library: Library, file: str, question: str) -> None:
     answer = await library.ask(question, file)

@@ -24,7 +24,7 @@ OPERATIONS = {  # file, question, answer without marks, formula, cells
     ),
     "distinct": (
         "employees.xlsx",
-        "How many cities are there?",
+        "How many different cities are there?",
         "There are 5 different values of “City”: Berlin, Dublin, Lisbon, Lyon, Madrid.",
         "COUNTUNIQUE(C2:C9) = 5",
         "C2:C9",
@@ -80,7 +80,7 @@ OPERATIONS = {  # file, question, answer without marks, formula, cells
     ),
     "absence": (
         "loans.csv",
-        "Which loans have no returned date?",
+        "Which loans have not been returned?",
         "Rows where “Returned” is empty: B-2, Rotary Club; D-4, Helen Strand.",
         "A3",
         "A3",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rag_service.tables.asking.planning.match import LITERAL, SAME_MEANING, Match
-from rag_service.tables.asking.planning.plans import Mention, narrowed
+from rag_service.tables.asking.planning.plans import Mention
 from rag_service.tables.asking.planning.question import year_of
-from rag_service.tables.headers import EARNED, FIGURES, MONEY
+from rag_service.tables.headers import EARNED
 from rag_service.tables.model import Kind
-from rag_service.tables.vocabulary import Word, is_verb
-
-_STOCK = frozenset({"stock"})
+from rag_service.tables.vocabulary import Word
 
 
 def free_headers(match: Match) -> None:
@@ -33,10 +31,8 @@ def match_columns(match: Match, *, at_least: int) -> None:
         header = match.headers[column]
         if len(header) < at_least:
             continue
-        meant = frozenset[str]() if match.question.superlative is None else match.question.superlative.concepts
-        said = [word for word in header if len(header) == 1 or not word.concepts & meant]  # "dearest per kilo"
-        places = [place for word in said if (place := _place_of(match, word)) is not None]
-        if places and len(places) == len(said):
+        places = [place for word in header if (place := _place_of(match, word)) is not None]
+        if places and len(places) == len(header):
             keys = [word.key for word in header]
             same = tuple(other for other in order if [word.key for word in match.headers[other]] == keys)
             match.mentions.append(Mention(place=min(places), columns=tuple(sorted(same))))
@@ -66,26 +62,12 @@ def match_parts(match: Match) -> None:
             )
             if by_concept and "date" in word.concepts and not word.is_content:
                 columns = _asked_dates(match, columns)
-            if not columns and by_concept and "quantity" in word.concepts:
-                columns = tuple(c for c in match.table.of_kind(Kind.NUMBER) if match.has_concept(c, _STOCK))
             # "Sold" is no name of a file of sales, but asks for what they brought in.
             means_money = bool(word.concepts & EARNED)
             is_name = by_concept and match.names_document(place, or_caption=True, by_meaning=not means_money)
             by_kind = by_concept and not is_name and word.text not in match.data.last  # "who started last"
-            figures = narrowed(match.mentions, match.table, FIGURES)  # "how much gas did we spend", "by planned amount"
-            asks_figure = any(m.place in match.asked_for for m in figures)  # "how many kilos did Ann sell"
-            is_noun = figures and not is_verb(word.text, match.question.language)
-            tells_kind = (MONEY if is_noun else frozenset()) | (MONEY | EARNED if asks_figure else frozenset())
-            if not columns and by_kind and word.concepts & tells_kind:
-                match.take([place], weight=0)
-                match.is_doubtful = True
-                continue
             if not columns and by_kind and (columns := match.columns_by_kind(word.concepts)):
                 match.is_doubtful = True
-            if not columns and by_concept and "date" in word.concepts:
-                columns = tuple(match.table.of_kind(Kind.DATE))
-                if word.is_content and not any(set(m.columns) & set(columns) for m in match.mentions):
-                    continue
             if columns:
                 narrower = [set(mention.columns) & set(columns) for mention in match.mentions]
                 common = next((both for both in narrower if both), None)

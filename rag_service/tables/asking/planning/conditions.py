@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from itertools import product
 
 from rag_service.tables.asking.planning.match import Match
-from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, bind, narrowed
+from rag_service.tables.asking.planning.plans import BY_TIME, Filter, Mention, Operation, Relation, bind, narrowed
 from rag_service.tables.asking.planning.question import Bound, Comparison, year_of
 from rag_service.tables.calendar_ranges import CalendarRange
 from rag_service.tables.headers import NUMBERS
 from rag_service.tables.model import Kind
-from rag_service.tables.question_values import read_ordinal, read_value
+from rag_service.tables.question_values import read_value
 from rag_service.tables.vocabulary import MONTH
 
 _NEAR = 3  # words between a column and its number, or a negation and its column
@@ -26,15 +27,8 @@ def match_years(match: Match) -> None:
         year = None if match.used[place] else year_of(word)
         if year is None:
             continue
-        years = [
-            column
-            for column in match.table.of_kind(Kind.NUMBER, Kind.ORDER)
-            if any("year" in other.concepts for other in match.headers[column])
-        ]
-        if len(years) == 1:
-            match.filters.append(
-                Filter(column=years[0], comparison=Comparison.EQUAL, values=(Decimal(year),), shown=(word.text,))
-            )
+        if len(years := years_of(match)) == 1:
+            _add_year(match, years[0], word.text)
         elif len(dates := _dates(match)) == 1:
             days = (Decimal(date(year, 1, 1).toordinal()), Decimal(date(year, 12, 31).toordinal()))
             match.filters.append(
@@ -43,6 +37,20 @@ def match_years(match: Match) -> None:
         else:
             continue
         match.take([place])
+
+
+def years_of(match: Match) -> list[int]:
+    """The columns of years."""
+    return [column for column in match.table.of_kind(Kind.NUMBER, Kind.ORDER) if match.has_concept(column, frozenset({"year"}))]
+
+
+def _add_year(match: Match, column: int, text: str) -> None:
+    """A year, beside others that are named: "in 1975 and 1976"."""
+    before = next((one for one in match.filters if one.column == column and one.shown), None)
+    shown = (*(() if before is None else before.shown), text)
+    years = tuple(dict.fromkeys(map(Decimal, shown)))
+    found = Filter(column=column, comparison=Comparison.EQUAL, values=years, shown=shown)
+    match.filters[:] = [*(one for one in match.filters if one is not before), found]
 
 
 def _dates(match: Match) -> list[int]:
@@ -85,22 +93,6 @@ def match_months(match: Match) -> None:
             match.is_doubtful = True
 
 
-def match_ordinals(match: Match) -> None:
-    """ "The third floor", where floors are numbers."""
-    for place in match.left:
-        if (value := read_ordinal(match.words, place, match.question.language)) is None:
-            continue
-        beside = [
-            m
-            for m in narrowed(match.mentions, match.table, NUMBERS)
-            if m.place in (place - 1, value.end) and len(m.columns) == 1
-        ]
-        if beside:
-            column = beside[0].columns[0]
-            match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=(value.number,)))
-            match.take(range(place, value.end))
-
-
 def match_numbers(match: Match) -> None:
     """A number right behind the name of a column of figures: "stock 0", "VAT of 21 %"."""
     for place in match.left:
@@ -128,6 +120,11 @@ def match_absence(match: Match) -> None:
     columns = {column for mention in behind for column in mention.columns}
     reach = range(place + 1, place + _NEAR + 2)
     fits = len(columns) == len(behind) == 1 and behind[0].place in reach
+    named = [one for one in match.filters if one.shown and one.relation is None]
+    if plain and not behind and len(named) == 1 and min(match.value_places, default=0) > place:  # "not in Leeds"
+        match.filters[match.filters.index(named[0])] = replace(named[0], relation=Relation.OTHER)
+        match.is_doubtful = True
+        return
     if not plain or not fits or match.value_places & set(range(first, behind[0].place)):
         match.refuse()
         return
@@ -140,16 +137,44 @@ def match_absence(match: Match) -> None:
     match.filters.append(Filter(column=column, comparison=Comparison.EMPTY, values=(Decimal(0),), shown=shown))
 
 
-def match_first_and_last(match: Match) -> None:
-    """ "Who joined first", "the last order": by the dates of the column that is named."""
-    for place in [] if match.question.asks else match.left:
-        for words_of, operation in ((match.data.first, "minimum"), (match.data.last, "maximum")):
+def match_order(match: Match) -> None:
+    """ "Who joined first", "the last order": by the dates that are named, or the only ones, or as the rows stand."""
+    for place in match.left:
+        for words_of, operation in ((match.data.first, Operation.MINIMUM), (match.data.last, Operation.MAXIMUM)):
+            if match.words[place].text not in words_of or match.question.asks or match.first_or_last is not None:
+                continue
             named = narrowed(match.mentions, match.table, (Kind.DATE,))
-            if match.words[place].text in words_of and len(dates := _dates(match)) == 1:
-                match.is_doubtful |= not named  # "the last invoice" may be that of the highest number
-                match.mentions.append(Mention(place=place, columns=tuple(dates)))
-                match.first_or_last = operation
-                match.take([place], weight=0)
+            dates = {column for mention in named for column in mention.columns} or set(match.table.of_kind(Kind.DATE))
+            match.is_doubtful |= not named  # "the last invoice" may be that of the highest number
+            match.order = dates.pop() if len(dates) == 1 else None
+            match.first_or_last = operation
+            match.take([place], weight=0)
+
+
+def match_relations(match: Match) -> None:
+    """ "Who comes after Ann", "the same city as Ann", "other than Ann": of rows that a value names."""
+    named = [one for one in match.filters if one.shown and one.relation is None]
+    named = [one for one in named if one.comparison is Comparison.EQUAL] or named
+    for place, word in enumerate(match.words):
+        relation = _relation_of(match, word.text)
+        if match.used[place] or relation is None or len(named) != 1 or max(match.value_places, default=0) < place:
+            continue
+        (anchor,), shared = named, None
+        if relation is Relation.SAME:
+            behind = [m for m in match.mentions if m.place > place and len(m.columns) == 1]
+            if not behind:
+                continue
+            shared = behind[0].columns[0]
+        index = match.filters.index(anchor)
+        match.filters[index] = replace(anchor, relation=relation, shared=shared)
+        match.take([place], weight=0)
+        match.is_doubtful = True
+        return
+
+
+def _relation_of(match: Match, text: str) -> Relation | None:
+    held = {Relation.NEXT: match.data.next, Relation.PREVIOUS: match.data.previous, Relation.SAME: match.data.same}
+    return next((relation for relation, texts in held.items() if text in texts), None)
 
 
 def bound_filters(match: Match) -> list[tuple[Filter, ...]] | None:
@@ -163,20 +188,25 @@ def bound_filters(match: Match) -> list[tuple[Filter, ...]] | None:
     return [(*match.filters, *chosen) for chosen in product(*choices)]
 
 
+def _distance(bound: Bound, mention: Mention) -> int:
+    """How far the name of a column stands from a comparison: before "over 5" or behind it, "over 5 points"."""
+    return bound.place - mention.place if mention.place < bound.place else mention.place - bound.end
+
+
 def _columns_of(match: Match, bound: Bound) -> list[int]:
     """The columns that a comparison may be about."""
     kinds = (Kind.DATE,) if bound.is_date else NUMBERS
-    if bound.is_year and bound.comparison in (Comparison.BETWEEN, *BY_TIME) and match.table.of_kind(Kind.DATE):
+    if bound.is_year and bound.is_time and len(years := years_of(match)) == 1:
+        return years  # "races before 2011": not the number of races
+    if bound.is_year and bound.comparison in BY_TIME and match.table.of_kind(Kind.DATE):
         kinds = (Kind.DATE,)
     fitting = match.table.of_kind(*kinds)
     if bound.concepts:
         return [place for place in fitting if match.has_concept(place, bound.concepts)]
     named = narrowed(match.mentions, match.table, kinds)
     if named:
-        return list(min(named, key=lambda mention: abs(mention.place - bound.place)).columns)
+        return list(min(named, key=partial(_distance, bound)).columns)
     if Kind.DATE in kinds:
         fitting = _dates(match)
     fitting = [place for place in fitting if match.table.columns[place].kind is not Kind.ORDER]  # unless it is named
-    units = match.words[bound.end : bound.end + 1]
-    measured = {place for word in units for place in match.with_unit(word)}
-    return sorted(measured.intersection(fitting)) or (fitting if len(fitting) == 1 else [])
+    return fitting if len(fitting) == 1 else []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rag_service.language.languages import load_language
 from rag_service.tables.asking.planning.match import Match
-from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Plan, key_column, narrowed_to
+from rag_service.tables.asking.planning.plans import PERIODS, Filter, Mention, Operation, Plan, key_column, narrowed_to
 from rag_service.tables.asking.planning.question import Comparison, Superlative
 from rag_service.tables.headers import MONEY
 from rag_service.tables.model import Kind
@@ -21,10 +21,13 @@ NOT_ADDITIVE = frozenset({"price", "weight", "date", "age", "year", "length", "s
 
 def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Sequence[Mention]) -> list[Plan]:
     superlative = match.question.superlative
-    if superlative is not None and superlative.is_of_two and not any(len(one.shown) > 1 for one in base.filters):
-        return []
     kinds = tuple(kind for kind in Kind if kind.is_compared)
-    measures = narrowed_to(free, set(match.table.of_kind(*kinds)).difference(match.months))
+    wanted = match.wanted
+    if wanted is not None and any(
+        one.column == wanted and len(one.shown) == 1 and one.comparison not in PERIODS for one in base.filters
+    ):
+        return []  # "Ann Lee, which artist had most points": the rows are of one artist
+    measures = narrowed_to(free, set(match.table.of_kind(*kinds)).difference(match.labels, (wanted,)))
     readings: list[tuple[Operation, int]] = []
     if superlative is not None:
         for column in match.table.of_kind(*kinds):
@@ -47,12 +50,10 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
         operation = _operation(match)
         if len(measures) == 1:
             readings = [(operation, column) for column in measures[0].columns]
+        elif not measures and wanted is not None and wanted not in match.labels:
+            return _resolve_most(match, replace(base, group=wanted, best=operation), texts)
         elif not measures and texts and len(texts[0].columns) == 1:
-            found = _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
-            amounts = [column for column in match.table.of_kind(*kinds) if match.has_concept(column, SPENT)]
-            if found or len(amounts) != 1 or _is_number(match) or texts[0].columns[0] != key_column(match.table):
-                return found
-            readings, base = [(operation, amounts[0])], replace(base, is_doubtful=True)  # "the biggest order"
+            return _resolve_most(match, replace(base, group=texts[0].columns[0], best=operation), texts[1:])
     key = key_column(match.table)
     others = [m for m in texts if m.columns[0] not in (key, *columns_of(base.filters))]
     two = [one.column for one in base.filters if one.comparison is Comparison.EQUAL and len(one.shown) > 1]
@@ -61,8 +62,10 @@ def resolve_extreme(match: Match, base: Plan, free: Sequence[Mention], texts: Se
     plans: list[Plan] = []
     for operation, column in readings:
         rows = replace(base, operation=operation, column=column, limit=match.question.count)
+        if wanted not in (None, column, key):
+            rows = replace(rows, named=wanted)
         if not others:
-            plans += [] if {"mean", "count"} & match.question.operations.keys() else [rows]
+            plans += [] if "mean" in match.question.operations else [rows]
             continue
         if len(others) > 1 or len(others[0].columns) > 1 or match.question.count:
             return []
@@ -108,8 +111,9 @@ def _resolve_most(match: Match, base: Plan, counted: Sequence[Mention]) -> list[
         fits = _is_number(match) and len(pieces) == 1
         return [replace(rows, column=pieces[0], limit=match.question.count)] if fits else []
     rows_are_meant = match.names_table if not counted else key_column(match.table) in counted[0].columns
-    if not rows_are_meant or len(counted) > 1:
+    if match.is_unique(base.group or 0):
         return []
+    base = replace(base, is_doubtful=not rows_are_meant or len(counted) > 1)
     return [
         replace(base, operation=Operation.COUNT),
         *(replace(base, operation=Operation.SUM, column=column) for column in pieces),

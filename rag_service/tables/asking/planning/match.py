@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from rag_service.language.languages import load_language
 from rag_service.language.words import words
-from rag_service.tables.asking.planning.plans import Filter, Mention, Values, total_columns
+from rag_service.tables.asking.planning.plans import Filter, Mention, Operation, Values, total_columns
 from rag_service.tables.asking.planning.question import Question
 from rag_service.tables.headers import MONEY, Headers, find_by_kind
-from rag_service.tables.model import StoredTable
+from rag_service.tables.model import Kind, StoredTable
 from rag_service.tables.question_values import has_unit, unit_of
 from rag_service.tables.vocabulary import Word, column_word
 
@@ -31,7 +31,9 @@ class Match(Headers):
         self.name_places: set[int] = set()  # words of a column's whole name: "price per night"
         self.names_table = False  # whether the question names the table's subject: "how many tents"
         self.score = 0
-        self.first_or_last: str | None = None  # operation on the dates of the column named: "who joined first"
+        self.first_or_last: Operation | None = None  # of the rows in order: "who joined first", "the last row"
+        self.order: int | None = None  # the column that tells their order
+        self.overlooked: set[int] = set()  # words that were not understood
         self.is_doubtful = False  # whether a word was not understood
         self.values = values
         self.used = list(question.used)
@@ -41,6 +43,25 @@ class Match(Headers):
     def is_complete(self) -> bool:
         """Whether every word with a meaning is accounted for, and no value stands in two columns."""
         return self.score >= 0 and not self.left
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the question asks for the highest or the lowest."""
+        asked = self.question
+        return asked.superlative is not None or bool({"maximum", "minimum"} & asked.operations.keys())
+
+    @property
+    def wanted(self) -> int | None:
+        """The column that is asked for: "which year", "what song"."""
+        years = {c for c in self.table.of_kind(Kind.NUMBER) if self.has_concept(c, frozenset({"year"}))}
+        names = years.union(self.labels, self.table.of_kind(Kind.DATE))
+        behind = (m for m in self.mentions if m.place > 0 and self.words[m.place - 1].text in self.data.which)
+        found = (m.columns[0] for m in behind if len(m.columns) == 1 and m.columns[0] in names)
+        return next(filter(self.is_named, found), None)
+
+    def is_named(self, column: int) -> bool:
+        """Whether all words of a column's name stand in the question."""
+        return all(any(one.is_like(word) for one in self.words) for word in self.headers[column])
 
     @property
     def left(self) -> list[int]:
@@ -70,6 +91,7 @@ class Match(Headers):
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
         self.used[place] = self.is_doubtful = True
+        self.overlooked.add(place)
 
     def refuse(self) -> None:
         """The question is not one for this table, whatever its other words name."""

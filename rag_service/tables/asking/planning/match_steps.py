@@ -5,10 +5,10 @@ from __future__ import annotations
 from rag_service.tables.asking.planning.columns import free_headers, is_year_alone, match_columns, match_parts
 from rag_service.tables.asking.planning.conditions import (
     match_absence,
-    match_first_and_last,
     match_months,
     match_numbers,
-    match_ordinals,
+    match_order,
+    match_relations,
     match_years,
 )
 from rag_service.tables.asking.planning.match import Match
@@ -30,12 +30,12 @@ def match_table(question: Question, table: StoredTable, values: Values) -> Match
     match_parts(match)
     match_years(match)
     match_months(match)
-    match_ordinals(match)
     match_numbers(match)
     _match_rest(match)
     match_value_parts(match)
     match_absence(match)
-    match_first_and_last(match)
+    match_relations(match)
+    match_order(match)
     match.is_doubtful |= any(is_year_alone(match, mention) for mention in match.mentions)
     match.mentions.sort(key=lambda mention: mention.place)
     return match
@@ -50,7 +50,7 @@ def _match_rest(match: Match) -> None:
         if match.names_document(place, or_caption=True):
             match.names_table = True
             match.take([place])
-        elif word.text in match.data.filler:
+        elif word.text in match.data.filler | match.data.different:
             match.take([place], weight=0)
         elif word.text in match.data.rows:
             match.names_table = True

@@ -18,12 +18,23 @@ from rag_service.tables.vocabulary import Word
 Values = Mapping[int, Mapping[str, str]]  # column → {key: text}
 
 
+class Relation(StrEnum):
+    """What rows have to do with the row that a filter names, which are not those rows themselves."""
+
+    NEXT = "next"  # the row right behind it
+    PREVIOUS = "previous"
+    SAME = "same"  # the others with its value in a column
+    OTHER = "other"  # all others
+
+
 @dataclass(frozen=True, kw_only=True)
 class Filter:
     column: int
     comparison: Comparison
     values: tuple[str, ...] | tuple[Decimal, ...]  # keys of texts, or numbers
     shown: tuple[str, ...] = ()  # the texts as the table writes them
+    relation: Relation | None = None
+    shared: int | None = None  # the column whose value is the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +56,13 @@ def narrowed_to(mentions: Iterable[Mention], columns: Collection[int]) -> list[M
     return [one for one in kept if one.columns]
 
 
-BY_TIME = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL, Comparison.LESS, Comparison.LESS_OR_EQUAL)
+BY_TIME = (
+    Comparison.GREATER,
+    Comparison.GREATER_OR_EQUAL,
+    Comparison.LESS,
+    Comparison.LESS_OR_EQUAL,
+    Comparison.BETWEEN,
+)
 PERIODS = (Comparison.BETWEEN, Comparison.MONTH)
 
 
@@ -73,8 +90,10 @@ class Plan:
     column: int | None = None  # that is computed or looked up; None: rows are counted
     filters: tuple[Filter, ...] = ()
     group: int | None = None  # the operation is done for each of its values
-    best: Operation | None = None  # only the group with the maximum or minimum
+    best: Operation | None = None  # only the group with the maximum or minimum; of a look-up the last or the first row
+    order: int | None = None  # the column that tells which row is the first; None: they are in the order of the table
     limit: int | None = None  # how many of the highest or lowest
+    named: int | None = None  # the column that is asked for by "which", where it does not name the rows
     is_doubtful: bool = False  # a word of the question was not understood
     is_part: bool = False  # one of several values that are all asked for
     score: int = 0  # words that columns and values account for

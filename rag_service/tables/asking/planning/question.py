@@ -60,6 +60,7 @@ class Bound:
     values: tuple[Decimal, ...]  # two for `between`
     is_date: bool = False  # the values are ordinals of days
     is_year: bool = False  # the values may be years
+    is_time: bool = False  # they are if they may be: "after 2011", "between 1990 and 1999"
     place: int  # first word of it
     end: int  # word after it, its unit if it has one
     concepts: frozenset[str] = frozenset()  # of a comparative: "cheaper than"
@@ -190,7 +191,13 @@ def _phrases(question: Question, names: tuple[str, ...], data: TableWords) -> It
 
 
 def _read_bounds(question: Question, data: TableWords) -> None:
-    def add(comparison: Comparison, start: int, *values: Value, concepts: frozenset[str] = frozenset()) -> None:
+    def add(
+        comparison: Comparison,
+        start: int,
+        *values: Value,
+        concepts: frozenset[str] = frozenset(),
+        is_time: bool = False,
+    ) -> None:
         late = comparison in (Comparison.GREATER, Comparison.LESS_OR_EQUAL)
         numbers = [value.last if late and value.last is not None else value.number for value in values]
         if len(values) == 2 and values[1].last is not None:
@@ -202,6 +209,7 @@ def _read_bounds(question: Question, data: TableWords) -> None:
                 values=tuple(numbers),
                 is_date=all(value.is_date for value in values),
                 is_year=all(value.is_year for value in values),
+                is_time=is_time or comparison is Comparison.BETWEEN,
                 place=start,
                 end=end,
                 concepts=concepts,
@@ -231,7 +239,7 @@ def _read_bounds(question: Question, data: TableWords) -> None:
             add(Comparison.GREATER_OR_EQUAL, start - 1, before)
             _take(question, start, end)
         elif value is not None and (name not in _TIMES or value.is_date or value.is_year):
-            add(_COMPARISONS[name], start, value)
+            add(_COMPARISONS[name], start, value, is_time=name in _TIMES)
 
 
 def _comparatives(question: Question, data: TableWords, side: str) -> Iterator[tuple[int, int, frozenset[str]]]:

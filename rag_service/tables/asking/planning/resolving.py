@@ -30,6 +30,7 @@ from rag_service.tables.asking.planning.plans import (
     Mention,
     Operation,
     Plan,
+    Relation,
     Values,
     key_column,
     names_currency,
@@ -72,14 +73,15 @@ def make_plans(
     resolved = [(match, _Resolver(match).plans()) for match in matched]
     answering = [plans for _, plans in resolved if plans]
     found = [plans for plans in answering if not plans[0].is_doubtful]
-    found = found or [
+    at_best = [
         plans for plans in answering if plans[0].table.document_id == best and (plans[0].score > 0 or plans[0].filters)
     ]
+    found = found or at_best
     if not found:
         return []
     score = max(plans[0].score for plans in found)
-    if any(match.score > score for match, plans in resolved if not plans):
-        return []  # a table that the question names more plainly does not answer it
+    if found is at_best:  # a table of another document that fits as well is told
+        found = [plans for plans in answering if plans in at_best or plans[0].filters]
     chosen = [plan for plans in found if plans[0].score == score for plan in plans]
     return chosen if len(chosen) <= MAX_READINGS else []
 
@@ -120,15 +122,18 @@ class _Resolver:
             is_sure = bool(filters) and only_amounts and self._match.names_table
             base = replace(base, is_doubtful=bool(figures) and not is_sure)
         if self._match.first_or_last is not None:
-            (column,) = next(m.columns for m in free if self._table.columns[m.columns[0]].kind is Kind.DATE)
-            return [replace(base, operation=Operation(self._match.first_or_last), column=column)]
+            return self._resolve_order(base, free)
+        related = [one for one in filters if one.relation in (Relation.NEXT, Relation.PREVIOUS, Relation.SAME)]
+        if related and not asked:
+            return self._resolve_related(base, related[0])
         if self._is_grouped() and self._group_of(texts) is None:
-            if self._match.question.asks:
-                return []  # "per kg", "per year": of no column
-            base = replace(base, is_doubtful=True)
+            base = replace(base, is_doubtful=True)  # "per kg", "per year": of no column
         if mixed and asked.keys() - {"count", "amount"}:
             return [replace(base, operation=Operation.MIXED, column=mixed[0].columns[0])]
-        if "amount" in asked and {"maximum", "minimum"} & asked.keys() and any(len(one.shown) > 1 for one in filters):
+        compares = {"maximum", "minimum"} & asked.keys() or any(
+            one.text in self._data.than for one in self._match.words
+        )
+        if {"amount", "count"} & asked.keys() and compares and any(len(one.shown) == 2 for one in filters):
             return self._resolve_pair(Operation.DIFFERENCE, base, figures)  # "cuánto vendió Ana de más que Luis"
         for name in ("difference", "ratio", "share"):
             if name in asked:
@@ -145,6 +150,23 @@ class _Resolver:
         if "sum" in asked:
             return self._each(base, Operation.SUM, figures, texts)
         return self._resolve_lookup(base, free, figures)
+
+    def _resolve_order(self, base: Plan, free: Sequence[Mention]) -> list[Plan]:
+        """The first or the last row: what is asked of it, or what names it; its date, if only a date is named."""
+        match = self._match
+        asked = [m for m in free if match.order not in m.columns and len(m.columns) == 1]
+        is_dated = any(match.order in m.columns for m in free)
+        if is_dated and all(m.columns[0] == base.key for m in asked):
+            return [replace(base, operation=match.first_or_last or Operation.MINIMUM, column=match.order)]
+        others = [m for m in asked if m.columns[0] != base.key] or asked
+        column = others[0].columns[0] if others else base.key
+        return [replace(base, column=column, best=match.first_or_last, order=match.order)] if len(others) < 2 else []
+
+    def _resolve_related(self, base: Plan, related: Filter) -> list[Plan]:
+        """What is asked of the row beside a named one; without a column, what its name is for that one."""
+        others = [m.columns[0] for m in self._match.mentions if not {related.column, related.shared} & set(m.columns)]
+        column = others[0] if others and not self._asks_who() else related.column
+        return [replace(base, column=column)] if len(others) < 2 else []
 
     def _usual_figures(self) -> list[Mention]:
         """What "how much" means where no column is named: a column of totals, of amounts, or the price."""
@@ -178,13 +200,6 @@ class _Resolver:
         if len(figures) != 1 or self._is_added(figures[0].place):
             return []
         group = self._group_of(texts)
-        playing = columns_of(base.filters)
-        if group is None and any(
-            mention.columns[0] not in playing and not self._names_each_row(mention.columns[0]) for mention in texts
-        ):
-            return []  # a text column that plays no part: something else is asked
-        if group is not None and operation is not Operation.SUM and self._match.is_unique(group):
-            group = None  # "on average, what did each hive give": over all of them
         return [replace(base, operation=operation, column=column, group=group) for column in figures[0].columns]
 
     def _names_each_row(self, column: int) -> bool:
@@ -222,6 +237,10 @@ class _Resolver:
                 if figures
                 else [replace(base, operation=Operation.COUNT, group=group)]
             )
+        figures = [one for one in figures if not self._numbers_rows(one)]
+        is_different = any(word.text in self._data.different for word in self._match.words)
+        if len(figures) == 1 and is_different:
+            return [replace(base, operation=Operation.DISTINCT, column=column) for column in figures[0].columns]
         if len(figures) == 1:
             additive = [c for c in figures[0].columns if not self._match.has_concept(c, NOT_ADDITIVE)]
             if base.filters and not additive and len(figures[0].columns) == 1:  # "how many hectares"
@@ -241,26 +260,38 @@ class _Resolver:
             return []
         filtered = columns_of(base.filters)
         nouns = [mention for mention in texts if mention.columns[0] not in filtered]
-        counted = next(self._content_from(self._match.question.operations["count"]), -1)
+        behind = self._content_from(self._match.question.operations["count"])
+        counted = next((at for at in behind if self._match.words[at].text not in self._data.different), -1)
         if len(nouns) > 1 or (nouns and len(nouns[0].columns) > 1):
             return []
         if nouns and nouns[0].place != counted:  # "how many kits did they order": not the orders are counted
             if not self._names_each_row(nouns[0].columns[0]):
-                return []
+                base = replace(base, is_doubtful=True)
             nouns = []
+        named = any(
+            self._match.is_unique(one.column) and one.comparison is Comparison.EQUAL and not one.relation
+            for one in base.filters
+        )  # one row: what is counted is not the rows
         count = replace(base, operation=Operation.COUNT)
         if nouns:
             column = nouns[0].columns[0]
             if self._match.is_unique(column):
                 return [count]
             distinct = replace(base, operation=Operation.DISTINCT, column=column)
-            return [count, distinct] if self._match.names_document(nouns[0].place) else [distinct]
+            return [distinct] if is_different else [count, distinct]
         if not (base.filters or self._match.names_table):
             return []
         quantities = [place for place in self._table.of_kind(Kind.NUMBER) if self._match.has_concept(place, QUANTITY)]
         if len(quantities) == 1 and quantities[0] not in filtered and not self._names_rows():
             return [count, replace(base, operation=Operation.SUM, column=quantities[0])]
-        return [count]
+        return [replace(count, is_doubtful=base.is_doubtful or named or is_different)]
+
+    def _numbers_rows(self, counted: Mention) -> bool:
+        """Whether a column numbers the rows instead of counting something in each: "Game" for "how many games"."""
+        header = self._match.headers[counted.columns[0]]
+        asked = self._match.words[counted.place].text
+        is_plural = len(header) == 1 and asked != header[0].text and asked.startswith(header[0].text)
+        return is_plural and self._match.is_unique(counted.columns[0])
 
     def _names_rows(self) -> bool:
         return any(word.text in self._data.rows for word in self._match.words)
@@ -281,10 +312,6 @@ class _Resolver:
     def _resolve_lookup(self, base: Plan, free: Sequence[Mention], figures: Sequence[Mention]) -> list[Plan]:
         filtered = columns_of(base.filters)
         asked = [mention for mention in free if not set(mention.columns) & filtered]
-        if self._asks_who() and any(
-            not set(mention.columns) & set(self._table.of_kind(Kind.TEXT)) for mention in asked
-        ):
-            return []  # "who lent it": not the number of loans, nor the librarian with it
         exact = [one for one in base.filters if one.shown and one.comparison not in PERIODS]
         if figures and figures[0].place < 0:
             parts = replace(base, column=figures[0].columns[0], is_part=True)
@@ -292,8 +319,6 @@ class _Resolver:
         if len(asked) > 1:
             asked = [mention for mention in asked if key_column(self._table) not in mention.columns]
         if not base.filters and "amount" in self._match.question.operations and len(asked) == len(figures) == 1:
-            if any("price" in word.concepts for word in self._match.words):
-                return []  # "how much does it cost" asks for no total
             spent = "expense" in self._match.words[figures[0].place].concepts
             additive = [c for c in figures[0].columns if spent or not self._match.has_concept(c, NOT_ADDITIVE)]
             return [replace(base, operation=Operation.SUM, column=column, is_doubtful=True) for column in additive]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from rag_service.tables.asking.planning.conditions import match_months_of_year
 from rag_service.tables.asking.planning.match import Match
 from rag_service.tables.asking.planning.plans import Filter, find_runs
 from rag_service.tables.asking.planning.question import Comparison
-from rag_service.tables.calendar_ranges import ends_weekday
+from rag_service.tables.model import fold_words
+
+_BETWEEN_VALUES = re.compile(r"[,;/&\n]")
+_MAX_SHARE = 4  # words of a value for each that is named
 
 
 def match_values(match: Match) -> None:
@@ -26,8 +30,6 @@ def match_values(match: Match) -> None:
             match.take(places)
             match.value_places.update(places)
         taken.setdefault(start, []).append((column, key))
-    texts = [word.text for word in match.words]
-    match.take([place for place in match.left if ends_weekday(texts, place, match.question.language)], weight=0)
     _add_value_filters(match, taken)
 
 
@@ -64,8 +66,17 @@ def _add_value_filters(match: Match, taken: Mapping[int, list[tuple[int, str]]])
             match.refuse()
         by_column.setdefault(candidates[0][0], []).append(candidates[0][1])
     for column, keys in by_column.items():
+        lists = [key for key, text in match.values[column].items() if key not in keys and _lists(text, keys)]
+        match.is_doubtful |= bool(lists)  # "Kent" for "Kent, Essex"
+        keys += lists
         shown = tuple(match.values[column][key] for key in keys)
         match.filters.append(Filter(column=column, comparison=Comparison.EQUAL, values=tuple(keys), shown=shown))
+
+
+def _lists(text: str, keys: Sequence[str]) -> bool:
+    """Whether a cell lists one of these values beside others: "Kent, Essex"."""
+    parts = _BETWEEN_VALUES.split(text)
+    return len(parts) > 1 and any(fold_words(part) in keys for part in parts)
 
 
 def match_calendar_ranges(match: Match) -> None:
@@ -113,6 +124,8 @@ def _match_run(match: Match, run: Sequence[int]) -> None:
         match.filters.append(Filter(column=columns[0], comparison=Comparison.CONTAINS, values=tuple(keys), shown=shown))
         match.take(run)
         match.value_places.update(run)
+        # Few words of a long text do not name it: "how many times" for a note with "of all times".
+        match.is_doubtful |= any(len(key.split()) > _MAX_SHARE * len(keys) for key in holding[columns[0]])
         # "The dearest coffee" may be any, not one of the customer "Coffee House".
         match.is_doubtful |= any(map(match.is_beside_superlative, run))
 
