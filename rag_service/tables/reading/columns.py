@@ -133,7 +133,8 @@ def _is_running(numbers: Sequence[Decimal | None], *, is_first: bool) -> bool:
     steps = Counter(after - before for before, after in pairwise(known))
     if len(known) < (_MIN_FIRST_RUN if is_first and 1 in (*known[:1], *known[-1:]) else _MIN_RUN):
         return False
-    return any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
+    counts_on = len(set(known)) >= MIN_SHARE * len(known)  # and does not begin again
+    return counts_on and any(steps[Decimal(step)] >= MIN_SHARE * steps.total() for step in _STEPS)
 
 
 @cache

@@ -32,10 +32,12 @@ async def test_owner_of_the_tables_is_refused_before_the_first_statement(databas
 async def test_role_that_may_bypass_row_level_security_is_refused(database_server: EmbeddedServer) -> None:
     role = sql.Identifier("tests_bypassing_role")
     with psycopg.connect(database_server.owner_conninfo, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE ROLE {} LOGIN BYPASSRLS").format(role))
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN BYPASSRLS PASSWORD 'of this test'").format(role))
         connection.execute(sql.SQL("GRANT USAGE ON SCHEMA rag TO {}").format(role))
     database = Database(
-        make_conninfo(database_server.owner_conninfo, user="tests_bypassing_role"), pool_size=1, timeout=5
+        make_conninfo(database_server.owner_conninfo, user="tests_bypassing_role", password="of this test"),
+        pool_size=1,
+        timeout=5,
     )
     await database.open()
     try:

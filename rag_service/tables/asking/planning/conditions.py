@@ -41,7 +41,11 @@ def match_years(match: Match) -> None:
 
 def years_of(match: Match) -> list[int]:
     """The columns of years."""
-    return [column for column in match.table.of_kind(Kind.NUMBER, Kind.ORDER) if match.has_concept(column, frozenset({"year"}))]
+    return [
+        column
+        for column in match.table.of_kind(Kind.NUMBER, Kind.ORDER)
+        if match.has_concept(column, frozenset({"year"}))
+    ]
 
 
 def _add_year(match: Match, column: int, text: str) -> None:
