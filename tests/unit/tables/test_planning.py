@@ -252,6 +252,11 @@ IN_DOUBT = {
         "lookup Price where Model = Alpina 2 in doubt",
     ),
     "a total that nobody asked for": ("visits.csv", "How many visitors did we have?", "sum Visitors in doubt"),
+    "a year as a bound of other figures": (
+        "tents.csv",
+        "How many models had a stock before 2011?",
+        "count where Stock < 2011 in doubt",
+    ),
     "the last row": ("visits.csv", "What is the last month?", "lookup Month best maximum in doubt"),
     "the last by a date that nobody named": (
         "employees.csv",

@@ -204,6 +204,8 @@ def _columns_of(match: Match, bound: Bound) -> list[int]:
         return years  # "races before 2011": not the number of races
     if bound.is_year and bound.comparison in BY_TIME and match.table.of_kind(Kind.DATE):
         kinds = (Kind.DATE,)
+    elif bound.is_year and bound.is_time:
+        match.is_doubtful = True  # a year, and no column of years or dates
     fitting = match.table.of_kind(*kinds)
     if bound.concepts:
         return [place for place in fitting if match.has_concept(place, bound.concepts)]
