@@ -198,7 +198,6 @@ class TableWords:
     comparatives: Mapping[str, Mapping[str, Words]]  # likewise, before `than`: "cheaper"
     concepts: Mapping[str, Words]  # price, weight, …: words for the same thing; the keys are those of every language
     filler: Words  # that ask for nothing: "please", "list"
-    copulas: Words  # "is": the verb of a question whose other words are nouns and adjectives
     before_nouns: Words  # articles and prepositions
     which: Words  # before the noun that names the rows: "which sites", "how many" apart
     verbs: Words  # common ones, which name no column
