@@ -55,7 +55,7 @@ async def open_stock(owner_conninfo: str, *, table: str, dimension: int) -> Asyn
         username=str(parts.get("user") or "") or None,
         password=str(parts.get("password") or "") or None,
         database=str(parts["dbname"]),
-        query={key: str(parts[key]) for key in ("host", "port") if parts.get(key)},
+        query={key: str(parts[key]) for key in ("host", "port", "passfile") if parts.get(key)},
     )
     engine, async_engine = create_engine(url, poolclass=NullPool), create_async_engine(url)
     _drop(owner_conninfo, table)

@@ -58,7 +58,8 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
         fit.probability(dict.fromkeys(SIGNALS, 0.0))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
-            f"RAG_CONFIDENCE_FIT: {file} is no file that `rag-service eval calibrate --answers` wrote.",
+            f"RAG_CONFIDENCE_FIT: {file} is no file that `rag-service eval calibrate --answers` of this version wrote. "
+            "Make it anew.",
             field="RAG_CONFIDENCE_FIT",
         ) from error
     return fit

@@ -464,6 +464,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
         is_chain = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
+        is_quoted = answers is None and not least  # neither judged nor computed
         marks = dict.fromkeys(citation.mark for citation in checked.citations)
         passages = [prompted.context.hits[mark - 1].chunk for mark in marks if mark <= len(prompted.context.hits)]
         guardrails: tuple[GuardrailCheck, ...] = ()
@@ -483,7 +484,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.PART_OPEN: query.half and answers is None,
                 Doubt.STEP_OPEN: is_chain and answers is None,
                 **prompted.doubts,
-                Doubt.ABOUT_ANOTHER: is_about_another(asked, checked.citations, passages, language),
+                Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, checked.citations, passages, language),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < definition.minimum_context_tokens,
                 Doubt.LOW_CONFIDENCE: confidence.value < self._fit.least,

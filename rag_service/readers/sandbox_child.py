@@ -98,6 +98,7 @@ def _importable(reader: ReaderClass | None) -> Iterator[str]:
     A folder on the import path that is not one of Python's own or of installed packages, such as the one where the
     service was started, may hold data as well: of it only modules and packages.
     """
+    yield f"{sys.base_prefix}/lib"  # shared libraries of a Python of its own, as conda has them
     named = reader.path.partition(":")[0].partition(".")[0] if reader else ""
     for folder in sys.path:
         try:

@@ -68,7 +68,7 @@ class SyncSettings(SettingGroup, alias_generator="sync_{}".format):
         None,
         description="Networks besides the public internet from which pages can be fetched: `10.1.0.0/16,127.0.0.1`.",
     )
-    pages: int = Field(1000, ge=1, description="Maximum number of pages per site.")
+    pages: int = Field(1000, ge=1, description="Maximum number of pages that one round over a site reads.")
 
     @field_validator("networks")
     @classmethod

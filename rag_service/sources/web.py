@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import random
 from urllib.parse import unquote, urlsplit
 from urllib.robotparser import RobotFileParser
 
@@ -150,8 +151,9 @@ class _Crawl:
         return True
 
     def _queue(self, urls: Sequence[str], depth: int) -> None:
-        # New ones first: where a round ends early, the next one goes on.
-        for url in sorted((url for url in urls if url not in self._seen), key=self.known.__contains__):
+        # New ones first, the others by chance: where rounds end early, all pages are seen in time.
+        waiting = [url for url in urls if url not in self._seen]
+        for url in sorted(waiting, key=lambda url: (url in self.known, random())):  # noqa: S311
             self._waiting.append((url, depth))
         self._seen.update(urls)
 

@@ -138,7 +138,10 @@ def _start(folder: Path) -> EmbeddedServer:
                 f"Its log is {folder / 'log'}."
             ) from error
     with PostgresServer._lock:
-        owner = _secure(server.pgdata, server.get_uri())
+        try:
+            owner = _secure(server.pgdata, server.get_uri())
+        except (OSError, psycopg.Error) as error:
+            raise StoreError(f"The embedded database in {server.pgdata} cannot be given a password: {error}") from error
     _create_database(owner)
     return EmbeddedServer(
         owner_conninfo=make_conninfo(owner, dbname=DATABASE),
@@ -180,11 +183,13 @@ def _secure(folder: Path, owner_uri: str) -> str:
 
 def _write_own(file: Path, text: str) -> None:
     """Write a file that its folder's owner alone may read; where we are root, the server runs as that user."""
-    file.touch(mode=0o600)
-    file.write_text(text, encoding="utf-8")
+    part = file.with_name(f"{file.name}.part")  # whole or not at all, also when we are killed
+    part.touch(mode=0o600)
+    part.write_text(text, encoding="utf-8")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         owner = file.parent.stat()
-        shutil.chown(file, owner.st_uid, owner.st_gid)
+        shutil.chown(part, owner.st_uid, owner.st_gid)
+    part.replace(file)
 
 
 def _forget_ended(server: Any, *, born_before: float | None = None) -> None:

@@ -65,7 +65,12 @@ class Watchdog:
             await asyncio.sleep(self._half / 4)
             if not self._waiting(time.monotonic() - self._half * 0.75):
                 continue
-            if await self._responds():
+            try:
+                responds = await self._responds()
+            except Exception as error:  # whatever a connection raises, the watch goes on
+                log.warning("database_watch_failed", exc_info=error)
+                responds = True
+            if responds:
                 await asyncio.sleep(self._half * 0.75)
                 continue
             late = self._waiting(time.monotonic() - self._half)
@@ -78,12 +83,13 @@ class Watchdog:
         return [one for one in self.connections if one.waits_since is not None and one.waits_since < before]
 
     async def _responds(self) -> bool:
-        """Whether the server answers a new connection, were it with an error."""
+        """Whether the server answers a new connection, were it with an error; if we were late ourselves, it may."""
+        began = time.monotonic()
         try:
             async with asyncio.timeout(self._half):
                 await (await AsyncConnection.connect(self._conninfo, connect_timeout=3600)).close()
         except TimeoutError:
-            return False
+            return time.monotonic() - began > 1.5 * self._half
         except psycopg.Error:
             pass
         return True

@@ -26,7 +26,7 @@ DOCUMENT = (
 )
 CASES = {
     "quoted": ("Employees receive 25 days of vacation per calendar year. [C1]", ["verified quote"], "can_proceed"),
-    "negated": ("Employees do not receive 25 days of vacation per calendar year. [C1]", ["contradicted"], "uncertain"),
+    "negated": ("Employees do not receive 25 days of vacation per calendar year. [C1]", ["unchecked"], "uncertain"),
     "refused": ("I'm sorry, the documents do not say that.", [], "out_of_scope"),
     "half proved": (
         "Employees receive 25 days of vacation per calendar year. [C1]\n\nThey get more days after ten years. [C1]",

@@ -18,7 +18,7 @@ from rag_service.answering.proof.pair import Difference, Pair, comparable, diffe
 from rag_service.answering.proof.passage import Passage
 
 _ANCHORED = 0.6  # share of the claim's words that its evidence must hold for another subject
-_NEGATION_SHARE = 0.7  # the same for another negation to be a doubt: 34 untrue and 20 true claims of 765
+_NEGATION_SHARE = 0.8  # the same for another negation to be a doubt: 32 untrue and 11 true claims of 765
 _SUBJECT_SHARE = 0.8  # of the claim's words after its subject that the evidence must hold in their order
 _SWAP_SHARE = 0.8  # of the claim's words that the evidence must hold, for a swap
 
@@ -134,7 +134,7 @@ def find_doubt(pair: Pair) -> Difference | None:
     Such a figure does not stand in the passage, or other figures of its unit share more of its label. A negation on one
     side may mean the same: "nobody owes the tax" for "is not subject to the tax".
     """
-    if pair.place.share >= _NEGATION_SHARE and len(pair.claim.negated) != len(pair.evidence.negated):
+    if pair.place.share >= _NEGATION_SHARE and _negated(pair.claim) != _negated(pair.evidence):
         said, found = ("negated" if side.negated else "not negated" for side in (pair.claim, pair.evidence))
         return Difference(veto="negation", said=said, found=found)
     own = pair.passage.numbers
@@ -155,6 +155,10 @@ def find_doubt(pair: Pair) -> Difference | None:
             return Difference(veto="figure", said=f"1 {unit}", found="not in the evidence")
     misplaced = _find_misplaced(pair, swapped=False) or _find_other_row(pair)
     return None if misplaced is None else Difference(veto="figure", said=misplaced.said, found=misplaced.found)
+
+
+def _negated(analysis: Analysis) -> set[str]:
+    return {analysis.content[position].stem for position in analysis.negated}
 
 
 def _units_of_one(analysis: Analysis) -> set[str]:

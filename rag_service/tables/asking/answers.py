@@ -107,6 +107,8 @@ class TableAnswers:
                 if found is None and question is not None:
                     best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
                     found = await _compute(connection, question, tables, best=best)
+                if names_files and found is not None and found.computed.warning:
+                    found = None  # a doubtful reading of one of them
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
                 return found

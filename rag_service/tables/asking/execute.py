@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -131,11 +131,29 @@ async def execute(connection: Connection, plan: Plan) -> Result:
                {rank} AS rank, r.cells -> %(column)s::int AS cell, r.cells -> %(group)s::int ->> 0 AS name,
                r.cells -> %(group)s::int ->> 1 AS key
         FROM table_rows r WHERE r.table_id = %(table)s AND r.is_data{_conditions(plan, parameters)} OFFSET 0)"""  # noqa: S608 - fixed text
-    if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
-        return await _rows(connection, plan, used, parameters)
     if plan.operation is Operation.MIXED:
         return Result(plan=plan, count=0)
+    if not plan.is_doubtful and await _leaves_out_unread(connection, plan):
+        plan = replace(plan, is_doubtful=True)
+    if plan.operation in (Operation.LOOKUP, Operation.MAXIMUM, Operation.MINIMUM):
+        return await _rows(connection, plan, used, parameters)
     return await _aggregate(connection, plan, used, parameters)
+
+
+async def _leaves_out_unread(connection: Connection, plan: Plan) -> bool:
+    """Whether a filter by number or date leaves out rows because their cell cannot be read as one: "end of May"."""
+    measured = sorted({one.column for one in plan.filters if one.values and not isinstance(one.values[0], str)})
+    if not measured:
+        return False
+    cursor = await connection.execute(
+        f"""SELECT EXISTS (
+            SELECT FROM table_rows r, unnest(%s::int[]) AS c
+            WHERE r.table_id = %s AND {_DATA.format("r")}
+            AND coalesce(r.cells -> c ->> 1, '') <> '' AND r.cells -> c ->> 2 IS NULL)""",  # noqa: S608 - fixed text
+        [measured, plan.table.id],
+    )
+    (found,) = await cursor.fetchone() or (False,)
+    return bool(found)
 
 
 def _conditions(plan: Plan, parameters: dict[str, Any]) -> str:

@@ -174,8 +174,8 @@ def _with_last(rows: Iterable[TableRow]) -> Iterator[tuple[TableRow, bool]]:
 def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterator[TableRow]:
     """Rows that state a total: named so, or equal to the sum of the rows above.
 
-    The name of a total alone is enough. A row with a word for totals in its name, or of figures alone, needs one sum;
-    the last row needs sums alone, whatever its name, in any language.
+    The name of a total alone is enough. A row whose name begins or ends with a word for totals needs sums in half of
+    its figures, one of figures alone needs one; the last row needs sums alone, whatever its name, in any language.
     """
     above = [Decimal(0)] * len(columns)  # sum of the part since the last total
     every = [Decimal(0)] * len(columns)
@@ -192,9 +192,9 @@ def _mark_totals(rows: Iterable[TableRow], columns: Sequence[Column]) -> Iterato
                 if columns[place].kind.is_figure and cell is not None and cell.number
             ]
             exact = sum(0 in apart for apart in figures)
-            near = any(one <= _ROUNDING for apart in figures for one in apart)
+            near = sum(any(one <= _ROUNDING for one in apart) for apart in figures)
             are_sums = is_last and seen > _FEW_ROWS and exact > max(1, len(figures) / 2)
-            if _is_named_total(row, is_sum=near) or (is_unnamed and exact) or are_sums:
+            if _is_named_total(row, is_sum=near >= max(1, len(figures) / 2)) or (is_unnamed and exact) or are_sums:
                 yield replace(row, is_total=True, is_heading=False)
                 above, counted = [Decimal(0)] * len(columns), 0
                 continue
@@ -223,5 +223,6 @@ def _is_named_total(row: TableRow, *, is_sum: bool) -> bool:
     if named and total_words().issuperset(named):
         return True
     return is_sum and (
-        not total_words().isdisjoint(named) or any(found and total_words().issuperset(found) for found in texts)
+        not total_words().isdisjoint((*named[:1], *named[-1:]))
+        or any(found and total_words().issuperset(found) for found in texts)
     )

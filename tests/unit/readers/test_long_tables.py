@@ -75,7 +75,7 @@ def test_a_long_table_is_described_as_a_short_one() -> None:
     shown = [row for batch in read_batches(encoded) for row in msgspec.json.decode(batch)]
     assert [_without_places(row) for row in rows_of(document)] == [_without_places(row) for row in shown]
     described = read_description(document.long_tables[0])
-    assert [column.kind for column in described.columns] == [Kind.TEXT, Kind.NUMBER, Kind.NUMBER]
+    assert [column.kind for column in described.columns] == [Kind.TEXT, Kind.NUMBER, Kind.ORDER]
     assert described.row_count == 200
 
 
@@ -127,7 +127,7 @@ def test_a_long_sheet_is_a_table_beside_the_text_of_the_others() -> None:
     (table,) = document.long_tables
     described = read_description(table)
     assert (described.sheet, described.caption, described.row_count) == ("Tents", "Tents of the north", 300)
-    assert [column.kind for column in described.columns] == [Kind.TEXT, Kind.NUMBER]
+    assert [column.kind for column in described.columns] == [Kind.TEXT, Kind.ORDER]
     assert rows_of(document)[-1] == [
         303,
         True,

@@ -102,6 +102,9 @@ def test_totals_are_recognised_in_any_language() -> None:
     assert [row.is_total for row in dutch.rows] == [False] * 3 + [True]
     assert [row.is_total for row in behind.rows] == [False] * 3 + [True]
     assert not any(row.is_total for row in country.rows)
+    hotels = [("Sea View", 2, 40), ("Park Inn", 2, 55), ("The Grand Plaza", 4, 120), ("City Lodge", 3, 30)]
+    (named,) = tables_of(("Hotel", "Stars", "Rooms"), *hotels)
+    assert not any(row.is_total for row in named.rows)
 
 
 def test_running_numbers_are_no_figures_whatever_their_name() -> None:

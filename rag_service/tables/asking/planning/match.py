@@ -33,7 +33,6 @@ class Match(Headers):
         self.score = 0
         self.first_or_last: Operation | None = None  # of the rows in order: "who joined first", "the last row"
         self.order: int | None = None  # the column that tells their order
-        self.overlooked: set[int] = set()  # words that were not understood
         self.is_doubtful = False  # whether a word was not understood
         self.values = values
         self.used = list(question.used)
@@ -91,7 +90,6 @@ class Match(Headers):
     def overlook(self, place: int) -> None:
         """Accounts for a word that was not understood."""
         self.used[place] = self.is_doubtful = True
-        self.overlooked.add(place)
 
     def refuse(self) -> None:
         """The question is not one for this table, whatever its other words name."""
