@@ -147,10 +147,10 @@ async def _leaves_out_unread(connection: Connection, plan: Plan) -> bool:
         return False
     cursor = await connection.execute(
         f"""SELECT EXISTS (
-            SELECT FROM table_rows r, unnest(%s::int[]) AS c
-            WHERE r.table_id = %s AND {_DATA.format("r")}
+            SELECT FROM table_rows r, unnest(%(measured)s::int[]) AS c
+            WHERE {_DATA.format("r")}
             AND coalesce(r.cells -> c ->> 1, '') <> '' AND r.cells -> c ->> 2 IS NULL)""",  # noqa: S608 - fixed text
-        [measured, plan.table.id],
+        {"measured": measured, "table": plan.table.id},
     )
     (found,) = await cursor.fetchone() or (False,)
     return bool(found)
