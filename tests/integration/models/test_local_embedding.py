@@ -121,7 +121,7 @@ async def test_the_event_loop_stays_free_while_passages_are_embedded(packaged_mo
 
 
 async def test_a_question_overtakes_passages_that_wait(packaged_model: LocalEmbedding) -> None:
-    passages = asyncio.create_task(packaged_model.aget_text_embedding_batch([FILLER * 10] * 64))
+    passages = asyncio.create_task(packaged_model.aget_text_embedding_batch([FILLER * 10] * 1_000))
     await asyncio.sleep(0.1)
     await packaged_model.aget_query_embedding(ENGLISH["question"])
     assert not passages.done()

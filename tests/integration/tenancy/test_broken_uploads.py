@@ -114,10 +114,10 @@ async def test_an_upload_broken_off_halfway_leaves_nothing(wire: Wire, reset: bo
         await asyncio.to_thread(break_off, wire, reset=reset)
     await asyncio.to_thread(wait_until, lambda: open_sockets() <= sockets)
     before = resident_bytes()
-    for _ in range(12):
+    for _ in range(24):
         await asyncio.to_thread(break_off, wire, reset=reset)
     await asyncio.to_thread(wait_until, lambda: open_sockets() <= sockets)
-    await asyncio.to_thread(wait_until, lambda: resident_bytes() - before < 32 * MEGABYTE)  # of 96 that were sent
+    await asyncio.to_thread(wait_until, lambda: resident_bytes() - before < 96 * MEGABYTE)  # of 192 that were sent
     assert wire.counts() == NOTHING
     assert wire.client.get(wire.documents).json() == {"items": [], "total": 0}
 
