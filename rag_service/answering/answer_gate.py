@@ -6,7 +6,7 @@ A quote proves its own words, and not that they answer. Computed and judged answ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 
@@ -73,17 +73,22 @@ def is_about_another(question: str, citations: Sequence[Citation], passages: Seq
     quotes = [fold(citation.quote or "") for citation in citations]
     if wanted is not None and not any(wanted.search(quote) or "%" in quote for quote in quotes):
         return True
-    held = frozenset(named for passage in passages for named in _names_of(passage, language))
-    return not held.issuperset(_names_in(question, language))
+    asked = set(_names_in(question, language))
+    for passage in passages:
+        for names in _names_of(passage, language):
+            if not asked:
+                return False
+            asked.difference_update(names)
+    return bool(asked)
 
 
-def _names_of(passage: Chunk, language: str) -> Iterator[str]:
-    read = passage_of(passage, language)
-    yield from read.stems
-    yield from _names_in(f"{passage.document.title} {passage.document.file_name or ''}", language)
-    yield from _months_in(passage.text)
-    yield from words(fold(passage.text))
-    yield from re.findall(r"\d+", passage.text)  # the year of a date
+def _names_of(passage: Chunk, language: str) -> Iterator[Iterable[str]]:
+    """What a passage names, what is cheapest to tell first."""
+    yield words(fold(passage.text))
+    yield re.findall(r"\d+", passage.text)  # the year of a date
+    yield _names_in(f"{passage.document.title} {passage.document.file_name or ''}", language)
+    yield _months_in(passage.text)
+    yield passage_of(passage, language).stems
 
 
 def _names_in(text: str, language: str) -> Iterator[str]:

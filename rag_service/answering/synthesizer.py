@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, cast
@@ -46,8 +46,9 @@ from rag_service.answering.conversation import (
     make_standalone,
     render_history,
 )
-from rag_service.answering.events import AnswerDelta, AnswerEvent, CitationChecked, SourcesFound, StepTaken
+from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound, StepTaken
 from rag_service.answering.file_overview import describe_files
+from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
 from rag_service.answering.joined import join_answers
 from rag_service.answering.judged import is_undecided, judge_answer
@@ -72,7 +73,6 @@ from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
-from rag_service.models.recent import Recent
 from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery, ignore
@@ -83,8 +83,6 @@ from rag_service.unpicklable import Unpicklable
 # What the documents shown forbid to say, checked against the text of an answer.
 CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
 
-_KEPT_ANSWERS = 128  # some 100 kB each, with the passages found
-_KEPT_SECONDS = 600.0
 NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
 log = structlog.get_logger(__name__)
@@ -104,18 +102,6 @@ class CitedResponse(Response):
         }
         super().__init__(response=answer.text, source_nodes=nodes, metadata=metadata)
         self.answer = answer
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Given:
-    """An answer, and what it was made of."""
-
-    asked: tuple[Any, ...]  # as `RagQuery.all_asked` gives it
-    answer: Answer
-    events: tuple[AnswerEvent, ...]
-    signals: Mapping[str, float]  # as in the query
-    half: bool
-    at: float  # when, on the monotonic clock
 
 
 class CitedSynthesizer(Unpicklable, BaseSynthesizer):
@@ -154,7 +140,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self._judge = judge
         self._tables = tables
         self._tools: Tools | None = None
-        self._given: Recent[_Given] = Recent(_KEPT_ANSWERS)
+        self._given = GivenAnswers(self._answer)
         self._fit = read_fit(settings.answers.confidence_fit)
 
     async def asynthesize(
@@ -175,48 +161,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
         is_quoted = query.model.provider == "extractive" and self._judge is None
-        answer = await (self._answer_once if is_quoted else self._answer)(query, nodes)
+        answer = await (self._given.answer if is_quoted else self._answer)(query, nodes)
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
-
-    async def _answer_once(self, query: RagQuery, nodes: Sequence[NodeWithScore]) -> Answer:
-        """The answer; the one given before if all that it was made of is the same.
-
-        Who asks has just found these passages, and what they say is compared, not only where they stand.
-        """
-        asked, key = query.all_asked(nodes), f"{query.identity.user_id} {query.question}"
-        given = self._given.get(key)
-        if given is not None and given.asked == asked and time.monotonic() - given.at < _KEPT_SECONDS:
-            query.signals, query.half = given.signals, given.half
-            for event in given.events:
-                if isinstance(event, SourcesFound):
-                    event = replace(event, timings_ms=query.found.timings_ms)
-                await query.emit(event)
-            return given.answer
-        events: list[AnswerEvent] = []
-        emit = query.emit
-
-        async def keep(event: AnswerEvent) -> None:
-            events.append(event)
-            await emit(event)
-
-        query.emit = keep
-        try:
-            answer = await self._answer(query, nodes)
-        finally:
-            query.emit = emit
-        if not query.degraded:
-            made = _Given(
-                asked=asked,
-                answer=answer,
-                events=tuple(events),
-                signals=query.signals,
-                half=query.half,
-                at=time.monotonic(),
-            )
-            self._given.keep(key, made)
-        return answer
 
     async def _answer(self, query: RagQuery, nodes: Sequence[NodeWithScore]) -> Answer:
         sources = query.hits(nodes)
