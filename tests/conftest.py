@@ -117,8 +117,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def mostly_slow(values: Iterable[Any], *, fast: Container[Any]) -> list[Any]:
-    """Parameters of a test, of which only those in `fast` run in the fast tier."""
-    return [value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values]
+    """Parameters of a test, of which only those in `fast` run in the fast tier. Tuples are several parameters."""
+    rows = {value: value if isinstance(value, tuple) else (value,) for value in values}
+    return [pytest.param(*row, marks=() if value in fast else pytest.mark.slow) for value, row in rows.items()]
 
 
 DIMENSION = 384

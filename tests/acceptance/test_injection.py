@@ -171,6 +171,7 @@ async def test_no_order_escapes_its_boundaries(bench: Bench) -> None:
     assert answered == len(outcomes)
 
 
+@pytest.mark.slow
 async def test_without_neutralising_the_same_model_is_fooled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: the model does obey what escapes, so that none obeyed means none escaped."""
     monkeypatch.setattr(prompt_module, "neutralise", lambda text: text)

@@ -16,6 +16,7 @@ from rag_service.domain import LOCAL_ADMIN
 from rag_service.retrieval.query import RagQuery
 from rag_service.store.documents.documents import DocumentInput
 from tests.acceptance.test_ollama_service import client, read_events, service, steady
+from tests.conftest import mostly_slow
 from tests.doubles.ollama import Done, Hang, OllamaDouble, Say, chat, failure, ollama
 from tests.integration.answers.conftest import ingest, open_service
 from tests.serving import serving_here
@@ -95,7 +96,10 @@ async def test_a_wrong_figure_is_not_verified_whatever_the_judge_says(
 
 @pytest.mark.parametrize(
     ("word", "decision"),
-    [("yes", "can_proceed"), ("partly", "uncertain"), ("other", "uncertain"), ("perhaps", "can_proceed")],
+    mostly_slow(
+        [("yes", "can_proceed"), ("partly", "uncertain"), ("other", "uncertain"), ("perhaps", "can_proceed")],
+        fast=[("yes", "can_proceed"), ("partly", "uncertain")],
+    ),
 )
 @pytest.mark.parametrize("text", [f"{QUOTE}. [C1]", REWORDED], ids=["quote", "reworded"])
 async def test_an_answer_that_does_not_answer_the_question_is_uncertain(

@@ -40,6 +40,7 @@ from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.store.accounts.keys import ALL_SCOPES, create_key
 from rag_service.store.accounts.users import create_user
 from rag_service.store.documents.documents import DocumentInput
+from tests.conftest import mostly_slow
 from tests.integration.answers.conftest import OpenService, open_service
 from tests.serving import serving_here
 
@@ -214,7 +215,22 @@ async def test_a_stock_postprocessor_leaves_streaming_citations_decision_and_rec
 
 @pytest.mark.parametrize(
     "how",
-    ["raise", "hang", "none", "nothing", "foreign", "rewrite", "twice", "no scores", "reorder", "generator", "exit"],
+    mostly_slow(
+        [
+            "raise",
+            "hang",
+            "none",
+            "nothing",
+            "foreign",
+            "rewrite",
+            "twice",
+            "no scores",
+            "reorder",
+            "generator",
+            "exit",
+        ],
+        fast=["raise", "none", "foreign", "reorder"],
+    ),
 )
 async def test_a_postprocessor_that_misbehaves_gives_a_right_answer_or_a_clear_error(
     open_service: OpenService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str

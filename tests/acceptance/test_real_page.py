@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from tests.acceptance.page_actions import NOTE, add, ask, documents, fill, manage, press, row
 from tests.integration.web.browser import browser
 from tests.integration.web.papers import upload_of
@@ -287,6 +289,7 @@ def test_refusals_show_at_the_field_that_they_name_and_keep_what_was_typed(
     assert row(one, "renamed").count() == 0
 
 
+@pytest.mark.slow
 def test_what_another_administrator_has_deleted_is_told_and_leaves_the_list(
     enter: SignIn, real_service: RealService
 ) -> None:

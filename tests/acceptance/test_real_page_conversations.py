@@ -91,6 +91,7 @@ def test_address_names_the_conversation_and_reload_back_and_another_tab_show_it(
     assert two.client.get("/api/v1/conversations").json()["total"] == 2
 
 
+@pytest.mark.slow
 def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_kept_anew(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -111,6 +112,7 @@ def test_conversation_that_another_tab_deletes_is_told_and_the_next_question_is_
     assert questions(one) == []
 
 
+@pytest.mark.slow
 def test_what_another_tab_has_deleted_is_gone_here_too(enter: SignIn, real_service: RealService) -> None:
     bo = real_service.add_person("bo with two tabs")
     renamed = keep(real_service, bo, "to be renamed")

@@ -26,7 +26,7 @@ __all__ = ["browser", "enter", "real_service"]  # fixtures
 LISTED_WITHIN = 2.0  # seconds for a list of 10,000 documents, on a machine that may be busy
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("size", [WIDE, pytest.param(PHONE, marks=pytest.mark.slow)], ids=["wide", "phone"])
 def test_from_upload_to_proof_to_deletion(enter: SignIn, real_service: RealService, size: Any) -> None:
     one = enter(real_service.add_person(f"carla-{size[0]}"), size=size)
     documents(one)
@@ -127,6 +127,7 @@ def test_quotes_of_slides_and_mails_are_marked_in_their_text(enter: SignIn, real
         one.page.keyboard.press("Escape")
 
 
+@pytest.mark.slow
 def test_large_pdf_comes_part_by_part_and_a_page_that_does_not_come_is_told(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -280,6 +281,7 @@ def test_folder_is_uploaded_searched_asked_about_moved_and_deleted(
     assert one.page.locator("#documents-list .row").count() == 0
 
 
+@pytest.mark.slow
 def test_two_tabs_change_the_same_document(enter: SignIn, real_service: RealService) -> None:
     gina = real_service.add_person("gina")
     one = enter(gina)

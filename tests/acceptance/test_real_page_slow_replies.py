@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.acceptance.page_actions import NOTE, add, documents, row
 from tests.integration.web.browser import Visit, browser
 from tests.integration.web.papers import upload_of
@@ -27,6 +29,7 @@ def release(one: Visit, held: list[Any], pattern: str) -> None:
     one.page.unroute(pattern)
 
 
+@pytest.mark.slow
 def test_documents_searched_and_sorted_before_they_are_known_are_listed_as_was_wanted(
     enter: SignIn, real_service: RealService
 ) -> None:
@@ -42,6 +45,7 @@ def test_documents_searched_and_sorted_before_they_are_known_are_listed_as_was_w
     assert one.page.locator("#documents-list .row-title").all_inner_texts() == ["report 2.md", "report.md"]
 
 
+@pytest.mark.slow
 def test_a_list_to_manage_that_comes_late_does_not_replace_the_one_chosen_since(
     enter: SignIn, real_service: RealService
 ) -> None:

@@ -152,7 +152,7 @@ def test_places_of_passages_are_in_the_language_of_the_page(visit: Open) -> None
     assert "production.xlsx, feuille Stocks" in one.page.locator(".passage-head").first.inner_text()
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("size", [WIDE, pytest.param(PHONE, marks=pytest.mark.slow)], ids=["wide", "phone"])
 @pytest.mark.parametrize(
     ("badge", "name", "quote"),
     [(0, "production.xlsx", "4200"), (1, "rapport.pdf", "97,4 %"), (2, "guide.md", "signature of both plant managers"),

@@ -127,6 +127,7 @@ def test_windows_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_package_imports_without_the_modules_that_windows_lacks(checkout: Path) -> None:
     """So that the sentence can be said."""
     code = (

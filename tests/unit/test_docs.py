@@ -17,6 +17,7 @@ DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 FETCHED = re.compile(r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//|<link[^>]+href="(?:https?:)?//(?!127\.0\.0\.1)')
 
 
+@pytest.mark.slow
 def test_the_site_builds_strictly_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", SITE, "--site-dir", tmp_path]
     built = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 LATER = {
     "torch": "for RAG_RERANK_STRATEGY=sbert and RAG_JUDGE=cross_encoder",
     "transformers": "likewise",
@@ -30,6 +32,7 @@ LATER = {
 }
 
 
+@pytest.mark.slow
 def test_a_start_with_external_database_and_ollama_loads_nothing_that_it_does_not_need() -> None:
     code = f"""
         import asyncio, sys

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import mostly_slow
 from tests.doubles.ollama import CHAT, Done, OllamaDouble, Say, chat, failure
 from tests.integration.advisor.conftest import OpenAdvisor, Opened
 
@@ -94,7 +95,12 @@ async def test_the_model_is_held_to_the_schema_and_to_its_share_of_the_budget(
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("first", ["Sure! Here is the answer.", '{"decision": "can_pro', '{"decision": 7}', "[]"])
+@pytest.mark.parametrize(
+    "first",
+    mostly_slow(
+        ["Sure! Here is the answer.", '{"decision": "can_pro', '{"decision": 7}', "[]"], fast=['{"decision": 7}']
+    ),
+)
 async def test_unusable_json_is_repaired_once(opened: Opened, ollama: OllamaDouble, path: str, first: str) -> None:
     ollama.script(CHAT, chat(Say(first)))
     ollama.answer = lambda body: answer_for(path, body)

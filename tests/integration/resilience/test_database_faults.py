@@ -51,6 +51,7 @@ def test_it_starts_without_its_database_says_so_and_recovers(stoppable: Stoppabl
     assert client.post(SEARCH, json={"query": QUESTION}).json()["passages"]
 
 
+@pytest.mark.slow
 def test_an_upload_while_the_database_is_down_is_kept_and_indexed_when_it_is_back(
     stoppable: StoppableServer, start: Start, tmp_path: Path
 ) -> None:

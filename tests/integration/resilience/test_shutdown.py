@@ -60,6 +60,7 @@ async def begin_streams(rig: Rig, ollama: OllamaDouble, count: int) -> list[asyn
     return asking
 
 
+@pytest.mark.slow
 async def test_running_streams_end_whole_and_new_ones_are_refused(
     tmp_path: Path, database_server: EmbeddedServer, ollama: OllamaDouble
 ) -> None:

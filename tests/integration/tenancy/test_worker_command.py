@@ -82,6 +82,7 @@ def reach(client: httpx.Client, path: str, status: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_it_takes_a_job_finishes_it_and_stops_when_told(
     client: httpx.Client, environment: dict[str, str], tmp_path: Path
 ) -> None:

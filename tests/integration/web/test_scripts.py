@@ -11,6 +11,7 @@ import pytest
 from rag_service.answering.proof.claims import find_marks
 from rag_service.api.http.problems import describe
 from rag_service.errors import ConflictError, ContextOverflowError, NotFoundError, RagError
+from tests.conftest import mostly_slow
 from tests.integration.web.browser import Open, Visit, browser, visit
 from tests.integration.web.scenes import Scene
 
@@ -64,14 +65,17 @@ FIND_MARKS = """({ parseInline, readNumbers }, text) =>
         .map(({ start, end }) => [start, end, readNumbers(text.slice(start, end))])"""
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["A [C1].", "A [c1][C 2]", "【C1】 and ［C2］", "[C1, C2; 4]", "[C1-3] [C3–1] [C1-900]", "[C1", "[D1] [Cx] [C]",
-     "`[C1]` [C2]", "[C 1 , 2 ]", "[C0] [C0012]", "[C1](x) [C2]", "[C1,,2] [C1 2]", "\u00a0[C1\u00a0]"],
+MARKS = (
+    "A [C1].", "A [c1][C 2]", "【C1】 and ［C2］", "[C1, C2; 4]", "[C1-3] [C3–1] [C1-900]", "[C1", "[D1] [Cx] [C]",
+    "`[C1]` [C2]", "[C 1 , 2 ]", "[C0] [C0012]", "[C1](x) [C2]", "[C1,,2] [C1 2]", "\u00a0[C1\u00a0]",
 )  # fmt: skip
-def test_marks_are_those_that_the_service_checks(visit: Open, text: str) -> None:
-    expected = [[mark.start, mark.end, list(mark.numbers)] for mark in find_marks(text)]
-    assert run(visit(), "markdown.js", FIND_MARKS, text) == expected
+
+
+def test_marks_are_those_that_the_service_checks(visit: Open) -> None:
+    one = visit()
+    for text in MARKS:
+        expected = [[mark.start, mark.end, list(mark.numbers)] for mark in find_marks(text)]
+        assert run(one, "markdown.js", FIND_MARKS, text) == expected, text
 
 
 def test_hostile_markdown_costs_no_more_than_its_length(visit: Open) -> None:
@@ -202,6 +206,7 @@ def test_too_long_a_question_is_not_sent(visit: Open) -> None:
     assert one.page.locator("#send").is_disabled()
 
 
+@pytest.mark.slow
 def test_very_long_answer_stays_usable(visit: Open) -> None:
     one = visit()
     one.ask("long")
@@ -281,14 +286,17 @@ def test_rows_of_a_sheet_are_shown_as_a_small_table(visit: Open) -> None:
 
 @pytest.mark.parametrize(
     ("locale", "day", "number"),
-    [
-        ("en-US", "Nov 25, 2026", "1,234"),
-        ("en-GB", "25 Nov 2026", "1,234"),
-        ("fr-CH", "25 nov. 2026", "1\u202f234"),
-        ("es-MX", "25 nov 2026", "1,234"),
-        ("pt-BR", "25 de nov. de 2026", "1.234"),
-        ("de-DE", "Nov 25, 2026", "1,234"),  # a page in English to a reader whose language it has not
-    ],
+    mostly_slow(
+        [
+            ("en-US", "Nov 25, 2026", "1,234"),
+            ("en-GB", "25 Nov 2026", "1,234"),
+            ("fr-CH", "25 nov. 2026", "1\u202f234"),
+            ("es-MX", "25 nov 2026", "1,234"),
+            ("pt-BR", "25 de nov. de 2026", "1.234"),
+            ("de-DE", "Nov 25, 2026", "1,234"),  # a page in English to a reader whose language it has not
+        ],
+        fast=[("fr-CH", "25 nov. 2026", "1\u202f234")],
+    ),
 )
 def test_dates_and_numbers_are_written_as_in_the_readers_country(
     visit: Open, locale: str, day: str, number: str

@@ -60,6 +60,7 @@ def test_an_address_where_nothing_answers_is_reported_at_once(address: str) -> N
         pass
 
 
+@pytest.mark.slow
 def test_nothing_imports_ray_unless_it_is_asked_for() -> None:
     code = "import sys; sys.modules['ray'] = None; import rag_service.ingest.bulk.ray_cluster, rag_service.cli"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

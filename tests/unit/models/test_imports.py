@@ -6,7 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
 
+
+@pytest.mark.slow
 def test_importing_and_building_models_loads_neither_torch_nor_transformers() -> None:
     code = """
         import importlib, pkgutil, sys

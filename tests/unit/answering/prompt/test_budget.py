@@ -21,9 +21,9 @@ from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError
 from rag_service.language.words import count_tokens
 from rag_service.models.llm.token_rates import RESERVE, TokenRates
+from tests.conftest import mostly_slow
 from tests.unit.answering.proof.answers import make_hit
 
-COMBINATIONS = 5000
 TIERS: Tiers = {"critical": ("guide", "rules"), "high": ("steps",), "medium": ("note",)}
 TYPES = ("guide", "rules", "steps", "note", "other", None)
 WORDS = (  # noqa: SIM905 - a list literal would take a page
@@ -60,12 +60,13 @@ def pack(hits: Sequence[Hit], *, tiers: Tiers = TIERS, **limits: int) -> tuple[s
     return tuple(hit.chunk.id for hit in packed.hits)
 
 
-def test_the_rendered_prompt_never_exceeds_the_window_less_reserve() -> None:
-    """≥ 5,000 random windows, histories, chunks and questions; tokens of the messages as they are sent."""
+@pytest.mark.parametrize("combinations", mostly_slow([500, 5000], fast=[500]))
+def test_the_rendered_prompt_never_exceeds_the_window_less_reserve(combinations: int) -> None:
+    """Random windows, histories, chunks and questions; tokens of the messages as they are sent."""
     rng = random.Random(20_26)  # noqa: S311 - test data
     prompts = load_prompts()
     sent = refused = critical_dropped = most = 0
-    for _ in range(COMBINATIONS):
+    for _ in range(combinations):
         hits, question = some_hits(rng), some_text(rng, rng.randint(1, 60))
         history = some_text(rng, rng.choice([0, 0, 30, 200]))
         window, answer = rng.randint(512, 4096), rng.randint(16, 400)
@@ -106,10 +107,10 @@ def test_the_rendered_prompt_never_exceeds_the_window_less_reserve() -> None:
         left_out = [hit for hit in hits if hit.chunk.id in fitted.context.left_out]
         critical_dropped += sum(tier_of(hit, tiers) == "critical" for hit in left_out)
     print(  # noqa: T201 - the figures of the bar
-        f"\n{COMBINATIONS} combinations: {sent} sent, {refused} refused, 0 over; fullest {most} % of the limit;"
+        f"\n{combinations} combinations: {sent} sent, {refused} refused, 0 over; fullest {most} % of the limit;"
         f" CRITICAL dropped: {critical_dropped}"
     )
-    assert sent > COMBINATIONS / 2
+    assert sent > combinations / 2
     assert most >= 98  # the window is used, not merely kept
     assert critical_dropped == 0
 
