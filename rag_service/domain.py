@@ -142,6 +142,7 @@ class DocumentRef:
     content_hash: str  # SHA-256 of the original bytes, hex
     updated_at: datetime  # when this version of the content was stored
     language: str | None = None  # ISO 639-1; None: it cannot be told, as in tables of names and figures
+    has_tables: bool = False  # whether rows or figures of it are stored, which questions may be computed from
 
 
 @dataclass(frozen=True, kw_only=True)

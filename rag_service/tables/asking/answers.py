@@ -82,8 +82,9 @@ class TableAnswers:
     ) -> ComputedAnswer | None:
         """The computed answer; None if the question is not one for these tables. No model is called.
 
-        Without a cell or a page among the passages the database is not asked. Several questions in one text are not
-        computed: "the total of Ventas?" and "and of Compras?" would become one total of both.
+        Without a cell or a page of a document with tables among the passages, the database is not asked. Several
+        questions in one text are not computed: "the total of Ventas?" and "and of Compras?" would become one total of
+        both.
 
         Raises:
             StoreError: the database fails.
@@ -215,4 +216,4 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
 
 
 def _may_hold_rows(hit: Hit) -> bool:
-    return any(span.location.cell or span.location.page for span in hit.chunk.spans)
+    return hit.chunk.document.has_tables and any(span.location.cell or span.location.page for span in hit.chunk.spans)
