@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
@@ -142,6 +142,7 @@ class DocumentRef:
     content_hash: str  # SHA-256 of the original bytes, hex
     updated_at: datetime  # when this version of the content was stored
     language: str | None = None  # ISO 639-1; None: it cannot be told, as in tables of names and figures
+    dated: date | None = None  # since when it holds, or of what day it is, as its beginning tells
     has_tables: bool = False  # whether rows or figures of it are stored, which questions may be computed from
 
 

@@ -232,8 +232,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         if self._tables is None or not all(map(_NUMBER.fullmatch, found.absent)):
             return None
         hits = sources if query.postprocessed or query.threshold is not None else (*sources, *found.hits)
+        hits = tuple(hit for hit in hits if hit.chunk.document.id not in query.outdated)
         return await self._tables.compute(
-            query.question,
+            query.asked or query.question,
             hits,
             language=found.plan.language,
             identity=query.identity,
@@ -407,7 +408,8 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         confidence = estimate_confidence(self._fit, query.signals, sources, refuted=refuted)
         confidence = replace(confidence, value=max(confidence.value, least))
         said = text.removeprefix(prompted.preface)
-        asked = query.question if query.found.files is None else query.found.files.rest  # without the names of files
+        files = query.found.files
+        asked = (query.asked or query.question) if files is None else files.rest  # without the names of files
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
         counted = last.prompt_tokens is not None and last.completion_tokens is not None
         quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
@@ -433,6 +435,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
                 Doubt.STEP_OPEN: is_chain and answers is None,
                 **prompted.doubts,
                 Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, checked.citations, passages, language),
+                Doubt.OTHER_VERSION: any(chunk.document.id in query.outdated for chunk in passages),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
                 Doubt.LITTLE_CONTEXT: prompted.context.tokens < definition.minimum_context_tokens,
                 Doubt.LOW_CONFIDENCE: confidence.value < self._fit.least,

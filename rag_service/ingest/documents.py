@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from rag_service.domain import EncodedTable
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.chunker import Chunker
 from rag_service.language.detection import detect_language
+from rag_service.language.versions import find_date
 from rag_service.language.words import fold
 from rag_service.readers.common.names import clean_file_name
 from rag_service.readers.file_reader import LANGUAGE, LONG_TABLES, MEDIA_TYPE, PROPERTIES, SPANS, TITLE, WARNINGS
@@ -88,6 +90,7 @@ def describe_document(admitted: Admitted, read: Document, index: IndexDefinition
             **({READER_WARNINGS: read.metadata[WARNINGS]} if read.metadata[WARNINGS] else {}),
         },
         territory=_territory(properties, index),
+        dated=find_date(read.text, until=datetime.now(UTC).date()),
         size_bytes=len(source.data),
         expires_at=source.expires_at,
         tables=_tables(read),

@@ -226,6 +226,18 @@ class TableWords:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VersionWords:
+    """How people tell the versions of a document apart."""
+
+    holds_from: tuple[str, ...]  # "in force from": before the date since when a document holds
+    old: Words  # in names of files
+    new: Words  # likewise: "new", "final", "current"
+    name_words: Words  # likewise, words that say nothing: "version", "copy", "for"
+    earlier: str  # regular expression of a folded question that asks for a version before the one in force
+    both: str  # likewise, of one that asks for several
+
+
+@dataclass(frozen=True, kw_only=True)
 class Texts:
     """What the service itself says inside a reply, beside prompts/messages.yaml."""
 
@@ -254,6 +266,7 @@ class Language:
     injection: Injection
     knowledge_base: KnowledgeBase
     tables: TableWords
+    versions: VersionWords
     texts: Texts
 
 

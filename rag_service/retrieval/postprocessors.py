@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from operator import attrgetter
+from uuid import UUID
 
 import llama_index.core.instrumentation as instrument
 from llama_index.core.bridge.pydantic import PrivateAttr
@@ -18,10 +19,12 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from rag_service.domain import Hit
+from rag_service.language.versions import Asked, asked_version, without_version
 from rag_service.models.reranking.reranker import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
 from rag_service.retrieval.named_files import take_turns
 from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.versions import find_families
 from rag_service.unpicklable import Unpicklable
 
 SIMILAR = 0.01  # fused scores that differ by less than this share of the better one count as equal
@@ -92,6 +95,23 @@ class NewerFirst(PassagePostprocessor):
         return ordered + sorted(group, key=_UPDATED_AT, reverse=True)
 
 
+class VersionAsked(PassagePostprocessor):
+    """Of the versions of a document, only those that the question asks for keep their passages.
+
+    A question that compares versions is answered from each of them.
+    """
+
+    async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
+        families = find_families(query.question, [hit.chunk.document for hit in hits])
+        query.outdated = frozenset[UUID]().union(*(family.others for family in families))
+        query.asked = without_version(query.question) if families else None
+        first = next((family.ids for family in families if hits[0].chunk.document.id in family.ids), frozenset[UUID]())
+        query.compares = bool(first) and asked_version(query.question) is Asked.SEVERAL
+        if query.compares:
+            return [hit for hit in hits if hit.chunk.document.id in first]
+        return [hit for hit in hits if hit.chunk.document.id not in query.outdated]
+
+
 class RelevanceThreshold(PassagePostprocessor):
     """Drops passages by their calibrated relevance, 0..1.
 
@@ -113,11 +133,12 @@ class RelevanceThreshold(PassagePostprocessor):
 
 
 class TopK(PassagePostprocessor):
-    """Keeps the first `top_k` of the query; of several files that it names, some of each."""
+    """Keeps the first `top_k` of the query; of several files or versions that it names, some of each."""
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
         files = query.found.files
-        return take_turns(hits, query.top_k) if files and len(files.found) > 1 else hits[: query.top_k]
+        several = query.compares or (files is not None and len(files.found) > 1)
+        return take_turns(hits, query.top_k) if several else hits[: query.top_k]
 
 
 def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:

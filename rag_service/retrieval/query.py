@@ -90,6 +90,9 @@ class RagQuery(QueryBundle):
     as_asked: bool = False  # one search, whatever it asks for
     searches: int = 1  # the passages are those of so many
     half: bool = False  # the answer may be that to one part only
+    outdated: frozenset[UUID] = frozenset()  # found documents of which the question asks for another version
+    compares: bool = False  # it asks for several versions of a document
+    asked: str | None = None  # the question without what only tells which version is meant; None: it tells none
     doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
     degraded: bool = False  # the answer was made without what failed, and would be better another time
     signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of

@@ -147,7 +147,7 @@ def write_prompt(
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
     follow_up = query.follow_up
-    asked, before = query.question, ""
+    asked, before = query.asked or query.question, ""
     replies: tuple[str, ...] = ()
     if follow_up is not None and follow_up.joined:  # the questions before have their answers
         asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
@@ -158,7 +158,7 @@ def write_prompt(
         weights=retrieval.weights,
         equivalents=_equivalents(retrieval.plan, asked),
         refusal=refusal,
-        by_document=files is not None and len(files.found) > 1,
+        by_document=query.compares or (files is not None and len(files.found) > 1),
         before=before,
         replies=replies,
     )

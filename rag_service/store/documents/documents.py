@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -56,6 +56,7 @@ class NewDocument:
     fields: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     territory: str | None = None
+    dated: date | None = None  # since when it holds, or of what day it is, as its beginning tells
     size_bytes: int = 0
     expires_at: datetime | None = None
     tables: tuple[EncodedTable, ...] = ()  # written by `ingest`, which knows how

@@ -209,7 +209,7 @@ async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[Ch
     cursor = await connection.execute(
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
                   c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
-                  d.content_hash, d.updated_at, d.language,
+                  d.content_hash, d.updated_at, d.language, d.dated,
                   EXISTS (SELECT FROM tables t WHERE t.document_id = d.id), d.fields
            FROM data_chunks c JOIN documents d ON d.id = c.document_id
            WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
@@ -229,11 +229,11 @@ def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
     chunks = {}
     for row in rows:
         number, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
-        title, file_name, source, tags, content_hash, updated_at, language, has_tables, fields = rest
+        title, file_name, source, tags, content_hash, updated_at, language, since, has_tables, fields = rest
         document = DocumentRef(
             id=document_id, corpus_id=corpus_id, title=title, file_name=file_name, source=source,
             tags=tuple(tags), content_hash=content_hash, updated_at=updated_at, language=language,
-            has_tables=has_tables,
+            dated=since, has_tables=has_tables,
         )  # fmt: skip
         chunks[number] = Chunk(
             id=node_id, document=document, index=index, text=text, start=start, end=end,

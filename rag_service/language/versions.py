@@ -1,0 +1,152 @@
+"""Versions of a document: since when one holds, what its name tells, and which one a question asks for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum, auto
+from functools import cache
+
+from rag_service.language.languages import languages_of, union_of
+from rag_service.language.words import fold, word_forms, words
+
+_HEAD = 1_500  # characters of a document in which it says since when it holds
+_OPENING = 400  # likewise, by a date alone
+_DATE_BEGINS = re.compile(r"(?<!\w)(?:\d{1,4}|[a-z]{3,}(?=\.?\s))")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_NUMBER = re.compile(r"\b(?:v|ver|version|versao|rev|revision|revisao)[ ._-]?(\d{1,3})(?!\d)")
+_COPY = re.compile(r"\(\d\)")  # "policy (1).docx"
+_IN_QUESTION = re.compile(rf"\(?{_YEAR.pattern}\)?|{_NUMBER.pattern}", re.IGNORECASE)
+_SHORTEST = 3  # letters of a word that tells what a document is about
+_BEFORE_DATE = r"[\s:]*(?:(?:the|el|le|o|dia|jour|day|de|del|du|on)\s+){0,2}"
+_DAY, _MONTH, _YEAR_OF = r"(?P<day>\d{1,2})", r"(?P<month>[a-z]+)\.?", r"(?P<year>(?:19|20)\d\d)(?!\d)"
+_DATES = tuple(
+    map(
+        re.compile,
+        (
+            rf"{_YEAR_OF}-(?P<month>\d\d)-(?P<day>\d\d)",
+            rf"{_DAY}[./-](?P<month>\d{{1,2}})[./-]{_YEAR_OF}",
+            rf"{_DAY}(?:st|nd|rd|th|er|[oº.])?\s+(?:de\s+|of\s+)?{_MONTH},?\s+(?:de\s+|del\s+)?{_YEAR_OF}",
+            rf"{_MONTH}\s+{_DAY}(?:st|nd|rd|th)?,?\s+{_YEAR_OF}",
+            rf"{_MONTH}\s+(?:de\s+|of\s+)?{_YEAR_OF}",
+            _YEAR_OF,
+        ),
+    )
+)
+
+
+class Asked(Enum):
+    """Which version a question asks for, by its words."""
+
+    IN_FORCE = auto()
+    EARLIER = auto()
+    SEVERAL = auto()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edition:
+    """What the name and the title of a document tell of its version."""
+
+    subject: tuple[frozenset[str], ...]  # words of the name that versions share, each in all its forms
+    year: int | None
+    number: int | None  # of "v3"
+    standing: int  # -1: named "old", 1: named "new" or "final", else 0
+    is_dated: bool  # the name has digits beside year and number: one of a series, such as minutes
+
+    def is_of(self, other: Edition) -> bool:
+        """Whether two names are those of one document: the words of one are among those of the other."""
+        few, many = sorted((self.subject, other.subject), key=len)
+        return len(few) > (len(few) != len(many)) and all(any(word & one for one in many) for word in few)
+
+
+def read_edition(file_name: str | None, title: str) -> Edition:
+    """What a file name tells, and the title where the name has no year or no number."""
+    name = fold(title if file_name is None else file_name.rpartition(".")[0] or file_name).replace("_", " ")
+    texts = (name, fold(title))
+    rest = _NUMBER.sub(" ", _YEAR.sub(" ", name, count=1))
+    told = [word for word in words(rest) if len(word) >= _SHORTEST and not any(map(str.isdigit, word))]
+    old, new, little = map(_name_words, ("old", "new", "name_words"))
+    return Edition(
+        subject=tuple(frozenset(word_forms(word)) for word in told if word not in old | new | little),
+        year=next((year for text in texts for year in years_in(text)), None),
+        number=next((number for text in texts for number in numbers_in(text)), None),
+        standing=-1 if old.intersection(words(rest)) else int(not new.isdisjoint(words(rest))),
+        is_dated=any(map(str.isdigit, _COPY.sub("", rest))),
+    )
+
+
+def find_date(text: str, *, until: date) -> date | None:
+    """The day since when a document holds, or of which it is, as its beginning tells; None: it does not.
+
+    The one behind "in force from" and its like, else the last of the very beginning.
+
+    Args:
+        until: the last day that may be told without such words.
+    """
+    head = fold(text[:_HEAD])
+    told = [_read_date(head[found.end() :]) for found in _holds_from().finditer(head)]
+    if day := next(filter(None, told), None):
+        return day
+    dates = (_read_date(head[found.start() :]) for found in _DATE_BEGINS.finditer(head[:_OPENING]))
+    return max((day for day in dates if day is not None and day <= until), default=None)
+
+
+def asked_version(question: str) -> Asked:
+    """Which version a question asks for. The version in force, unless it says otherwise."""
+    folded = fold(question)
+    if _expression("both").search(folded) or len(set(years_in(question))) > 1:
+        return Asked.SEVERAL
+    return Asked.EARLIER if _expression("earlier").search(folded) else Asked.IN_FORCE
+
+
+def without_version(question: str) -> str:
+    """A question without the years and numbers of versions, which no sentence of a version needs to hold."""
+    return _IN_QUESTION.sub(" ", question)
+
+
+def years_in(text: str) -> list[int]:
+    """The years that a text names."""
+    return list(map(int, _YEAR.findall(text)))
+
+
+def numbers_in(text: str) -> list[int]:
+    """The numbers of versions that a text names: "v2"."""
+    return list(map(int, _NUMBER.findall(fold(text))))
+
+
+def _read_date(text: str) -> date | None:
+    """The date at the beginning of a folded text; the first day of a month or year where no day is told."""
+    for pattern in _DATES:
+        if found := pattern.match(text):
+            told = {"day": "1", "month": "1"} | found.groupdict()
+            month = int(told["month"]) if told["month"].isdigit() else _month(told["month"])
+            try:
+                return date(int(told["year"]), month, int(told["day"]))
+            except ValueError:  # no such day, or another word than a month
+                continue
+    return None
+
+
+def _month(word: str) -> int:
+    """The number of a month in any language, cut short or not; 0: it is none."""
+    if len(word) < _SHORTEST:
+        return 0
+    months = (enumerate(data.proof.months, start=1) for data in languages_of(None))
+    return next((number for by in months for number, names in by if any(n.startswith(word) for n in names)), 0)
+
+
+@cache
+def _holds_from() -> re.Pattern[str]:
+    phrases = sorted((phrase for data in languages_of(None) for phrase in data.versions.holds_from), key=len)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, reversed(phrases)))})\b{_BEFORE_DATE}")
+
+
+@cache
+def _name_words(name: str) -> frozenset[str]:
+    return union_of(getattr(data.versions, name) for data in languages_of(None))
+
+
+@cache
+def _expression(name: str) -> re.Pattern[str]:
+    return re.compile("|".join(getattr(data.versions, name) for data in languages_of(None)))
