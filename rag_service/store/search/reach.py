@@ -11,7 +11,8 @@ from uuid import UUID
 
 from rag_service.domain import Chunk, Filters
 from rag_service.store.database import Connection
-from rag_service.store.search.scope import corpora_condition, document_conditions, keeps_plan, read_rows, to_chunks
+from rag_service.store.search.passages import read_rows, to_chunks
+from rag_service.store.search.scope import corpora_condition, document_conditions, keeps_plan
 
 _MAX_FOUND = 20  # documents with one of the names
 _MAX_CHUNKS = 2_000  # of a document that are looked through

@@ -33,7 +33,7 @@ from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.dense import search_dense
-from rag_service.store.search.scope import read_rows, to_chunks
+from rag_service.store.search.passages import read_rows, to_chunks
 from tests.conftest import FakeEmbedding, cloned_database
 
 if TYPE_CHECKING:  # processes that tests start and kill load this module, too

@@ -8,7 +8,7 @@ import pytest
 from rag_service.fitting.question_sets import LANGUAGES, load_shipped
 from rag_service.fitting.relevance import EmbeddedSet, fit_relevance, fit_scales, measure_pairs
 from rag_service.indices import Calibration, IndexDefinition, QueryDefinition, RelevanceFit, load_index
-from rag_service.retrieval.hybrid import Candidates, fuse, relevance
+from rag_service.retrieval.fusion import Candidates, fuse, relevance
 from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.relevance_fits import CosineScale, ModelFit, ModelRelevance
 from tests.fitting import VectorOf, load_part, plain, projected, shifted
