@@ -10,8 +10,9 @@ from litestar.enums import MediaType
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import wire_events
-from rag_service.api.http.presenters import find_unstorable, present_search, read_query
+from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_unstorable, read_query
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone

@@ -24,7 +24,7 @@ from psycopg.conninfo import make_conninfo
 from rag_service.domain import Identity
 from rag_service.errors import ConflictError, StoreError
 from rag_service.ingest.documents import document_name
-from rag_service.ingest.upload import RetryLaterError, UploadJob
+from rag_service.ingest.upload_job import RetryLaterError, UploadJob
 from rag_service.observability.logs import correlation, current_correlation_id
 from rag_service.readers.common.names import clean_file_name
 from rag_service.store.corpora import check_ttl, read_corpus

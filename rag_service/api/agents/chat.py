@@ -15,8 +15,9 @@ from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
-from rag_service.api.http.presenters import find_range_errors, find_unstorable, is_blank, present
+from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_range_errors, find_unstorable, is_blank
 from rag_service.api.http.schemas import AnswerBody, MessageRequest
 from rag_service.api.http.services import READING
 from rag_service.api.http.streaming import reply_with_answer

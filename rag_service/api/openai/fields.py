@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rag_service.answering.guards.injection import neutralise
-from rag_service.api.http.presenters import read_query
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, Sampling
 from rag_service.domain import Identity, Turn
