@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -27,11 +26,10 @@ from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryType
-from llama_index.core.tools import BaseTool
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from rag_service.answering.answer_gate import is_about_another, is_refusal, leaves_open
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
+from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
     check_computed,
@@ -46,7 +44,7 @@ from rag_service.answering.conversation import (
     make_standalone,
     render_history,
 )
-from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound, StepTaken
+from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
@@ -58,6 +56,7 @@ from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, mak
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
+from rag_service.answering.writing import Writing, emit_decided
 from rag_service.domain import (
     Answer,
     AnswersQuestion,
@@ -68,10 +67,8 @@ from rag_service.domain import (
     Reason,
     TokenCount,
 )
-from rag_service.errors import ContextOverflowError, PromptTooLongError
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
-from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
 from rag_service.observability.tracing import record_span, span
 from rag_service.retrieval.postprocessors import find_related
@@ -308,7 +305,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
         judge = self._judge if self._judge is not None and self._judge.is_used else None
-        emit = query.emit if judge is None else partial(_emit_decided, query)
+        emit = query.emit if judge is None else partial(emit_decided, query)
         steps = self._begin_steps(query, prompted)
         rule = self._prompts.message("tools", language) if steps.offered else ""
         if rule:
@@ -318,7 +315,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             shorter = shorten_prompt(query, long, prompts=self._prompts, settings=self._settings, taken=steps.tokens)
             return shorter.offering(rule) if rule else shorter
 
-        writing = _Writing(
+        writing = Writing(
             query,
             prompted,
             steps,
@@ -479,106 +476,3 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         return
-
-
-class _Writing:
-    """Writes an answer in as many calls of the model as it takes steps, and checks it while it streams."""
-
-    def __init__(
-        self,
-        query: RagQuery,
-        prompted: Prompted,
-        steps: Steps,
-        *,
-        make_checker: Callable[[Sequence[Hit]], AnswerChecker],
-        shorten: Callable[[Prompted], Prompted],
-        emit: Callable[[Any], Awaitable[None]],
-    ) -> None:
-        self.prompted = prompted
-        self._query = query
-        self._steps = steps
-        self._make_checker = make_checker
-        self._shorten = shorten
-        self._emit = emit
-        self._fed = ""  # text of the answer so far
-        self.checker = make_checker(steps.shown)
-        self.verifying = 0.0  # seconds
-
-    async def run(self) -> ChatDelta:
-        """Write to the end; the last delta, with the tokens of all calls."""
-        prompt_tokens: int | None = 0
-        completion_tokens: int | None = 0
-        while True:
-            tools = self._steps.offered
-            last = await self._call(tools)
-            prompt_tokens = _sum(prompt_tokens, last.prompt_tokens)
-            completion_tokens = _sum(completion_tokens, last.completion_tokens)
-            if not (tools and last.tool_calls):
-                return replace(last, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
-            await self._take(last.tool_calls)
-
-    async def _call(self, tools: Sequence[BaseTool]) -> ChatDelta:
-        last = ChatDelta(text="")
-        deltas = write_answer(
-            self._query, self.prompted, shorten=self._shorten_for, more=self._steps.messages, tools=tools
-        )
-        async with aclosing(deltas):
-            async for delta in deltas:
-                last = delta
-                self._fed = delta.text if delta.restart else self._fed + delta.text
-                began = time.perf_counter()
-                events = self.checker.feed(delta.text, restart=delta.restart)
-                self.verifying += time.perf_counter() - began
-                for event in events:
-                    await self._emit(event)
-        counted, model = last.prompt_tokens, self._query.model
-        if counted is not None and not (tools or self._steps.steps or self._query.model_error):
-            model.rates.learn(self._query.found.plan.language, ours=self.prompted.tokens, theirs=counted)
-        return last
-
-    def _shorten_for(self, error: PromptTooLongError) -> Prompted:
-        """The prompt with fewer passages, after the server has refused it. Raises the error if there is none."""
-        query, ours = self._query, self.prompted.tokens + self._steps.tokens
-        model: ChatModel = query.model
-        # Without a count, half of it is tried.
-        theirs = error.tokens or 2 * (model.context_window - model.max_tokens)
-        model.learn_window(error.window)
-        model.rates.learn(query.found.plan.language, ours=ours, theirs=theirs)
-        try:
-            shorter = self._shorten(self.prompted)
-        except ContextOverflowError:
-            raise error from None
-        kept = len(shorter.context.hits)
-        log.warning("prompt_shortened", model=model.model_name, tokens=theirs, expected=ours, contexts=kept)
-        self.prompted = replace(shorter, preface=self.prompted.preface)
-        if not self._steps.steps:
-            self._steps.shown = list(shorter.context.hits)
-            self.checker = self._make_checker(self._steps.shown)
-        return self.prompted
-
-    async def _take(self, calls: Sequence[ToolCall]) -> None:
-        """Run the calls. What was written before them is taken back, or where that cannot be, stays."""
-        mark = len(self._steps.shown) + 1
-        for step, added in await self._steps.take(self._fed, calls):
-            await self._query.emit(StepTaken(step=step, shown=added, first_mark=mark))
-            mark += len(added)
-        self.checker = self._make_checker(self._steps.shown)
-        if self._fed and self._query.retractable:
-            self._fed = ""
-            await self._emit(AnswerDelta(text="", restart=True))
-        elif self._fed:
-            self.prompted = replace(self.prompted, preface="")
-            self.checker.feed(self._fed)  # its events were emitted before
-            self._fed += "\n\n"
-            for event in self.checker.feed("\n\n"):
-                await self._emit(event)
-
-
-def _sum(before: int | None, more: int | None) -> int | None:
-    return None if before is None or more is None else before + more
-
-
-async def _emit_decided(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
-    """Emit an event, unless it is a citation that the judge has yet to decide about."""
-    if not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
-        await query.emit(event)
