@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 
 import structlog
 
@@ -55,8 +54,8 @@ class CheckedAnswer:
     @property
     def refuted(self) -> float:
         """Share of the citations that speak against the answer, 0..1."""
-        statuses = list(map(attrgetter("status"), self.citations))
-        return sum(map(statuses.count, REFUTED)) / max(1, len(statuses))
+        refuted = sum(citation.status in REFUTED for citation in self.citations)
+        return refuted / max(1, len(self.citations))
 
 
 class AnswerChecker:

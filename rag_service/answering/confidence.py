@@ -65,7 +65,7 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     return fit
 
 
-def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = None) -> dict[str, float]:
+def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float] | None = None) -> dict[str, float]:
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
@@ -73,10 +73,10 @@ def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = No
 
     Args:
         sources: the passages above the threshold, best first; at least one.
-        choice: `lead` as a probability, where the answer quotes.
+        quoting: `lead` as a probability, where the answer quotes.
     """
     signals = {"relevance": _log_odds(max(map(attrgetter("scores.relevance"), sources)))}
-    return signals | ({"lead": _log_odds(choice["lead"])} if choice and "lead" in choice else {})
+    return signals | ({"lead": _log_odds(quoting["lead"])} if quoting and "lead" in quoting else {})
 
 
 def _log_odds(probability: float) -> float:

@@ -260,7 +260,7 @@ def build_engine(
     return CitedQueryEngine(
         retriever,
         CitedSynthesizer(
-            chat, prompts, settings, check_rules=partial(check_answer, retriever), judge=judge, tables=tables
+            chat, prompts, settings, check_guardrails=partial(check_answer, retriever), judge=judge, tables=tables
         ),
         reranker,
         threshold=settings.retrieval.threshold,

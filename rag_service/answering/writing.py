@@ -19,7 +19,7 @@ import structlog
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.tools import BaseTool
 
-from rag_service.answering.checked_answer import AnswerChecker
+from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.events import AnswerDelta, CitationChecked, StepTaken
 from rag_service.answering.judged import is_undecided
 from rag_service.answering.prompt.packing import Prompted
@@ -28,6 +28,7 @@ from rag_service.domain import Hit
 from rag_service.errors import ContextOverflowError, ModelError, PromptTooLongError
 from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
+from rag_service.observability.tracing import record_span
 from rag_service.retrieval.query import RagQuery
 
 log = structlog.get_logger(__name__)
@@ -46,22 +47,23 @@ class Writing:
         shorten: Callable[[Prompted], Prompted],
         emit: Callable[[Any], Awaitable[None]],
     ) -> None:
-        self.prompted = prompted
+        """`prompted` is the prompt with the rule about the tools that `steps` offers."""
+        self.steps = steps
         self._query = query
-        self._steps = steps
+        self._given = self._prompted = prompted
         self._make_checker = make_checker
         self._shorten = shorten
         self._emit = emit
         self._fed = ""  # text of the answer so far
-        self.checker = make_checker(steps.shown)
-        self.verifying = 0.0  # seconds
+        self._checker = make_checker(steps.shown)
+        self._verifying = 0.0  # seconds
 
     async def run(self) -> ChatDelta:
         """Write to the end; the last delta, with the tokens of all calls."""
         prompt_tokens: int | None = 0
         completion_tokens: int | None = 0
         while True:
-            tools = self._steps.offered
+            tools = self.steps.offered
             last = await self._call(tools)
             prompt_tokens = _sum(prompt_tokens, last.prompt_tokens)
             completion_tokens = _sum(completion_tokens, last.completion_tokens)
@@ -69,61 +71,79 @@ class Writing:
                 return replace(last, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
             await self._take(last.tool_calls)
 
+    def outcome(self) -> Prompted:
+        """The prompt as it was answered: with the passages that were shown, of which steps may have added some."""
+        answered = replace(self._given, context=self._prompted.context, quote_signals=self._prompted.quote_signals)
+        return answered.showing(tuple(self.steps.shown)) if self.steps.steps else answered
+
+    async def add(self, text: str) -> None:
+        """Append a text of the service itself."""
+        for event in self._checker.feed(text):
+            await self._emit(event)
+
+    async def finish(self) -> CheckedAnswer:
+        """Emit the last events; the whole answer."""
+        began = time.perf_counter()
+        events, checked = self._checker.finish()
+        record_span("verify", self._verifying + time.perf_counter() - began)
+        for event in events:
+            await self._emit(event)
+        return checked
+
     async def _call(self, tools: Sequence[BaseTool]) -> ChatDelta:
         last = ChatDelta(text="")
         deltas = stream_answer(
-            self._query, self.prompted, shorten=self._shorten_for, more=self._steps.messages, tools=tools
+            self._query, self._prompted, shorten=self._shorten_for, more=self.steps.messages, tools=tools
         )
         async with aclosing(deltas):
             async for delta in deltas:
                 last = delta
                 self._fed = delta.text if delta.restart else self._fed + delta.text
                 began = time.perf_counter()
-                events = self.checker.feed(delta.text, restart=delta.restart)
-                self.verifying += time.perf_counter() - began
+                events = self._checker.feed(delta.text, restart=delta.restart)
+                self._verifying += time.perf_counter() - began
                 for event in events:
                     await self._emit(event)
         counted, model = last.prompt_tokens, self._query.model
-        if counted is not None and not (tools or self._steps.steps or self._query.model_error):
-            model.rates.learn(self._query.found.plan.language, ours=self.prompted.tokens, theirs=counted)
+        if counted is not None and not (tools or self.steps.steps or self._query.model_error):
+            model.rates.learn(self._query.found.plan.language, ours=self._prompted.tokens, theirs=counted)
         return last
 
     def _shorten_for(self, error: PromptTooLongError) -> Prompted:
         """The prompt with fewer passages, after the server has refused it. Raises the error if there is none."""
-        query, ours = self._query, self.prompted.tokens + self._steps.tokens
+        query, ours = self._query, self._prompted.tokens + self.steps.tokens
         model: ChatModel = query.model
         # Without a count, half of it is tried.
         theirs = error.tokens or 2 * (model.context_window - model.max_tokens)
         model.learn_window(error.window)
         model.rates.learn(query.found.plan.language, ours=ours, theirs=theirs)
         try:
-            shorter = self._shorten(self.prompted)
+            shorter = self._shorten(self._prompted)
         except ContextOverflowError:
             raise error from None
         kept = len(shorter.context.hits)
         log.warning("prompt_shortened", model=model.model_name, tokens=theirs, expected=ours, contexts=kept)
-        self.prompted = replace(shorter, preface=self.prompted.preface)
-        if not self._steps.steps:
-            self._steps.shown = list(shorter.context.hits)
-            self.checker = self._make_checker(self._steps.shown)
-        return self.prompted
+        self._prompted = replace(shorter, preface=self._prompted.preface)
+        if not self.steps.steps:
+            self.steps.shown = list(shorter.context.hits)
+            self._checker = self._make_checker(self.steps.shown)
+        return self._prompted
 
     async def _take(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls. What was written before them is taken back, or where that cannot be, stays."""
-        mark = len(self._steps.shown) + 1
-        for step, added in await self._steps.take(self._fed, calls):
+        mark = len(self.steps.shown) + 1
+        for step, added in await self.steps.take(self._fed, calls):
             await self._query.emit(StepTaken(step=step, shown=added, first_mark=mark))
             mark += len(added)
-        self.checker = self._make_checker(self._steps.shown)
+        self._checker = self._make_checker(self.steps.shown)
         if self._fed and self._query.retractable:
             self._fed = ""
             await self._emit(AnswerDelta(text="", restart=True))
         elif self._fed:
-            self.prompted = replace(self.prompted, preface="")
-            self.checker.feed(self._fed)  # its events were emitted before
+            self._prompted = replace(self._prompted, preface="")
+            self._checker.feed(self._fed)  # its events were emitted before
             self._fed += "\n\n"
-            for event in self.checker.feed("\n\n"):
-                await self._emit(event)
+            await self.add("\n\n")
 
 
 def _sum(before: int | None, more: int | None) -> int | None:
