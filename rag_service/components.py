@@ -23,7 +23,7 @@ from rag_service.agents.models import AgentModels
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
-from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_query
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
@@ -156,7 +156,7 @@ class Components:
     async def replay(self, answer_id: UUID, identity: Identity) -> list[Difference]:
         """Ask a recorded question again, keeping no record, and say what changed."""
         before = await self.read_answer(answer_id, identity)
-        query = read_query(before, identity)
+        query = recorded_query(before, identity)
         if query.agent_id is None:
             query.recorded = False
             answer = await self.engine.answer(query)

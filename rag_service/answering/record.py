@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -65,7 +64,7 @@ class AnswerRecorder:
         own = index.query.prompt if index is not None and self._grounded else "classic"
         name = query.prompt or own
         template = self._prompts.template(name, answer.language)
-        shown = set(map(attrgetter("chunk.id"), answer.shown))
+        shown = {hit.chunk.id for hit in answer.shown}
         return {
             "answerId": str(answer.id),
             "createdAt": datetime.now(UTC).isoformat(),
@@ -106,7 +105,7 @@ class AnswerRecorder:
             ],
             "verification": {
                 **dict.fromkeys(CitationStatus, 0),
-                **Counter(map(attrgetter("status"), answer.citations)),
+                **Counter(citation.status for citation in answer.citations),
                 "unmarkedSentences": answer.unmarked_sentences,
                 "withheldSentences": answer.withheld_sentences,
             },
@@ -164,7 +163,7 @@ def compare_records(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
     return differences
 
 
-def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
+def recorded_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
     """The recorded request, ready to be asked again."""
     request = record["request"]
     filters = request["filters"]
@@ -195,7 +194,7 @@ def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
 
 
 def _write_request(query: RagQuery) -> dict[str, Any]:
-    """What `read_query` reads."""
+    """What `recorded_query` reads."""
     filters = query.filters
     return {
         "topK": query.top_k,

@@ -40,7 +40,7 @@ from rag_service.store.database import Connection, Database, SearchSlots, meanwh
 from rag_service.store.relevance_fits import ModelRelevance, relevance
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
-from rag_service.store.search.passages import read_rows, to_chunks
+from rag_service.store.search.passages import read_chunk_rows, to_chunks
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
 from rag_service.store.search.scope import (
     SearchScope,
@@ -194,37 +194,30 @@ class HybridRetriever(PassageRetriever):
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters
     ) -> tuple[IndexDefinition, QueryPlan, SearchScope, NamedFiles | None]:
+        """The index definition, the plan and the scope of a question, and the files that it names."""
         index = self._indices[self._default_index]
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
         if filters.must_exist:
-            if filters.corpus_ids or filters.document_ids:
-                await check_ids(connection, scope)
-            if scope.corpus_ids and (filters.fields or filters.where is not None):
-                searched = [self._indices[name] for name in scope.index_names if name in self._indices]
-                check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
+            await self._check_filters(connection, scope)
         named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
         if named is not index:
             index, plan = named, analyse(index=named)
         files = None
         if plan.file_names:
-            files = await find_named_files(connection, scope, question, plan.file_names)
-            if files.found:
-                # The name of a file is no word that its passages hold, and does not tell the language.
-                plan = make_plan(
-                    files.rest,
-                    filters=replace(plan.filters, document_ids=files.document_ids),
-                    index=index,
-                    file_language=files.found[0].language,
-                )
-                plan = replace(plan, names=())
-                if asks_overview(files, plan.language):
-                    files = await read_outlines(connection, files)
-            elif not files.missing or filters.document_ids or filters.file_name is not None:
-                files = None  # of files that were chosen none is missing
+            files, plan = await _find_files(connection, question, scope, plan, index)
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope, files
+
+    async def _check_filters(self, connection: Connection, scope: SearchScope) -> None:
+        """Raises NotFoundError and InputError if the filters name a corpus, a document or a field that is not there."""
+        filters = scope.filters
+        if filters.corpus_ids or filters.document_ids:
+            await check_ids(connection, scope)
+        if scope.corpus_ids and (filters.fields or filters.where is not None):
+            searched = [self._indices[name] for name in scope.index_names if name in self._indices]
+            check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
 
     async def _rank(
         self,
@@ -248,7 +241,7 @@ class HybridRetriever(PassageRetriever):
             near = await dense.cosines(connection, found.ids if within is None else within)
             found, cosines = await begun.search.score(connection, near.ids), near.values
         if within is not None:
-            found, cosines = await self._keep(connection, begun, within, found, cosines)
+            found, cosines = await self._keep_within(connection, begun, within, found, cosines)
         fit = self._relevance.fit_for(rules, begun.plan.language)
         share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
         share = share if query.alpha is None else query.alpha
@@ -262,7 +255,7 @@ class HybridRetriever(PassageRetriever):
             absent=bool(begun.absent),
         )
         clock.lap("dense")
-        rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
+        rows = await read_chunk_rows(connection, [chunk_id for chunk_id, _ in candidates])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
         hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
         between = self._relevance.fit_for(rules, begun.plan.language, between=True)
@@ -276,7 +269,7 @@ class HybridRetriever(PassageRetriever):
         return list(unique.values())
 
     @staticmethod
-    async def _keep(
+    async def _keep_within(
         connection: Connection,
         begun: _Begun,
         within: npt.NDArray[np.int64],
@@ -289,6 +282,27 @@ class HybridRetriever(PassageRetriever):
         kept = np.isin(found.ids, within)
         rated = Rated(ids=found.ids[kept], scores=found.scores[kept], coverage=found.coverage[kept])
         return rated, cosines[kept]
+
+
+async def _find_files(
+    connection: Connection, question: str, scope: SearchScope, plan: QueryPlan, index: IndexDefinition
+) -> tuple[NamedFiles | None, QueryPlan]:
+    """The files that a question names, and its plan without their names; None: it names no file."""
+    files = await find_named_files(connection, scope, question, plan.file_names)
+    if not files.found:
+        chosen = scope.filters.document_ids or scope.filters.file_name is not None
+        return (files if files.missing and not chosen else None), plan  # of files that were chosen none is missing
+    # The name of a file is no word that its passages hold, and does not tell the language.
+    plan = make_plan(
+        files.rest,
+        filters=replace(plan.filters, document_ids=files.document_ids),
+        index=index,
+        file_language=files.found[0].language,
+    )
+    plan = replace(plan, names=())
+    if asks_overview(files, plan.language):
+        files = await read_outlines(connection, files)
+    return files, plan
 
 
 def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:

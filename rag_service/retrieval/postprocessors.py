@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from operator import attrgetter
+from datetime import datetime
 
 import llama_index.core.instrumentation as instrument
 from llama_index.core.bridge.pydantic import PrivateAttr
@@ -30,7 +30,6 @@ SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
 # this limit; half of it would make that 23 % and 58 %.
 RELATED_RELEVANCE = 0.1
 MAX_RELATED = 3
-_UPDATED_AT = attrgetter("chunk.document.updated_at")
 
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -86,10 +85,10 @@ class NewerFirst(PassagePostprocessor):
         group: list[Hit] = []
         for hit in hits:
             if group and not _similar(group[0], hit):
-                ordered += sorted(group, key=_UPDATED_AT, reverse=True)
+                ordered += sorted(group, key=_updated_at, reverse=True)
                 group = []
             group.append(hit)
-        return ordered + sorted(group, key=_UPDATED_AT, reverse=True)
+        return ordered + sorted(group, key=_updated_at, reverse=True)
 
 
 class RelevanceThreshold(PassagePostprocessor):
@@ -107,7 +106,7 @@ class RelevanceThreshold(PassagePostprocessor):
         if minimum is None:
             threshold = query.found.index.query.threshold
             threshold = self.default if threshold is None else threshold
-            query.doubtful = max(map(attrgetter("scores.relevance"), hits), default=-1.0) < threshold
+            query.doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
             minimum = min(self.out_of_scope, threshold)
         return [hit for hit in hits if hit.scores.relevance >= minimum]
 
@@ -123,6 +122,10 @@ class TopK(PassagePostprocessor):
 def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages below the threshold that are still near the question: the first few, in their order."""
     return tuple(hit for hit in hits if hit.scores.relevance >= RELATED_RELEVANCE)[:MAX_RELATED]
+
+
+def _updated_at(hit: Hit) -> datetime:
+    return hit.chunk.document.updated_at
 
 
 def _similar(better: Hit, hit: Hit) -> bool:

@@ -11,7 +11,7 @@ from rag_service.store.database import BigIntegers, Connection
 ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
 
 
-async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
+async def read_chunk_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
     """Chunks by id with the documents they belong to, for `to_chunks`; expired ones are left out."""
     cursor = await connection.execute(
         """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,

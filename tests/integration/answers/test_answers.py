@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
-from rag_service.answering.record import read_query
+from rag_service.answering.record import recorded_query
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.components import Components
 from rag_service.domain import (
@@ -295,7 +295,7 @@ async def test_a_replay_repeats_the_filter_of_the_question(service: Components, 
     query = dataclasses.replace(ask("When do unused vacation days expire?"), filters=Filters(where=chosen))
     answer = await service.engine.answer(query)
     assert {hit.chunk.document.file_name for hit in answer.sources} == {"leave.md"}
-    assert read_query(await service.read_answer(answer.id, LOCAL_ADMIN), LOCAL_ADMIN).filters.where == chosen
+    assert recorded_query(await service.read_answer(answer.id, LOCAL_ADMIN), LOCAL_ADMIN).filters.where == chosen
     assert await service.replay(answer.id, LOCAL_ADMIN) == []
 
 
