@@ -129,7 +129,7 @@ class _Life:
     async def _come_back(self, upload: Upload) -> None:
         file = self._files[upload.file_name]
         try:
-            await self._house.job().index(upload, self._identity)
+            await self._house.job().process(upload, self._identity)
         except ClaimLostError:
             return
         # It may only have succeeded where it was the newest claim of what waits.
