@@ -1,4 +1,4 @@
-"""`eval sentences`: learn which sentences of a passage answer best, for answers without a language model.
+"""`python -m evals.lab sentences`: learn which sentences of a passage answer best, for answers by quotation.
 
 For each question the passages are found and read as in a request. The candidates that hold a gold answer are right; a
 linear model over their features is fitted so that the softmax of its scores gives them the greatest share. It is
