@@ -96,7 +96,7 @@ async def _prepare(caller: Caller, agent_id: UUID, body: ChatRequest) -> ChatQue
         agent = remembered
     return ChatQuery(
         agent=agent,
-        history=tuple(Turn(role=message.role, content=message.content) for message in said),
+        turns=tuple(Turn(role=message.role, content=message.content) for message in said),
         question=body.messages[-1].content.strip(),
         top_k=caller.tenancy.settings.retrieval.top_k if body.top_k is None else body.top_k,
         threshold=body.similarity_threshold,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import repeat
@@ -245,9 +245,19 @@ async def select_sentences(
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
+    evidence.signals["lead"] = quotes[0][1]
+    return _choose_quotes(quotes, read_quotes(evidence.replies))
+
+
+def _choose_quotes(quotes: Sequence[tuple[Sentence, float]], quoted: Collection[str]) -> list[Sentence]:
+    """The first ones, until it is probable enough that the answer is among them.
+
+    Args:
+        quotes: each with its probability, best first.
+        quoted: by earlier replies.
+    """
     chosen: list[Sentence] = []
     said, covered = "", 0.0
-    quoted = read_quotes(evidence.replies)
     answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
     for quote, share in quotes:
         if len(chosen) == MAX_QUOTES or covered >= (_ENOUGH if quote.holds <= answered else _ENOUGH_FOR_ALL):
@@ -257,7 +267,6 @@ async def select_sentences(
             chosen.append(quote)
             said += quote.folded + "\0"
             answered |= quote.holds
-    evidence.signals["lead"] = quotes[0][1]
     return chosen
 
 
@@ -278,10 +287,10 @@ async def _compare(
     else:
         chosen, windows = weights.tokens, cut_windows(candidates, best_first.tolist())
         numbers, tokens = await rate_by_tokens(evidence, candidates, windows, reader)
-        candidates = list(map(candidates.__getitem__, numbers))
+        candidates = [candidates[number] for number in numbers]
         features = np.hstack([features[numbers], tokens])
         kept = np.sort(_in_reach(features @ chosen[:-1])[:COMPARED])
-    candidates = list(map(candidates.__getitem__, kept))
+    candidates = [candidates[number] for number in kept]
     similar = await rate_by_vectors(evidence, candidates, embedding, scale, recent)
     scores: np.ndarray = np.column_stack([features[kept], similar]) @ chosen
     return candidates, scores
