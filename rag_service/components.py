@@ -38,6 +38,7 @@ from rag_service.ingest.queue import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
 from rag_service.models.embedding.guarded import close_embedding, guard_embedding, local_model
+from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
@@ -61,7 +62,6 @@ from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
 from rag_service.store.opening import open_database
-from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import Replica
 from rag_service.tables.asking.answers import TableAnswers
 

@@ -22,10 +22,10 @@ from rag_service.evaluation.metrics import holds_answer
 from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load_corpus
 from rag_service.evaluation.workspace import Workspace
 from rag_service.models.embedding.guarded import local_model
+from rag_service.models.embedding.relevance import UNSCALED
 from rag_service.models.extractive.extractive import Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
 from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
-from rag_service.store.relevance_fits import UNSCALED
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
 _PENALTY = 0.03  # of large weights; ten times more or less moves no set by more than a question in a hundred

@@ -22,6 +22,7 @@ import structlog
 from rag_service.domain import Filters, Hit, Identity
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, RelevanceFit
+from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
 from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.hops import asks_chain
@@ -37,7 +38,6 @@ from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
-from rag_service.store.relevance_fits import ModelRelevance, relevance
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
 from rag_service.store.search.passages import read_chunk_rows, to_chunks

@@ -42,12 +42,13 @@ from rag_service.language.languages import languages_of
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
 from rag_service.models.embedding.local import LocalEmbedding
+from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
 from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.models.recent import Recent
-from rag_service.store.relevance_fits import UNSCALED, CosineScale, ModelRelevance
+from rag_service.store.relevance_fits import CosineScale
 from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
