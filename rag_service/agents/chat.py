@@ -184,7 +184,7 @@ class AgentChat:
         chat: ChatModel = request.model
         started = time.perf_counter()
         language = guess_language(question) or FALLBACK_LANGUAGE
-        quotes_only = chat.provider == "extractive"  # it has nothing to quote from
+        quotes_only = chat.only_quotes  # it has nothing to quote from
         texts = texts_in(language)
         notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
         notice += "." if quotes_only else texts.not_from_documents

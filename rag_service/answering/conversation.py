@@ -117,7 +117,7 @@ async def make_standalone(
     """
     if not history:
         return question, None
-    if chat.provider == "extractive":  # it quotes, it does not write
+    if chat.only_quotes:
         return await lean_on_history(question, history, find)
     limit = min(HISTORY_TOKENS, int(chat.context_window * HISTORY_SHARE))
     context = render_history(cut_history(history, max_tokens=limit))

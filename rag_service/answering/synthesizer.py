@@ -158,7 +158,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             raise TypeError(f"CitedSynthesizer needs a RagQuery, not {type(query).__name__}.")
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
-        is_quoted = query.model.provider == "extractive" and self._judge is None
+        is_quoted = query.model.only_quotes and self._judge is None
         answer = await (self._given.answer if is_quoted else self._answer)(query, nodes)
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
@@ -241,7 +241,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     async def _answer_parts(self, query: RagQuery) -> Answer | None:
         """Without a chat model, each part of a question is answered by itself; None where that makes no difference."""
-        if not query.parts or query.model.provider != "extractive":
+        if not query.parts or not query.model.only_quotes:
             return None
         answers = []
         for part in query.parts:
