@@ -171,14 +171,14 @@ class HybridRetriever(PassageRetriever):
         rules = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=rules.bm25_k1)
         dense = None if vector is None else DenseSearch(scope, vector, nearest=rules.candidates)
-        search = LexicalSearch(scope, terms, best=rules.candidates, k1=rules.bm25_k1, b=rules.bm25_b)
+        lexical = LexicalSearch(scope, terms, best=rules.candidates, k1=rules.bm25_k1, b=rules.bm25_b)
         # A vector search needs the postings of the chunks that it finds only.
-        postings = terms.postings if mode == "dense" else await search.read(connection)
+        postings = terms.postings if mode == "dense" else await lexical.read(connection)
         if dense is None:
-            search.add(postings)
+            lexical.add(postings)
         else:
-            await meanwhile(dense.read(connection), partial(search.add, postings))
-        lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
+            await meanwhile(dense.read(connection), partial(lexical.add, postings))
+        found = NONE_FOUND if mode == "dense" else await lexical.search(connection)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies) if plan.names else ()
         if absent and await has_long_tables(connection, scope.corpus_ids):
@@ -187,7 +187,7 @@ class HybridRetriever(PassageRetriever):
         if files is not None and files.found and (files.place or files.outlines):
             within = await read_within(connection, files)
         return _Begun(
-            index=index, plan=plan, scope=scope, terms=terms, search=search, lexical=lexical, absent=absent,
+            index=index, plan=plan, scope=scope, terms=terms, lexical=lexical, found_by_words=found, absent=absent,
             dense=dense, files=files, within=within,
         )  # fmt: skip
 
@@ -229,24 +229,14 @@ class HybridRetriever(PassageRetriever):
         query: RagQuery,
         mode: Mode,
     ) -> list[Hit]:
-        """Vector search, both scores for every candidate, and the best with their text; ends the transaction."""
+        """Vector search, fusion, and the best with their text; ends the transaction."""
         rules, limit = begun.index.query, max(query.candidates, query.top_k)
-        found, cosines = begun.lexical, None
-        within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
-        if vector is not None:
-            dense = begun.dense
-            if dense is None:
-                dense = DenseSearch(begun.scope, vector, nearest=rules.candidates)
-                await dense.read(connection)
-            near = await dense.cosines(connection, found.ids if within is None else within)
-            found, cosines = await begun.search.score(connection, near.ids), near.values
-        if within is not None:
-            found, cosines = await self._keep_within(connection, begun, within, found, cosines)
+        candidates = await self._score(connection, begun, vector)
         fit = self._relevance.fit_for(rules, begun.plan.language)
         share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
         share = share if query.alpha is None else query.alpha
-        candidates = fuse(
-            Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage),
+        ranked = fuse(
+            candidates,
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ranking.ceiling,
             calibration=fit,
@@ -255,9 +245,9 @@ class HybridRetriever(PassageRetriever):
             absent=bool(begun.absent),
         )
         clock.lap("dense")
-        rows = await read_chunk_rows(connection, [chunk_id for chunk_id, _ in candidates])
+        rows = await read_chunk_rows(connection, [chunk_id for chunk_id, _ in ranked])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
-        hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
+        hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in ranked if chunk_id in chunks]
         between = self._relevance.fit_for(rules, begun.plan.language, between=True)
         if between is not None and vector is not None:
             hits = [_rate_between(hit, begun, between) for hit in hits]
@@ -267,6 +257,21 @@ class HybridRetriever(PassageRetriever):
         for hit in hits:
             unique.setdefault((hit.chunk.document.content_hash, hit.chunk.start, hit.chunk.text), hit)
         return list(unique.values())
+
+    async def _score(self, connection: Connection, begun: _Begun, vector: list[float] | None) -> Candidates:
+        """Every chunk that either search found, with the scores of both."""
+        found, cosines = begun.found_by_words, None
+        within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
+        if vector is not None:
+            dense = begun.dense
+            if dense is None:
+                dense = DenseSearch(begun.scope, vector, nearest=begun.index.query.candidates)
+                await dense.read(connection)
+            near = await dense.cosines(connection, found.ids if within is None else within)
+            found, cosines = await begun.lexical.score(connection, near.ids), near.values
+        if within is not None:
+            found, cosines = await self._keep_within(connection, begun, within, found, cosines)
+        return Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage)
 
     @staticmethod
     async def _keep_within(
@@ -278,7 +283,7 @@ class HybridRetriever(PassageRetriever):
     ) -> tuple[Rated, npt.NDArray[np.float64] | None]:
         """Of what was found the chunks within; with a vector search all of them were found."""
         if cosines is None:
-            return await begun.search.score(connection, within), None
+            return await begun.lexical.score(connection, within), None
         kept = np.isin(found.ids, within)
         rated = Rated(ids=found.ids[kept], scores=found.scores[kept], coverage=found.coverage[kept])
         return rated, cosines[kept]
@@ -333,8 +338,8 @@ class _Begun:
     plan: QueryPlan
     scope: SearchScope
     terms: WeightedTerms
-    search: LexicalSearch
-    lexical: Rated  # the best of the keyword search
+    lexical: LexicalSearch
+    found_by_words: Rated  # the best of it
     absent: tuple[str, ...]
     dense: DenseSearch | None  # None: the vector was not there in time
     files: NamedFiles | None  # that the question names
