@@ -19,6 +19,7 @@ import structlog
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import (
     Answer,
+    Citation,
     CitationStatus,
     Condition,
     ConditionGroup,
@@ -86,23 +87,7 @@ class AnswerRecorder:
             "reasons": [reason.code for reason in answer.reasons],
             "confidence": answer.confidence.value,
             "answersQuestion": answer.answers_question,
-            "citations": [
-                {
-                    "mark": citation.mark,
-                    "status": citation.status.value,
-                    "method": None if citation.method is None else citation.method.value,
-                    "reason": citation.reason,
-                    "formula": citation.formula,
-                    "judge": citation.judge,
-                    "documentId": None if citation.document_id is None else str(citation.document_id),
-                    "contentHash": citation.content_hash,
-                    "chunkId": citation.chunk_id,
-                    "quote": citation.quote,
-                    "start": citation.start,
-                    "end": citation.end,
-                }
-                for citation in answer.citations
-            ],
+            "citations": [_write_citation(citation) for citation in answer.citations],
             "verification": {
                 **dict.fromkeys(CitationStatus, 0),
                 **Counter(citation.status for citation in answer.citations),
@@ -244,6 +229,23 @@ def _write_hit(hit: Hit, *, shown: bool) -> dict[str, Any]:
         "textSha256": _hash(hit.chunk.text),
         "shown": shown,
         "scores": scores,
+    }
+
+
+def _write_citation(citation: Citation) -> dict[str, Any]:
+    return {
+        "mark": citation.mark,
+        "status": citation.status.value,
+        "method": None if citation.method is None else citation.method.value,
+        "reason": citation.reason,
+        "formula": citation.formula,
+        "judge": citation.judge,
+        "documentId": None if citation.document_id is None else str(citation.document_id),
+        "contentHash": citation.content_hash,
+        "chunkId": citation.chunk_id,
+        "quote": citation.quote,
+        "start": citation.start,
+        "end": citation.end,
     }
 
 

@@ -39,9 +39,7 @@ class Services:
     """Everything that a request can ask for."""
 
     settings: Settings
-    answer: Callable[
-        [RagQuery, Channel], AsyncGenerator[AnswerEvent]
-    ]  # an async generator function; counted by endpoint
+    answer: Callable[[RagQuery, Channel], AsyncGenerator[AnswerEvent]]  # events of the engine, limited and counted
     search: Callable[[RagQuery], Coroutine[Any, Any, tuple[Hit, ...]]]  # passages above the threshold
     ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it
