@@ -76,7 +76,7 @@ FAULTS = (
     Fault(
         "unchecked sentences may proceed", "rag_service/answering/synthesizer.py",
         "An answer of which only one sentence is proved is passed on as reliable.",
-        "unproved = checked.flagged or refuted or", "unproved = refuted or",
+        "not has_proof or bool(checked.flagged)", "not has_proof",
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(
