@@ -34,7 +34,7 @@ from rag_service.ingest.documents import Ingested
 from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.postponed import PostponedUploads
-from rag_service.ingest.queue import Uploads
+from rag_service.ingest.uploads import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
 from rag_service.models.embedding.guarded import close_embedding, guard_embedding, local_model

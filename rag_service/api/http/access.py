@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery
     from rag_service.answering.record import Difference
     from rag_service.ingest.postponed import PostponedUploads
-    from rag_service.ingest.queue import Uploads
+    from rag_service.ingest.uploads import Uploads
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")

@@ -20,8 +20,8 @@ from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument, Ro
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.ingest.queue import Uploads
 from rag_service.ingest.upload_job import UploadJob, WorkerOptions
+from rag_service.ingest.uploads import Uploads
 from rag_service.ingest.worker import Worker
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
