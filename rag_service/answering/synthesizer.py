@@ -278,7 +278,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         prompted = write_prompt(query, chosen, prompts=self._prompts, settings=self._settings)
         of_files = query.found.files is not None and bool(query.found.files.outlines)
         doubt = Doubt.FILE_UNKNOWN if of_files else Doubt.TABLE_READING
-        prompted = replace(prompted, doubts={doubt: bool(computed.computed.warning)})
+        prompted = replace(prompted, doubts={doubt: bool(computed.wording.warning)})
         shown = prompted.context.hits
         checked = check_computed(computed, shown)
         await query.emit(SourcesFound(sources=chosen, shown=shown, timings_ms=query.found.timings_ms))

@@ -60,7 +60,7 @@ class AgentMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
-    """What these routes use."""
+    """What the routes over the database use; `app._tenancy_services` makes it."""
 
     settings: Settings
     transaction: Callable[..., AbstractAsyncContextManager[Connection]]  # `Database.transaction`

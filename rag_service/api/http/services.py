@@ -1,4 +1,4 @@
-"""What the routes need. The lifespan in `app.py` puts it into the application's state; tests script it."""
+"""What the routes need. `app._services` makes it, the lifespan there puts it into the application's state."""
 
 from __future__ import annotations
 
