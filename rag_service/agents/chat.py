@@ -20,12 +20,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.confidence import NO_CONFIDENCE
-from rag_service.answering.conversation import (
-    HISTORY_SHARE,
-    HISTORY_TOKENS,
-    cut_history,
-    render_history,
-)
+from rag_service.answering.conversation import history_for
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
@@ -103,8 +98,6 @@ class AgentChat:
                 async for event in events:
                     yield event
             return
-        limit = min(HISTORY_TOKENS, int(chat.context_window * HISTORY_SHARE))
-        history = render_history(cut_history(query.turns, max_tokens=limit))
         try:
             scope = await self.resolve(query.agent, identity)
         except StoreError as error:
@@ -122,7 +115,7 @@ class AgentChat:
             prompt="chat",
             instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
             turns=query.turns if corpora else (),
-            history=history,
+            history=history_for(chat, query.turns),
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
             retractable=query.retractable,

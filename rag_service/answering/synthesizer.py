@@ -36,14 +36,7 @@ from rag_service.answering.computed_answer import (
     choose_passages,
 )
 from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit, read_signals
-from rag_service.answering.conversation import (
-    HISTORY_SHARE,
-    HISTORY_TOKENS,
-    FindPassages,
-    cut_history,
-    make_standalone,
-    render_history,
-)
+from rag_service.answering.conversation import FindPassages, history_for, make_standalone
 from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
@@ -188,8 +181,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
-        limit = min(HISTORY_TOKENS, int(query.model.context_window * HISTORY_SHARE))
-        query.history = render_history(cut_history(query.turns, max_tokens=limit))
+        query.history = history_for(query.model, query.turns)
         query.query_str, query.follow_up = await make_standalone(
             query.question, query.turns, query.model, self._prompts, find
         )
