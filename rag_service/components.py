@@ -23,7 +23,7 @@ from rag_service.agents.models import AgentModels
 from rag_service.answering.engine import CitedQueryEngine, Postprocessors, Recorder, build_engine
 from rag_service.answering.prompt.judging import judge_prompt_revision, write_judge_prompt
 from rag_service.answering.prompt.templates import Prompts, load_prompts
-from rag_service.answering.record import AnswerRecorder, Difference, compare_records, read_query
+from rag_service.answering.record import AnswerRecorder, Difference, compare_records, recorded_query
 from rag_service.answering.tools.toolbox import Tools
 from rag_service.domain import LOCAL_ADMIN, Identity
 from rag_service.errors import NotFoundError
@@ -34,10 +34,11 @@ from rag_service.ingest.documents import Ingested
 from rag_service.ingest.embedding_cache import CachedEmbedding, wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.postponed import PostponedUploads
-from rag_service.ingest.queue import Uploads
+from rag_service.ingest.uploads import Uploads
 from rag_service.ingest.wiring import build_ingestor, current_fingerprints
 from rag_service.models.embedding.embeddings import build_embedding, build_sentence_reader
 from rag_service.models.embedding.guarded import close_embedding, guard_embedding, local_model
+from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.models.extractive.extractive import ExtractiveLLM
 from rag_service.models.judge.judge import Judge
 from rag_service.models.judge.judges import WatchedJudge, build_judge
@@ -61,7 +62,6 @@ from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals
 from rag_service.store.opening import open_database
-from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import Replica
 from rag_service.tables.asking.answers import TableAnswers
 
@@ -156,7 +156,7 @@ class Components:
     async def replay(self, answer_id: UUID, identity: Identity) -> list[Difference]:
         """Ask a recorded question again, keeping no record, and say what changed."""
         before = await self.read_answer(answer_id, identity)
-        query = read_query(before, identity)
+        query = recorded_query(before, identity)
         if query.agent_id is None:
             query.recorded = False
             answer = await self.engine.answer(query)
@@ -234,41 +234,27 @@ async def open_components(
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings, serving=True))
         metrics = metrics or Metrics()
-        embedding, fitter = await _open_embedding(stack, settings, database, indices, plugins, metrics)
-        questions = embedding.inner  # without the cache of passages
-        reader = build_sentence_reader(settings, questions)
-        if reader is not None and reader is not local_model(questions):
-            stack.push_async_callback(reader.aclose)
-        extractive = ExtractiveLLM(
-            questions, fitter.relevance, reader=reader, seconds=settings.servers.first_token_timeout / 2
+        opener = _Opener(
+            stack=stack, settings=settings, plugins=plugins, metrics=metrics, prompts=prompts, indices=indices
         )
-        chat = _open_chat(stack, settings, extractive, plugins, metrics, prompts)
-        judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
+        embedding, fitter = await opener.open_embedding(database)
+        extractive = opener.open_extractive(embedding.inner, fitter.relevance)
+        chat = opener.open_chat(extractive)
+        judge = opener.open_judge(chat)
         examiner = JudgeExaminer(judge, database, lambda: chat.slots.is_idle)
         await examiner.load()
-        search = open_search(settings, database, questions, indices, metrics, fitter.relevance)
+        search = open_search(settings, database, embedding.inner, indices, metrics, fitter.relevance)
         retriever, replica = await stack.enter_async_context(search)
         recorder = AnswerRecorder(database, prompts, settings)
         tables = TableAnswers(database, synonyms=indices[REPORTS].synonyms if REPORTS in indices else ())
-        engine = _build_engine(
-            retriever, chat, prompts, settings, indices, plugins, judge=judge, record=recorder.record, tables=tables
-        )
+        engine = opener.build_engine(retriever, chat, judge=judge, record=recorder.record, tables=tables)
         tools = Tools(
-            search=engine.search,
-            database=database,
-            indices=indices,
-            tables=tables,
-            top_k=settings.retrieval.top_k,
+            search=engine.search, database=database, indices=indices, tables=tables, top_k=settings.retrieval.top_k
         )
         engine.offer_tools(tools)
-        agent_models = AgentModels(
-            settings,
-            chat,
-            partial(build_chat, extractive=extractive, server=chat.server, on_call=metrics.model_call),
-        )
-        stack.push_async_callback(agent_models.aclose)
-        postponed = _build_postponed(settings, database, indices)
-        readers = plugins.reader_classes()
+        agent_models = opener.open_agent_models(chat, extractive)
+        postponed = opener.build_postponed(database)
+        originals, readers = postponed.uploads.originals, plugins.reader_classes()
         yield Components(
             settings=settings,
             reader_suffixes=frozenset(readers).union(*(index.ingest.readers for index in indices.values())),
@@ -286,61 +272,21 @@ async def open_components(
             tools=tools,
             recorder=recorder,
             ingestor=build_ingestor(
-                settings,
-                database,
-                embedding,
-                indices,
-                originals=postponed.uploads.originals,
-                readers=readers,
-                transformations=plugins.transformations,
+                settings, database, embedding, indices,
+                originals=originals, readers=readers, transformations=plugins.transformations,
             ),
             advisor=Advisor(
                 articles=ArticleFinder(database=database, engine=engine, indices=indices, settings=settings),
-                chat=chat,
-                prompts=prompts,
-                settings=settings,
+                chat=chat, prompts=prompts, settings=settings,
             ),
             agent_chat=AgentChat(
-                engine=engine,
-                model_for=agent_models.model_for,
-                resolve=partial(_resolve_scope, database),
-                prompts=prompts,
-                record=recorder.record,
+                engine=engine, model_for=agent_models.model_for, resolve=partial(_resolve_scope, database),
+                prompts=prompts, record=recorder.record,
             ),
-            originals=postponed.uploads.originals,
+            originals=originals,
             uploads=postponed.uploads,
             postponed=postponed,
-        )
-
-
-async def _open_embedding(
-    stack: AsyncExitStack,
-    settings: Settings,
-    database: Database,
-    indices: Mapping[str, IndexDefinition],
-    plugins: Plugins,
-    metrics: Metrics,
-) -> tuple[CachedEmbedding, RelevanceFitter]:
-    """The embedding model, which `stack` closes, and what is known of its cosines."""
-    built = build_embedding(settings, embedding=plugins.embedding)
-    embedding = wrap_embedding(built, settings, database, metrics=metrics)
-    stack.push_async_callback(close_embedding, embedding)
-    relevance = ModelRelevance(embedding.model_name, watched=settings.retrieval.fit_relevance)
-    guarded = guard_embedding(embedding.inner, settings)
-    fitter = RelevanceFitter(relevance, database, guarded, indices[settings.indices.default])
-    await fitter.load()
-    return embedding, fitter
-
-
-def _build_postponed(
-    settings: Settings, database: Database, indices: Mapping[str, IndexDefinition]
-) -> PostponedUploads:
-    """Uploads, and those that wait for the database."""
-    originals = Originals(settings.uploads.originals_url)
-    fingerprints = current_fingerprints(settings, indices)
-    uploads = Uploads(database, originals, fingerprints, default_ttl_seconds=settings.uploads.ttl_seconds)
-    folder = settings.database.data_dir / "postponed"
-    return PostponedUploads(uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2)
+        )  # fmt: skip
 
 
 async def _resolve_scope(database: Database, agent: Agent, identity: Identity) -> AgentScope:
@@ -358,76 +304,115 @@ async def open_keyword_engine(
     """
     prompts = load_prompts(settings.answers.prompts_path, replacement=settings.answers.template_path)
     async with AsyncExitStack() as stack:
-        chat = _open_chat(stack, settings, ExtractiveLLM(), plugins, metrics, prompts)
+        opener = _Opener(
+            stack=stack, settings=settings, plugins=plugins, metrics=metrics, prompts=prompts,
+            indices={index.name: index},
+        )  # fmt: skip
+        chat = opener.open_chat(ExtractiveLLM())
         retriever = KeywordRetriever(knowledge, index, identity=LOCAL_ADMIN)
-        judge = _open_judge(stack, settings, chat, prompts, plugins, metrics)
+        judge = opener.open_judge(chat)
         examining = asyncio.create_task(JudgeExaminer(judge, None, lambda: chat.slots.is_idle).run())
         try:
-            yield _build_engine(retriever, chat, prompts, settings, {index.name: index}, plugins, judge=judge)
+            yield opener.build_engine(retriever, chat, judge=judge)
         finally:
             examining.cancel()
             await asyncio.gather(examining, return_exceptions=True)
 
 
-def _open_chat(
-    stack: AsyncExitStack,
-    settings: Settings,
-    extractive: ExtractiveLLM,
-    plugins: Plugins,
-    metrics: Metrics,
-    prompts: Prompts,
-) -> ChatModel:
-    """The watched chat model; `stack` closes it."""
-    chat = build_chat(
-        settings, extractive=extractive, llm=plugins.llm, on_call=metrics.model_call, samples=prompts.samples()
-    )
-    stack.push_async_callback(chat.aclose)
-    metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
-    metrics.watch_waiting(lambda: chat.slots.waiting)
-    return chat
+@dataclass(frozen=True, kw_only=True)
+class _Opener:
+    """Opens one part after the other; `stack` closes them."""
 
+    stack: AsyncExitStack
+    settings: Settings
+    plugins: Plugins
+    metrics: Metrics
+    prompts: Prompts
+    indices: Mapping[str, IndexDefinition]
 
-def _open_judge(
-    stack: AsyncExitStack, settings: Settings, chat: ChatModel, prompts: Prompts, plugins: Plugins, metrics: Metrics
-) -> WatchedJudge | None:
-    """The judge of reworded sentences; `stack` closes it."""
-    judge = build_judge(
-        settings,
-        chat=chat,
-        write_prompt=partial(write_judge_prompt, prompts),
-        prompt_revision=judge_prompt_revision(prompts),
-        judge=plugins.judge,
-        count=metrics.judged,
-    )
-    if judge is not None:
-        stack.push_async_callback(judge.aclose)
-    return judge
+    async def open_embedding(self, database: Database) -> tuple[CachedEmbedding, RelevanceFitter]:
+        """The embedding model, and what is known of its cosines."""
+        settings = self.settings
+        built = build_embedding(settings, embedding=self.plugins.embedding)
+        embedding = wrap_embedding(built, settings, database, metrics=self.metrics)
+        self.stack.push_async_callback(close_embedding, embedding)
+        relevance = ModelRelevance(embedding.model_name, watched=settings.retrieval.fit_relevance)
+        guarded = guard_embedding(embedding.inner, settings)
+        fitter = RelevanceFitter(relevance, database, guarded, self.indices[settings.indices.default])
+        await fitter.load()
+        return embedding, fitter
 
+    def open_extractive(self, embedding: BaseEmbedding, relevance: ModelRelevance) -> ExtractiveLLM:
+        """What quotes where no chat model writes. `embedding` is without the cache of passages."""
+        reader = build_sentence_reader(self.settings, embedding)
+        if reader is not None and reader is not local_model(embedding):
+            self.stack.push_async_callback(reader.aclose)
+        seconds = self.settings.servers.first_token_timeout / 2
+        return ExtractiveLLM(embedding, relevance, reader=reader, seconds=seconds)
 
-def _build_engine(
-    retriever: PassageRetriever,
-    chat: ChatModel,
-    prompts: Prompts,
-    settings: Settings,
-    indices: Mapping[str, IndexDefinition],
-    plugins: Plugins,
-    *,
-    judge: WatchedJudge | None,
-    record: Recorder | None = None,
-    tables: TableAnswers | None = None,
-) -> CitedQueryEngine:
-    reranker = build_reranker(settings, chat=chat, reranker=plugins.reranker)
-    postprocessors = Postprocessors(
-        by_index={name: build_postprocessors(index) for name, index in indices.items()}, always=plugins.postprocessors
-    )
-    return build_engine(
-        retriever,
-        chat,
-        reranker,
-        prompts,
-        settings,
-        postprocessors=postprocessors,
-        record=record,
-        judge=judge,
-        tables=tables,
-    )
+    def open_chat(self, extractive: ExtractiveLLM) -> ChatModel:
+        """The watched chat model."""
+        metrics = self.metrics
+        chat = build_chat(
+            self.settings,
+            extractive=extractive,
+            llm=self.plugins.llm,
+            on_call=metrics.model_call,
+            samples=self.prompts.samples(),
+        )
+        self.stack.push_async_callback(chat.aclose)
+        metrics.watch_circuit(chat.breaker.name, lambda: chat.breaker.state == "open")
+        metrics.watch_waiting(lambda: chat.slots.waiting)
+        return chat
+
+    def open_agent_models(self, chat: ChatModel, extractive: ExtractiveLLM) -> AgentModels:
+        """The chat models of agents that have their own."""
+        build = partial(build_chat, extractive=extractive, server=chat.server, on_call=self.metrics.model_call)
+        models = AgentModels(self.settings, chat, build)
+        self.stack.push_async_callback(models.aclose)
+        return models
+
+    def open_judge(self, chat: ChatModel) -> WatchedJudge | None:
+        """The judge of reworded sentences."""
+        judge = build_judge(
+            self.settings,
+            chat=chat,
+            write_prompt=partial(write_judge_prompt, self.prompts),
+            prompt_revision=judge_prompt_revision(self.prompts),
+            judge=self.plugins.judge,
+            count=self.metrics.judged,
+        )
+        if judge is not None:
+            self.stack.push_async_callback(judge.aclose)
+        return judge
+
+    def build_engine(
+        self,
+        retriever: PassageRetriever,
+        chat: ChatModel,
+        *,
+        judge: WatchedJudge | None,
+        record: Recorder | None = None,
+        tables: TableAnswers | None = None,
+    ) -> CitedQueryEngine:
+        by_index = {name: build_postprocessors(index) for name, index in self.indices.items()}
+        return build_engine(
+            retriever,
+            chat,
+            build_reranker(self.settings, chat=chat, reranker=self.plugins.reranker),
+            self.prompts,
+            self.settings,
+            postprocessors=Postprocessors(by_index=by_index, always=self.plugins.postprocessors),
+            record=record,
+            judge=judge,
+            tables=tables,
+        )
+
+    def build_postponed(self, database: Database) -> PostponedUploads:
+        """Uploads, and those that wait for the database."""
+        settings = self.settings
+        originals = Originals(settings.uploads.originals_url)
+        fingerprints = current_fingerprints(settings, self.indices)
+        uploads = Uploads(database, originals, fingerprints, default_ttl_seconds=settings.uploads.ttl_seconds)
+        folder = settings.database.data_dir / "postponed"
+        return PostponedUploads(uploads, folder, max_bytes=settings.uploads.keep_mb * 1024**2)

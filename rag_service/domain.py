@@ -6,12 +6,14 @@ and holds no behaviour beyond what follows from its own fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
+
+import msgspec
 
 
 class Role(StrEnum):
@@ -101,6 +103,12 @@ def write_span(span: Span) -> list[Any]:
         "boxes": location.boxes,
     }  # fmt: skip
     return [span.start, span.end, {key: value for key, value in fields.items() if value}]
+
+
+def read_spans(stored: Sequence[Any] | None) -> tuple[Span, ...]:
+    """The inverse of `write_span` for the spans of a text."""
+    places = msgspec.convert(stored or (), list[tuple[int, int, Location]])
+    return tuple(Span(start=start, end=end, location=location) for start, end, location in places)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,7 +76,7 @@ FAULTS = (
     Fault(
         "unchecked sentences may proceed", "rag_service/answering/synthesizer.py",
         "An answer of which only one sentence is proved is passed on as reliable.",
-        "unproved = checked.flagged or refuted or", "unproved = refuted or",
+        "not has_proof or bool(checked.flagged)", "not has_proof",
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(
@@ -93,7 +93,7 @@ FAULTS = (
         ("tests/integration/answers/test_answers.py",),
     ),
     Fault(
-        "lifetime of a corpus ignored", "rag_service/ingest/queue.py",
+        "lifetime of a corpus ignored", "rag_service/ingest/uploads.py",
         "Documents that should have expired are kept and found for ever.",
         "lifetime = ttl_seconds or corpus.ttl_seconds or", "lifetime = ttl_seconds or",
         ("tests/integration/tenancy/test_uploads.py",),

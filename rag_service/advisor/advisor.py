@@ -55,6 +55,7 @@ REQUIRED_DATA_ANSWER = 1200  # tokens; a table of ten fields takes half of it
 DEFAULT_MAX_TOKENS = 4000  # of a response, context and answer together
 Render = Callable[[Sequence[Hit]], tuple[str, str]]  # (system, user) with these passages
 _Asked = TypeVar("_Asked", RequiredDataReply, ResponseReply)
+_Reply = TypeVar("_Reply", RequiredData, AdvisorResponse)
 _NEED_FIRST: Tiers = {"critical": (REQUIRED_DATA_TYPE,), "high": REQUIRED_DATA_TYPES[1:]}
 
 
@@ -79,13 +80,7 @@ class Advisor:
             EmbeddingError, StoreError.
         """
         article = await self.articles.find(inquiry, identity)
-        reply = RequiredData(
-            decision=Decision.OUT_OF_SCOPE,
-            reasons=self._reasons([Doubt.NOTHING_FOUND], article.language),
-            confidence=article.confidence,
-            language=article.language,
-            model=self.chat.model_name,
-        )
+        reply = self._found_nothing(RequiredData, article)
         if article.id is None:
             return reply
         boundary = new_boundary()
@@ -105,17 +100,7 @@ class Advisor:
         fields = read_required_fields(context.hits) if said is None else said.fields()
         doubts = find_doubts(_doubts(article, context, model_error))
         log.info("required_data_listed", contexts=len(context.hits), fields=len(fields))
-        return replace(
-            reply,
-            decision=decide(doubts),
-            reasons=self._reasons(doubts, article.language),
-            model_error=model_error,
-            article_id=article.id,
-            fields=fields,
-            shown=context.hits,
-            left_out=context.left_out,
-            context_tokens=context.tokens,
-        )
+        return replace(self._conclude(reply, article, context, doubts, model_error), fields=fields)
 
     async def generate_response(self, request: ResponseRequest, identity: Identity) -> AdvisorResponse:
         """A structured response to a case, with every statement verified. See `split_budget` for `max_tokens`.
@@ -126,13 +111,7 @@ class Advisor:
         """
         inquiry, answers = request.inquiry, self.settings.answers
         article = await self.articles.find(inquiry, identity)
-        reply = AdvisorResponse(
-            decision=Decision.OUT_OF_SCOPE,
-            reasons=self._reasons([Doubt.NOTHING_FOUND], article.language),
-            confidence=article.confidence,
-            language=article.language,
-            model=self.chat.model_name,
-        )
+        reply = self._found_nothing(AdvisorResponse, article)
         if article.id is None:
             return reply
         boundary = new_boundary()
@@ -149,14 +128,7 @@ class Advisor:
         )
         context = fitted.context
         said, model_error = await self._ask(fitted, ResponseReply, max_tokens=answer_tokens)
-        drafts: Sequence[SectionReply]
-        if said is not None:
-            drafts = said.sections
-        else:
-            weights, language = article.retrieval.weights, article.language
-            drafts = quote_sections(
-                context.hits, inquiry=inquiry.text, weights=weights, language=language, tokens=answer_tokens
-            )
+        drafts = _quote(article, context, inquiry, answer_tokens) if said is None else said.sections
         checked = check_response(
             drafts,
             context.hits,
@@ -172,26 +144,44 @@ class Advisor:
             _doubts(article, context, model_error)
             | doubts_of(Decision(said.decision) if said else None, missing, checked)
         )
-        decision = decide(doubts)
+        reply = self._conclude(reply, article, context, doubts, model_error)
         sections = with_missing_fields(checked.sections, missing, article.title, article.language)
-        log.info("response_generated", contexts=len(context.hits), decision=decision.value, missing=len(missing))
+        log.info("response_generated", contexts=len(context.hits), decision=reply.decision.value, missing=len(missing))
         return replace(
             reply,
-            decision=decision,
-            reasons=self._reasons(doubts, article.language),
-            model_error=model_error,
-            article_id=article.id,
-            sections=() if decision is Decision.OUT_OF_SCOPE else sections,
+            sections=() if reply.decision is Decision.OUT_OF_SCOPE else sections,
             guardrails=checked.guardrails,
             missing=missing,
-            shown=context.hits,
-            left_out=context.left_out,
-            context_tokens=context.tokens,
             answer_tokens=sum(count_tokens(text) for draft in drafts for text in _texts(draft)),
             withheld=checked.withheld,
         )
 
     # -- steps
+
+    def _found_nothing(self, kind: type[_Reply], article: Article) -> _Reply:
+        """The reply where no article governs the case."""
+        return kind(
+            decision=Decision.OUT_OF_SCOPE,
+            reasons=self._reasons([Doubt.NOTHING_FOUND], article.language),
+            confidence=article.confidence,
+            language=article.language,
+            model=self.chat.model_name,
+        )
+
+    def _conclude(
+        self, reply: _Reply, article: Article, context: PackedContext, doubts: Sequence[Doubt], model_error: str | None
+    ) -> _Reply:
+        """The reply with its decision, and the chunks that it was made from."""
+        return replace(
+            reply,
+            decision=decide(doubts),
+            reasons=self._reasons(doubts, article.language),
+            model_error=model_error,
+            article_id=article.id,
+            shown=context.hits,
+            left_out=context.left_out,
+            context_tokens=context.tokens,
+        )
 
     def _renderer(
         self,
@@ -263,6 +253,12 @@ def _doubts(article: Article, context: PackedContext, model_error: str | None) -
         Doubt.LITTLE_CONTEXT: context.tokens < article.retrieval.index.query.minimum_context_tokens,
         Doubt.LOW_CONFIDENCE: article.confidence.value < MIN_CONFIDENCE,
     }
+
+
+def _quote(article: Article, context: PackedContext, inquiry: Inquiry, tokens: int) -> Sequence[SectionReply]:
+    """A response without a model."""
+    weights, language = article.retrieval.weights, article.language
+    return quote_sections(context.hits, inquiry=inquiry.text, weights=weights, language=language, tokens=tokens)
 
 
 def _texts(draft: SectionReply) -> tuple[str, ...]:

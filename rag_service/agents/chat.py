@@ -9,23 +9,18 @@ first (`rag_used` is False then).
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import uuid4
 
 import structlog
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from rag_service.answering.checked_answer import AnswerChecker
+from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.confidence import NO_CONFIDENCE
-from rag_service.answering.conversation import (
-    HISTORY_SHARE,
-    HISTORY_TOKENS,
-    cut_history,
-    render_history,
-)
+from rag_service.answering.conversation import history_for
 from rag_service.answering.engine import CitedQueryEngine, Recorder
 from rag_service.answering.events import AnswerComplete, AnswerEvent, SourcesFound
 from rag_service.answering.guards.injection import neutralise
@@ -48,7 +43,7 @@ class ChatQuery:
     """A conversation whose last question is to be answered."""
 
     agent: Agent
-    history: tuple[Turn, ...]  # before the question, oldest first
+    turns: tuple[Turn, ...]  # before the question, oldest first
     question: str  # as asked
     top_k: int
     threshold: float | None = None
@@ -103,8 +98,6 @@ class AgentChat:
                 async for event in events:
                     yield event
             return
-        limit = min(HISTORY_TOKENS, int(chat.context_window * HISTORY_SHARE))
-        history = render_history(cut_history(query.history, max_tokens=limit))
         try:
             scope = await self.resolve(query.agent, identity)
         except StoreError as error:
@@ -121,8 +114,8 @@ class AgentChat:
             threshold=query.threshold,
             prompt="chat",
             instructions="\n\n".join(filter(None, (query.agent.spec.system_prompt, query.instructions))),
-            turns=query.history if corpora else (),
-            history=history,
+            turns=query.turns if corpora else (),
+            history=history_for(chat, query.turns),
             personal_corpora=frozenset(scope.personal_ids),
             agent_id=query.agent.id,
             retractable=query.retractable,
@@ -184,12 +177,12 @@ class AgentChat:
         chat: ChatModel = request.model
         started = time.perf_counter()
         language = guess_language(question) or FALLBACK_LANGUAGE
-        quotes_only = chat.provider == "extractive"  # it has nothing to quote from
+        quotes_only = chat.only_quotes  # it has nothing to quote from
         texts = texts_in(language)
         notice = texts.no_context if outcome.context is ContextUse.NO_CONTEXT else texts.store_unavailable
         notice += "." if quotes_only else texts.not_from_documents
         unfinished = self.prompts.message("unfinished", language)
-        system, user = self._plain_prompt(request, question, language)
+        messages = self._plain_prompt(request, question, language)
         # With no passages, each citation of the model is shown as not found and each claim as not proved.
         checker = AnswerChecker(
             (),
@@ -197,7 +190,7 @@ class AgentChat:
             harmless=[notice, unfinished],
             notice=self.prompts.message("withheld", language),
             language=language,
-            secrets=[system],
+            secrets=[messages[0].content or ""],
         )
         yield SourcesFound(sources=(), shown=(), timings_ms={})
         for event in checker.feed(notice if quotes_only else f"{notice}\n\n"):
@@ -205,9 +198,7 @@ class AgentChat:
         incomplete = False
         if not quotes_only:
             with counted(request.calls):
-                deltas = chat.stream(
-                    _messages(system, user), max_tokens=agent.spec.max_tokens, retractable=request.retractable
-                )
+                deltas = chat.stream(messages, max_tokens=agent.spec.max_tokens, retractable=request.retractable)
             async with aclosing(deltas):
                 async for delta in deltas:
                     text = f"{notice}\n\n{delta.text}" if delta.restart else delta.text
@@ -222,7 +213,21 @@ class AgentChat:
             yield event
         is_empty = quotes_only and outcome.context is ContextUse.NO_CONTEXT
         doubts = [Doubt.NOTHING_FOUND if is_empty else Doubt.NO_DOCUMENT_USED]
-        answer = Answer(
+        answer = replace(
+            self._complete(request, checked, doubts, question=question, language=language),
+            latency_ms=round((time.perf_counter() - started) * 1000, 1),
+            incomplete=incomplete,
+        )
+        request.retrieval = None  # the answer does not rest on it
+        if self.record is not None and request.recorded:
+            await self.record(request, answer)
+        yield AnswerComplete(answer=answer)
+
+    def _complete(
+        self, request: RagQuery, checked: CheckedAnswer, doubts: Sequence[Doubt], *, question: str, language: str
+    ) -> Answer:
+        """The answer without documents, from its text."""
+        return Answer(
             id=uuid4(),
             question=question,
             language=language,
@@ -234,30 +239,22 @@ class AgentChat:
             reasons=make_reasons(doubts, self.prompts.messages, language),
             confidence=NO_CONFIDENCE,
             tokens=TokenCount(prompt=0, completion=count_tokens(checked.text), estimated=True),
-            latency_ms=round((time.perf_counter() - started) * 1000, 1),
+            latency_ms=0.0,
             calls=tuple(request.calls),
-            model=chat.model_name,
+            model=request.model.model_name,
             unmarked_sentences=len(checked.unmarked),
             withheld_sentences=checked.withheld,
             flagged=checked.flagged,
-            incomplete=incomplete,
             searched_for=request.searched_for,
         )
-        request.retrieval = None  # the answer does not rest on it
-        if self.record is not None and request.recorded:
-            await self.record(request, answer)
-        yield AnswerComplete(answer=answer)
 
-    def _plain_prompt(self, request: RagQuery, question: str, language: str) -> tuple[str, str]:
-        """(system message, user message) of an answer without documents."""
+    def _plain_prompt(self, request: RagQuery, question: str, language: str) -> list[ChatMessage]:
+        """System and user message of an answer without documents."""
         values = {
             "boundary": new_boundary(),
             "context": request.history,
             "question": neutralise(question),
             "instructions": request.instructions,
         }
-        return self.prompts.template("chat_plain", language).render(values)
-
-
-def _messages(system: str, user: str) -> list[ChatMessage]:
-    return [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]
+        system, user = self.prompts.template("chat_plain", language).render(values)
+        return [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]

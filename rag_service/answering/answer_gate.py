@@ -8,19 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from operator import attrgetter
 
+from rag_service.answering.prompt.reasons import Doubt
 from rag_service.answering.proof.analysis import analyse
 from rag_service.answering.proof.claims import strip_marks
 from rag_service.answering.proof.lexicon import load_lexicon
 from rag_service.answering.proof.passage import passage_of
-from rag_service.domain import MAIL_HEADER, Chunk, Citation, CitationStatus, ProofMethod
+from rag_service.domain import MAIL_HEADER, AnswersQuestion, Chunk, Citation, CitationStatus, Hit, ProofMethod
 from rag_service.language.languages import languages_of
 from rag_service.language.normalise import normalise
 from rag_service.language.sentences import read_sentences
 from rag_service.language.words import fold, word_forms, words
 from rag_service.models.extractive.extractive import answer_type
 from rag_service.retrieval.planner import QueryPlan
+from rag_service.retrieval.query import RagQuery
 
 _ROW = "row"
 _SHORTEST_MONTH = 3  # letters of "Feb"
@@ -34,11 +35,44 @@ def is_refusal(text: str, citations: Sequence[Citation], *, refusal: str, langua
     """
     if text.strip() in ("", refusal):
         return True
-    if CitationStatus.VERIFIED in map(attrgetter("status"), citations):
+    if any(citation.status is CitationStatus.VERIFIED for citation in citations):
         return False
     sentences = [strip_marks(sentence.text) for sentence in read_sentences(text, language=language)]
     pattern = load_lexicon(language).refusal
     return bool(sentences) and pattern.search(fold(sentences[0].replace("’", "'")).strip()) is not None
+
+
+def doubt_answer(
+    query: RagQuery,
+    citations: Sequence[Citation],
+    shown: Sequence[Hit],
+    judged: AnswersQuestion | None,
+    *,
+    is_computed: bool,
+) -> dict[Doubt, bool]:
+    """What speaks against an answer to this question, whatever is proved of its sentences.
+
+    Args:
+        shown: the passages, [C1] first.
+        judged: what a judge says of the whole answer; None: it was not asked.
+        is_computed: an operation over a table is the answer to what was asked.
+    """
+    language, files = query.found.plan.language, query.found.files
+    asked = query.question if query.versions is None else query.versions.question
+    if files is not None:
+        asked = files.rest  # without the names of files
+    quoted = " ".join(citation.quote for citation in citations if citation.quote)
+    marks = dict.fromkeys(citation.mark for citation in citations)
+    passages = [shown[mark - 1].chunk for mark in marks if mark <= len(shown)]
+    is_open = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
+    is_quoted = judged is None and not is_computed
+    return {
+        Doubt.JUDGED_PARTIAL: judged is AnswersQuestion.PARTLY,
+        Doubt.JUDGED_OTHER: judged is AnswersQuestion.OTHER,
+        Doubt.PART_OPEN: query.half and judged is None,
+        Doubt.STEP_OPEN: is_open and judged is None,
+        Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, citations, passages, language),
+    }
 
 
 def leaves_open(plan: QueryPlan, weights: Mapping[str, float], quoted: str) -> bool:

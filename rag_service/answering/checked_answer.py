@@ -1,8 +1,6 @@
-"""Writes an answer, guards and verifies it while it streams, and optionally withholds what is not proved.
+"""Guards and verifies an answer while its text arrives, and optionally withholds what is not proved.
 
-    model → deltas → output guard → citations checked against the passages → text and citations as they become final
-
-Where the model fails, quotes of the passages take its place.
+    pieces of text → output guard → citations checked against the passages → text and citations as they become final
 
 A sentence is flagged when no verified citation proves its claim, or when the guard removed something from it.
 With `withhold`, a notice replaces every flagged sentence; text is then held back up to the next cited sentence,
@@ -13,112 +11,27 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 
 import structlog
-from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.tools import BaseTool
 
 from rag_service.answering.events import AnswerDelta, CitationChecked
 from rag_service.answering.guards.injection import without_injections
 from rag_service.answering.guards.output_guard import OutputGuard
-from rag_service.answering.prompt.packing import Prompted
 from rag_service.answering.proof.analysis import classify
 from rag_service.answering.proof.claims import NamedEvidence, find_marks, strip_marks
 from rag_service.answering.proof.verify import REFUTED, CitationStream, CitedClaim, Verification, flag_sentences
 from rag_service.domain import Citation, Hit
-from rag_service.errors import ModelError, PromptTooLongError
 from rag_service.language.sentences import Sentence, SentenceStream, read_sentences
 from rag_service.language.words import words
-from rag_service.models.llm.model import ChatDelta, ChatModel
-from rag_service.retrieval.query import RagQuery
 
 log = structlog.get_logger(__name__)
 
 SentenceOffsets = tuple[int, int]
 _SCAFFOLD = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*\n]+\*\*:?\s*\Z|\||.*:\s*\Z)", re.DOTALL)
 _FOREIGN_WORDS = 2  # a heading, a lead-in or code may have one unknown word: "Summary:" needs no proof
-
-
-async def write_answer(
-    query: RagQuery,
-    prompted: Prompted,
-    *,
-    shorten: Callable[[PromptTooLongError], Prompted],
-    more: Sequence[ChatMessage] = (),
-    tools: Sequence[BaseTool] = (),
-) -> AsyncGenerator[ChatDelta]:
-    """What `query.model` answers, after its preface; the last delta has the counts, and the tools that it calls.
-
-    A prompt that the server finds too long is tried once more with what `shorten` makes of it. Where the model fails,
-    its fallback goes on and is `query.model` from then on, and `query.model_error` says why. What a reader has seen
-    stays.
-
-    Args:
-        more: messages after the prompt: calls of tools and their results.
-
-    Raises:
-        ModelError: the model fails and has no fallback.
-    """
-    model: ChatModel = query.model
-    spoke = False
-    try:
-        for is_last in (False, True):
-            try:
-                async with aclosing(_ask(query, prompted, more, tools)) as deltas:
-                    async for delta in deltas:
-                        spoke = bool(delta.text) or (spoke and not delta.restart)
-                        yield delta
-                return
-            except PromptTooLongError as error:
-                if is_last:
-                    raise
-                prompted = shorten(error)
-    except ModelError as error:
-        if model.fallback is None:
-            raise
-        log.warning("answer_degraded", without="model", code=error.code, exc_info=error)
-        query.model, query.model_error = model.fallback, error.code
-    yield ChatDelta(text=f"\n\n{prompted.model_failed}\n\n" if spoke else f"{prompted.failed().preface}\n\n")
-    quotes = query.model.stream(prompted.messages)
-    async with aclosing(quotes):
-        async for delta in quotes:
-            yield delta
-
-
-def _ask(
-    query: RagQuery, prompted: Prompted, more: Sequence[ChatMessage], tools: Sequence[BaseTool]
-) -> AsyncGenerator[ChatDelta]:
-    model: ChatModel = query.model
-    deltas = model.stream(
-        [*prompted.messages, *more],
-        expected_prompt_tokens=prompted.tokens,
-        retractable=query.retractable,
-        tools=tools,
-    )
-    return _introduced(deltas, prompted) if prompted.preface else deltas
-
-
-async def _introduced(deltas: AsyncGenerator[ChatDelta], prompted: Prompted) -> AsyncGenerator[ChatDelta]:
-    """The pieces of an answer after its preface, which a refusal does without."""
-    held, waiting, last = "", True, None
-    async for delta in deltas:
-        last = delta
-        if delta.restart:
-            held, waiting = "", True
-            yield replace(delta, text="")
-        if waiting:
-            held += delta.text
-            if prompted.refusal.startswith(held.strip()):
-                continue
-            waiting, last = False, replace(delta, text=f"{prompted.preface}\n\n{held}", restart=False)
-        yield last
-    if waiting and last is not None:
-        yield replace(last, text=held)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +54,8 @@ class CheckedAnswer:
     @property
     def refuted(self) -> float:
         """Share of the citations that speak against the answer, 0..1."""
-        statuses = list(map(attrgetter("status"), self.citations))
-        return sum(map(statuses.count, REFUTED)) / max(1, len(statuses))
+        refuted = sum(citation.status in REFUTED for citation in self.citations)
+        return refuted / max(1, len(self.citations))
 
 
 class AnswerChecker:

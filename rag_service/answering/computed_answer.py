@@ -31,7 +31,7 @@ def check_computed(computed: ComputedAnswer, shown: Sequence[Hit]) -> CheckedAns
     pieces: list[str] = []
     citations: list[Citation] = []
     length = 0
-    for sentence in computed.computed.sentences:
+    for sentence in computed.wording.sentences:
         start = length + bool(pieces)
         text, cited = _write(sentence, shown)
         pieces.append(text)

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
-from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 
@@ -65,7 +64,7 @@ def read_fit(file: Path | None = None) -> ConfidenceFit:
     return fit
 
 
-def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = None) -> dict[str, float]:
+def read_signals(sources: Sequence[Hit], quoting: Mapping[str, float] | None = None) -> dict[str, float]:
     """What the fit looks at, by the names in `SIGNALS`.
 
     `relevance`: log-odds of the best passage's relevance; `lead`: log-odds that the first quote holds the best of all
@@ -73,10 +72,10 @@ def read_signals(sources: Sequence[Hit], choice: Mapping[str, float] | None = No
 
     Args:
         sources: the passages above the threshold, best first; at least one.
-        choice: `lead` as a probability, where the answer quotes.
+        quoting: `lead` as a probability, where the answer quotes.
     """
-    signals = {"relevance": _log_odds(max(map(attrgetter("scores.relevance"), sources)))}
-    return signals | ({"lead": _log_odds(choice["lead"])} if choice and "lead" in choice else {})
+    signals = {"relevance": _log_odds(max(hit.scores.relevance for hit in sources))}
+    return signals | ({"lead": _log_odds(quoting["lead"])} if quoting and "lead" in quoting else {})
 
 
 def _log_odds(probability: float) -> float:
@@ -120,6 +119,6 @@ def rate_confidence(hits: Sequence[Hit], query: QueryDefinition) -> Confidence:
 
 def _means(hits: Sequence[Hit]) -> tuple[float, float | None]:
     """Means of the top three relevances and of the top three rerank scores."""
-    relevances = nlargest(_TOP, map(attrgetter("scores.relevance"), hits))
-    reranked = [score for score in map(attrgetter("scores.rerank"), hits) if score is not None]
+    relevances = nlargest(_TOP, (hit.scores.relevance for hit in hits))
+    reranked = [hit.scores.rerank for hit in hits if hit.scores.rerank is not None]
     return round(fmean(relevances), 4), round(fmean(nlargest(_TOP, reranked)), 4) if reranked else None

@@ -26,8 +26,8 @@ FindPassages = Callable[[str], Awaitable[Sequence[Hit]]]  # of a question, best 
 log = structlog.get_logger(__name__)
 
 HISTORY_TURNS = 5  # turns before the question that are kept
-HISTORY_TOKENS = 4000  # maximum of these turns together
-HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
+_HISTORY_TOKENS = 4000  # maximum of these turns together
+_HISTORY_SHARE = 0.3  # maximum share of the window for the history: the passages need room, too
 _REWRITE_TOKENS = 60  # a question has 10 to 30
 _REWRITE_CHARS = 600
 _FEW_TERMS = 4  # a question with fewer content words may depend on the one before
@@ -37,6 +37,12 @@ _CHAIN = 5  # earlier questions looked at: each one of few words costs two searc
 # Weight of the question before when passages are favoured. From 0.6 to 0.85 all choose alike over evals/follow_ups.json
 # and evals/conversations.json; at 1 the old subject always wins.
 _FAVOUR = 0.7
+
+
+def history_for(chat: ChatModel, turns: Sequence[Turn]) -> str:
+    """The newest turns, as many as a model's window has room for, as it reads them."""
+    limit = min(_HISTORY_TOKENS, int(chat.context_window * _HISTORY_SHARE))
+    return render_history(cut_history(turns, max_tokens=limit))
 
 
 def cut_history(turns: Sequence[Turn], *, max_tokens: int) -> tuple[Turn, ...]:
@@ -117,11 +123,9 @@ async def make_standalone(
     """
     if not history:
         return question, None
-    if chat.provider == "extractive":  # it quotes, it does not write
+    if chat.only_quotes:
         return await lean_on_history(question, history, find)
-    limit = min(HISTORY_TOKENS, int(chat.context_window * HISTORY_SHARE))
-    context = render_history(cut_history(history, max_tokens=limit))
-    values = {"boundary": new_boundary(), "context": context, "question": neutralise(question)}
+    values = {"boundary": new_boundary(), "context": history_for(chat, history), "question": neutralise(question)}
     language = guess_language(question) or FALLBACK_LANGUAGE
     system, user = prompts.template("rewrite", language).render(values)
     messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), ChatMessage(role=MessageRole.USER, content=user)]

@@ -2,8 +2,13 @@
 
     RagQuery → retriever → postprocessors → synthesizer (prompt, one streaming model call, proof) → record
 
-It is a LlamaIndex `RetrieverQueryEngine`. `stream` yields the events of an answer; `aquery` and `answer` return
-the same answer as one object.
+It is a LlamaIndex `RetrieverQueryEngine`, whose methods call ours:
+
+    stream, answer → aquery → _aquery → aretrieve → PassageRetriever.search
+                                                  → _async_apply_node_postprocessors
+                                      → CitedSynthesizer.asynthesize
+
+`stream` yields the events of an answer; `aquery` and `answer` return the same answer as one object.
 """
 
 from __future__ import annotations
@@ -15,7 +20,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from operator import attrgetter
 from typing import cast
 from uuid import uuid4
 
@@ -141,7 +145,7 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
             parts.append(Part(text=text, query=asked, nodes=nodes_of_part, is_clause=split.are_clauses))
             query.passages = asked.passages | query.passages
         query.parts = tuple(parts)
-        lists = [nodes, *map(attrgetter("nodes"), parts)]
+        lists = [nodes, *(part.nodes for part in parts)]
         if not parts and nodes and query.found.is_chain:
             lists += await self._follow(query, nodes)
         query.searches = len(lists)
@@ -166,7 +170,8 @@ class CitedQueryEngine(Unpicklable, RetrieverQueryEngine):
         if not isinstance(query_bundle, RagQuery):
             return nodes
         for added in (*self._added.by_index.get(query_bundle.found.index.name, ()), *self._added.always):
-            nodes, query_bundle.postprocessed = await _run(added, nodes, query_bundle), True
+            nodes = await _postprocess(added, nodes, query_bundle)
+            query_bundle.postprocessed = True
         return nodes
 
     async def stream(self, query: RagQuery) -> AsyncGenerator[AnswerEvent]:
@@ -261,7 +266,7 @@ def build_engine(
     return CitedQueryEngine(
         retriever,
         CitedSynthesizer(
-            chat, prompts, settings, check_rules=partial(check_answer, retriever), judge=judge, tables=tables
+            chat, prompts, settings, check_guardrails=partial(check_answer, retriever), judge=judge, tables=tables
         ),
         reranker,
         threshold=settings.retrieval.threshold,
@@ -271,7 +276,7 @@ def build_engine(
     )
 
 
-async def _run(
+async def _postprocess(
     postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: RagQuery
 ) -> list[NodeWithScore]:
     """Run a third-party postprocessor with a time limit; nodes that were not retrieved are dropped.

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rag_service.answering.guards.injection import find_injections
+from rag_service.domain import read_spans
 from rag_service.language.languages import FALLBACK_LANGUAGE, language_codes, load_language
 from rag_service.language.words import fold, words
 from rag_service.store.database import Connection
-from rag_service.store.search.scope import read_spans
 
 MAX_EXAMPLES = 4
 _DOCUMENTS = 24  # the newest, of which examples are made

@@ -49,7 +49,7 @@ def describe_files(files: NamedFiles, hits: Sequence[Hit], language: str, warnin
             writer.write_overview(outline, passages)
     if not writer.sentences:
         return None
-    return ComputedAnswer(computed=Computed(sentences=tuple(writer.sentences), warning=warning), quotes=writer.quotes)
+    return ComputedAnswer(wording=Computed(sentences=tuple(writer.sentences), warning=warning), quotes=writer.quotes)
 
 
 class _Writer:

@@ -1,4 +1,7 @@
-"""Answers that were just given, for who asks the same again: quoted answers only, which cost processor time alone."""
+"""Keeps answers that were just given, for those who ask the same again.
+
+Quoted answers only: a chat model may say something else each time.
+"""
 
 from __future__ import annotations
 

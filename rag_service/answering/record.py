@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ import structlog
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.domain import (
     Answer,
+    Citation,
     CitationStatus,
     Condition,
     ConditionGroup,
@@ -65,7 +65,7 @@ class AnswerRecorder:
         own = index.query.prompt if index is not None and self._grounded else "classic"
         name = query.prompt or own
         template = self._prompts.template(name, answer.language)
-        shown = set(map(attrgetter("chunk.id"), answer.shown))
+        shown = {hit.chunk.id for hit in answer.shown}
         return {
             "answerId": str(answer.id),
             "createdAt": datetime.now(UTC).isoformat(),
@@ -87,26 +87,10 @@ class AnswerRecorder:
             "reasons": [reason.code for reason in answer.reasons],
             "confidence": answer.confidence.value,
             "answersQuestion": answer.answers_question,
-            "citations": [
-                {
-                    "mark": citation.mark,
-                    "status": citation.status.value,
-                    "method": None if citation.method is None else citation.method.value,
-                    "reason": citation.reason,
-                    "formula": citation.formula,
-                    "judge": citation.judge,
-                    "documentId": None if citation.document_id is None else str(citation.document_id),
-                    "contentHash": citation.content_hash,
-                    "chunkId": citation.chunk_id,
-                    "quote": citation.quote,
-                    "start": citation.start,
-                    "end": citation.end,
-                }
-                for citation in answer.citations
-            ],
+            "citations": [_write_citation(citation) for citation in answer.citations],
             "verification": {
                 **dict.fromkeys(CitationStatus, 0),
-                **Counter(map(attrgetter("status"), answer.citations)),
+                **Counter(citation.status for citation in answer.citations),
                 "unmarkedSentences": answer.unmarked_sentences,
                 "withheldSentences": answer.withheld_sentences,
             },
@@ -164,7 +148,7 @@ def compare_records(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
     return differences
 
 
-def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
+def recorded_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
     """The recorded request, ready to be asked again."""
     request = record["request"]
     filters = request["filters"]
@@ -195,7 +179,7 @@ def read_query(record: Mapping[str, Any], identity: Identity) -> RagQuery:
 
 
 def _write_request(query: RagQuery) -> dict[str, Any]:
-    """What `read_query` reads."""
+    """What `recorded_query` reads."""
     filters = query.filters
     return {
         "topK": query.top_k,
@@ -245,6 +229,23 @@ def _write_hit(hit: Hit, *, shown: bool) -> dict[str, Any]:
         "textSha256": _hash(hit.chunk.text),
         "shown": shown,
         "scores": scores,
+    }
+
+
+def _write_citation(citation: Citation) -> dict[str, Any]:
+    return {
+        "mark": citation.mark,
+        "status": citation.status.value,
+        "method": None if citation.method is None else citation.method.value,
+        "reason": citation.reason,
+        "formula": citation.formula,
+        "judge": citation.judge,
+        "documentId": None if citation.document_id is None else str(citation.document_id),
+        "contentHash": citation.content_hash,
+        "chunkId": citation.chunk_id,
+        "quote": citation.quote,
+        "start": citation.start,
+        "end": citation.end,
     }
 
 

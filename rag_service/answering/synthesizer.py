@@ -1,8 +1,10 @@
-"""The response synthesizer: writes a verified answer from passages with one model call.
+"""The response synthesizer: chooses how a question is answered, and completes the answer.
 
-    tables of the passages → computed answer, if the question asks for one; else
-    passages → packed context → prompt → streaming model call → citations checked sentence by sentence
-             → decision and confidence
+    what a file is about → its outline      ┐
+    an operation over a table → computed    │
+    several parts, no model → each by itself├→ confidence, doubts, decision
+    passages → prompt → written, checked    │
+    nothing relevant → why                  ┘
 
 LlamaIndex's own synthesizers call the model several times when the context overflows, and verify nothing.
 """
@@ -10,12 +12,9 @@ LlamaIndex's own synthesizers call the model several times when the context over
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, cast
 from uuid import uuid4
 
@@ -27,26 +26,18 @@ from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.response_synthesizers.base import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryType
-from llama_index.core.tools import BaseTool
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from rag_service.answering.answer_gate import is_about_another, is_refusal, leaves_open
-from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer, write_answer
+from rag_service.answering.answer_gate import doubt_answer, is_refusal
+from rag_service.answering.checked_answer import AnswerChecker, CheckedAnswer
 from rag_service.answering.computed_answer import (
     COMPUTED_CONFIDENCE,
     check_computed,
     choose_passages,
 )
 from rag_service.answering.confidence import NO_CONFIDENCE, estimate_confidence, read_fit, read_signals
-from rag_service.answering.conversation import (
-    HISTORY_SHARE,
-    HISTORY_TOKENS,
-    FindPassages,
-    cut_history,
-    make_standalone,
-    render_history,
-)
-from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound, StepTaken
+from rag_service.answering.conversation import FindPassages, history_for, make_standalone
+from rag_service.answering.events import AnswerDelta, CitationChecked, SourcesFound
 from rag_service.answering.file_overview import describe_files
 from rag_service.answering.given_answers import GivenAnswers
 from rag_service.answering.guards.guardrails import GUARDRAIL_TYPES
@@ -58,6 +49,7 @@ from rag_service.answering.prompt.reasons import Doubt, decide, find_doubts, mak
 from rag_service.answering.prompt.templates import Prompts
 from rag_service.answering.tools.steps import Steps, offer_tokens
 from rag_service.answering.tools.toolbox import Tools
+from rag_service.answering.writing import Writing, emit_decided
 from rag_service.domain import (
     Answer,
     AnswersQuestion,
@@ -68,12 +60,11 @@ from rag_service.domain import (
     Reason,
     TokenCount,
 )
-from rag_service.errors import ContextOverflowError, PromptTooLongError
 from rag_service.language.words import count_tokens
 from rag_service.models.judge.judges import WatchedJudge
-from rag_service.models.llm.call import ToolCall
 from rag_service.models.llm.model import ChatDelta, ChatModel
-from rag_service.observability.tracing import record_span, span
+from rag_service.observability.tracing import span
+from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.postprocessors import find_related
 from rag_service.retrieval.query import RagQuery, ignore
 from rag_service.settings import Settings
@@ -81,7 +72,7 @@ from rag_service.tables.asking.answers import ComputedAnswer, TableAnswers
 from rag_service.unpicklable import Unpicklable
 
 # What the documents shown forbid to say, checked against the text of an answer.
-CheckRules = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
+CheckGuardrails = Callable[[RagQuery, Sequence[Hit], str], Awaitable[tuple[GuardrailCheck, ...]]]
 
 NO_MODEL = "small-talk"  # `Answer.model` of a reply to a message that asks for nothing
 
@@ -113,7 +104,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         prompts: Prompts,
         settings: Settings,
         *,
-        check_rules: CheckRules,
+        check_guardrails: CheckGuardrails,
         judge: WatchedJudge | None = None,
         tables: TableAnswers | None = None,
     ):
@@ -122,7 +113,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             chat: writes the answer, unless the query names another model.
             prompts: templates and messages.
             settings: limits and switches.
-            check_rules: called where the index declares guardrails.
+            check_guardrails: called where the index declares guardrails.
             judge: decides about reworded sentences, and whether an answer answers its question, once it has passed its
                 examination; None: reworded sentences stay unchecked.
             tables: computes answers from tables; None: they are only quoted.
@@ -136,7 +127,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         self.chat = chat
         self._prompts = prompts
         self._settings = settings
-        self._check_rules = check_rules
+        self._check_guardrails = check_guardrails
         self._judge = judge
         self._tables = tables
         self._tools: Tools | None = None
@@ -160,22 +151,26 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             raise TypeError(f"CitedSynthesizer needs a RagQuery, not {type(query).__name__}.")
         query.model = query.model or self.chat
         dispatcher.event(SynthesizeStartEvent(query=query))
-        is_quoted = query.model.provider == "extractive" and self._judge is None
+        is_quoted = query.model.only_quotes and self._judge is None
         answer = await (self._given.answer if is_quoted else self._answer)(query, nodes)
         response = CitedResponse(answer, nodes)
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
 
     async def _answer(self, query: RagQuery, nodes: Sequence[NodeWithScore]) -> Answer:
-        sources = query.hits(nodes)
-        if (files := query.found.files) is not None and files.missing and not files.found:
+        sources, files = query.hits(nodes), query.found.files
+        if files is not None and files.missing and not files.found:
             sources = mentioning(files.missing[0], sources)
-        if (computed := await self._compute(query, sources)) is not None:
+        if files is not None and files.outlines:
+            computed = self._describe_files(query, files)
+        else:
+            computed = await self._compute(query, sources)
+        if computed is not None:
             return await self._answer_computed(query, sources, computed)
         if (joined := await self._answer_parts(query)) is not None:
             return joined
         if sources:
-            return await self._answer_from(query, sources)
+            return await self._answer_written(query, sources)
         text, doubt = explain_refusal(query.found, self._prompts)
         return await self._say(query, text, query.found.plan.language, doubt)
 
@@ -186,8 +181,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
 
     async def condense(self, query: RagQuery, find: FindPassages) -> None:
         """Make the question standalone; what was said before stays for the prompt. `find` searches for it alone."""
-        limit = min(HISTORY_TOKENS, int(query.model.context_window * HISTORY_SHARE))
-        query.history = render_history(cut_history(query.turns, max_tokens=limit))
+        query.history = history_for(query.model, query.turns)
         query.query_str, query.follow_up = await make_standalone(
             query.question, query.turns, query.model, self._prompts, find
         )
@@ -219,6 +213,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             related=() if retrieval is None else find_related(retrieval.hits),
         )
 
+    def _describe_files(self, query: RagQuery, files: NamedFiles) -> ComputedAnswer | None:
+        """What the files are about that a question names; None: nothing of them was found."""
+        found = query.found
+        _, warning = tell_files(found, found.hits, self._prompts)
+        return describe_files(files, found.hits, found.plan.language, warning) if found.hits else None
+
     async def _compute(self, query: RagQuery, sources: Sequence[Hit]) -> ComputedAnswer | None:
         """The answer computed from the tables of what was found, below the default threshold, too.
 
@@ -226,23 +226,18 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         an owner dropped is not computed with.
         """
         found = query.found
-        if found.files is not None and found.files.outlines:
-            _, warning = tell_files(found, found.hits, self._prompts)
-            return describe_files(found.files, found.hits, found.plan.language, warning) if found.hits else None
-        if self._tables is None or not all(map(_NUMBER.fullmatch, found.absent)):
+        if self._tables is None or not all(_NUMBER.fullmatch(name) for name in found.absent):
             return None
         hits = sources if query.postprocessed or query.threshold is not None else (*sources, *found.hits)
-        hits = tuple(hit for hit in hits if hit.chunk.document.id not in query.outdated)
-        return await self._tables.compute(
-            query.asked or query.question,
-            hits,
-            language=found.plan.language,
-            identity=query.identity,
-        )
+        text = query.question
+        if (versions := query.versions) is not None:
+            hits = tuple(hit for hit in hits if hit.chunk.document.id not in versions.others)
+            text = versions.question
+        return await self._tables.compute(text, hits, language=found.plan.language, identity=query.identity)
 
     async def _answer_parts(self, query: RagQuery) -> Answer | None:
         """Without a chat model, each part of a question is answered by itself; None where that makes no difference."""
-        if not query.parts or query.model.provider != "extractive":
+        if not query.parts or not query.model.only_quotes:
             return None
         answers = []
         for part in query.parts:
@@ -255,11 +250,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             query.half = True
             return None
         language = query.found.plan.language
-        joined = join_answers(
-            query.question,
-            answers,
-            doubtful=self._prompts.message("doubtful", language),
-        )
+        joined = join_answers(query.question, answers, doubtful=self._prompts.message("doubtful", language))
         if joined is None:
             return None
         doubts = find_doubts(
@@ -271,13 +262,7 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         )
         joined = replace(joined, decision=decide(doubts), reasons=self._reasons(doubts, language))
         signals = [part.query.signals for part in query.parts if part.query.signals]
-        query.signals = min(
-            signals,
-            key=partial(
-                self._fit.probability,
-            ),
-            default={},
-        )
+        query.signals = min(signals, key=self._fit.probability, default={})
         await query.emit(SourcesFound(sources=joined.sources, shown=joined.shown, timings_ms=query.found.timings_ms))
         await query.emit(AnswerDelta(text=joined.text))
         for citation in joined.citations:
@@ -287,10 +272,9 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
     async def _answer_computed(self, query: RagQuery, sources: tuple[Hit, ...], computed: ComputedAnswer) -> Answer:
         chosen = choose_passages(computed, sources, query.found.hits, limit=query.top_k)
         prompted = write_prompt(query, chosen, prompts=self._prompts, settings=self._settings)
-        warning = computed.computed.warning
         of_files = query.found.files is not None and bool(query.found.files.outlines)
         doubt = Doubt.FILE_UNKNOWN if of_files else Doubt.TABLE_READING
-        prompted = replace(prompted, warning=warning, doubts={doubt: bool(warning)})
+        prompted = replace(prompted, doubts={doubt: bool(computed.wording.warning)})
         shown = prompted.context.hits
         checked = check_computed(computed, shown)
         await query.emit(SourcesFound(sources=chosen, shown=shown, timings_ms=query.found.timings_ms))
@@ -298,10 +282,10 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         for citation in checked.citations:
             await query.emit(CitationChecked(citation=citation))
         no_model = ChatDelta(text="", prompt_tokens=0, completion_tokens=0)
-        return await self._complete(query, chosen, prompted, checked, no_model, least=COMPUTED_CONFIDENCE)
+        return await self._complete(query, chosen, prompted, checked, no_model, is_computed=True)
 
-    async def _answer_from(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
-        language = query.found.plan.language
+    async def _answer_written(self, query: RagQuery, sources: tuple[Hit, ...]) -> Answer:
+        """The answer of the chat model, or of what quotes in its place."""
         with span("prompt"):
             prompted = write_prompt(query, sources, prompts=self._prompts, settings=self._settings)
         shown = prompted.context.hits
@@ -309,53 +293,42 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         log.debug("prompt", documents=documents, prompt=[message.content for message in prompted.messages])
         await query.emit(SourcesFound(sources=sources, shown=shown, timings_ms=query.found.timings_ms))
         judge = self._judge if self._judge is not None and self._judge.is_used else None
-        emit = query.emit if judge is None else partial(_emit_decided, query)
+        writing = self._begin_writing(query, prompted, is_judged=judge is not None)
+        last = await writing.run()
+        prompted, steps = writing.outcome(), writing.steps
+        query.degraded = "degraded" in prompted.quote_signals
+        if steps.steps:
+            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
+        if last.finish_reason == "length":
+            prompted = prompted.cut()
+            await writing.add(f"\n\n{prompted.unfinished}")
+        checked = await writing.finish()
+        answers = None
+        if judge is not None:
+            question = "" if prompted.warning else query.query_str  # warned of, it is uncertain in any case
+            checked, answers = await self._ask_judge(judge, query, checked, steps.shown, question=question)
+        if query.model_error is not None:
+            prompted = prompted.failed()
+        answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
+        return replace(answer, steps=tuple(steps.steps))
+
+    def _begin_writing(self, query: RagQuery, prompted: Prompted, *, is_judged: bool) -> Writing:
+        """`is_judged`: citations that a judge is to decide about are not emitted before that."""
         steps = self._begin_steps(query, prompted)
-        rule = self._prompts.message("tools", language) if steps.offered else ""
-        if rule:
-            prompted = prompted.offering(rule)
+        rule = self._prompts.message("tools", query.found.plan.language) if steps.offered else ""
 
         def shorten(long: Prompted) -> Prompted:
             shorter = shorten_prompt(query, long, prompts=self._prompts, settings=self._settings, taken=steps.tokens)
             return shorter.offering(rule) if rule else shorter
 
-        writing = _Writing(
+        return Writing(
             query,
-            prompted,
+            prompted.offering(rule) if rule else prompted,
             steps,
             make_checker=partial(self._make_checker, query, prompted),
             shorten=shorten,
-            emit=emit,
+            emit=partial(emit_decided, query) if is_judged else query.emit,
         )
-        last = await writing.run()
-        checker, shown = writing.checker, tuple(steps.shown)
-        prompted = replace(prompted, context=writing.prompted.context, choice=writing.prompted.choice)
-        query.degraded = "degraded" in prompted.choice
-        if steps.steps:
-            sources = tuple({hit.chunk.id: hit for hit in (*sources, *steps.found)}.values())
-            prompted = prompted.showing(shown)
-        if last.finish_reason == "length":
-            prompted = prompted.cut()
-            for event in checker.feed(f"\n\n{prompted.unfinished}"):
-                await emit(event)
-        began = time.perf_counter()
-        events, checked = checker.finish()
-        record_span("verify", writing.verifying + time.perf_counter() - began)
-        for event in events:
-            await emit(event)
-        answers = None
-        if judge is not None:
-            undecided = checked
-            if query.model_error is None:  # else it would be asked at the server that has just failed
-                question = "" if prompted.warning else query.query_str  # warned of, it is uncertain in any case
-                checked, answers = await judge_answer(judge, checked, shown, question=question, language=language)
-            for before, citation in zip(undecided.citations, checked.citations, strict=True):
-                if is_undecided(before):
-                    await query.emit(CitationChecked(citation=citation))
-        if query.model_error is not None:
-            prompted = prompted.failed()
-        answer = await self._complete(query, sources, prompted, checked, last, answers=answers)
-        return replace(answer, steps=tuple(steps.steps))
 
     def _make_checker(self, query: RagQuery, prompted: Prompted, shown: Sequence[Hit]) -> AnswerChecker:
         language, ids = query.found.plan.language, {hit.chunk.id for hit in shown}
@@ -390,6 +363,19 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         """Let models that can call tools use these."""
         self._tools = tools
 
+    async def _ask_judge(
+        self, judge: WatchedJudge, query: RagQuery, undecided: CheckedAnswer, shown: Sequence[Hit], *, question: str
+    ) -> tuple[CheckedAnswer, AnswersQuestion | None]:
+        """The answer as the judge decides it, with the events that waited for that."""
+        checked, answers = undecided, None
+        if query.model_error is None:  # else it would be asked at the server that has just failed
+            language = query.found.plan.language
+            checked, answers = await judge_answer(judge, undecided, shown, question=question, language=language)
+        for before, citation in zip(undecided.citations, checked.citations, strict=True):
+            if is_undecided(before):
+                await query.emit(CitationChecked(citation=citation))
+        return checked, answers
+
     async def _complete(
         self,
         query: RagQuery,
@@ -398,46 +384,34 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         checked: CheckedAnswer,
         last: ChatDelta,
         *,
-        least: float = 0.0,
+        is_computed: bool = False,
         answers: AnswersQuestion | None = None,
     ) -> Answer:
-        text, language = checked.text, query.found.plan.language
-        definition = query.found.index.query
-        refuted = checked.refuted
-        query.signals = read_signals(sources, prompted.choice) if sources else {}
-        confidence = estimate_confidence(self._fit, query.signals, sources, refuted=refuted)
-        confidence = replace(confidence, value=max(confidence.value, least))
+        """The answer with its confidence, decision and reasons, from a text whose citations are checked."""
+        text, language, shown = checked.text, query.found.plan.language, prompted.context.hits
+        index = query.found.index
+        query.signals = read_signals(sources, prompted.quote_signals) if sources else {}
+        confidence = estimate_confidence(self._fit, query.signals, sources, refuted=checked.refuted)
+        if is_computed:
+            confidence = replace(confidence, value=max(confidence.value, COMPUTED_CONFIDENCE))
         said = text.removeprefix(prompted.preface)
-        files = query.found.files
-        asked = (query.asked or query.question) if files is None else files.rest  # without the names of files
         refused = is_refusal(said, checked.citations, refusal=prompted.refusal, language=language)
-        counted = last.prompt_tokens is not None and last.completion_tokens is not None
-        quoted = " ".join(filter(None, map(attrgetter("quote"), checked.citations)))
-        is_chain = query.found.is_chain and leaves_open(query.found.plan, query.found.weights, quoted)
-        is_quoted = answers is None and not least  # neither judged nor computed
-        marks = dict.fromkeys(citation.mark for citation in checked.citations)
-        passages = [prompted.context.hits[mark - 1].chunk for mark in marks if mark <= len(prompted.context.hits)]
         guardrails: tuple[GuardrailCheck, ...] = ()
-        if not GUARDRAIL_TYPES.isdisjoint(query.found.index.ingest.chunk_types.values()):
-            guardrails = await self._check_rules(query, prompted.context.hits, text)
-        has_proof = CitationStatus.VERIFIED in map(attrgetter("status"), checked.citations)
+        if not GUARDRAIL_TYPES.isdisjoint(index.ingest.chunk_types.values()):
+            guardrails = await self._check_guardrails(query, shown, text)
+        has_proof = any(citation.status is CitationStatus.VERIFIED for citation in checked.citations)
         doubts = find_doubts(
             {
+                **prompted.doubts,
+                **doubt_answer(query, checked.citations, shown, answers, is_computed=is_computed),
                 Doubt.NOT_ANSWERED: refused,
                 Doubt.MODEL_FAILED: query.model_error is not None,
                 Doubt.INCOMPLETE: last.finish_reason == "length",
-                Doubt.CONTRADICTED: refuted > 0,
+                Doubt.CONTRADICTED: checked.refuted > 0,
                 Doubt.UNPROVED: not has_proof or bool(checked.flagged),
-                Doubt.RULE_BROKEN: not all(map(attrgetter("passed"), guardrails)),
-                Doubt.JUDGED_PARTIAL: answers is AnswersQuestion.PARTLY,
-                Doubt.JUDGED_OTHER: answers is AnswersQuestion.OTHER,
-                Doubt.PART_OPEN: query.half and answers is None,
-                Doubt.STEP_OPEN: is_chain and answers is None,
-                **prompted.doubts,
-                Doubt.ABOUT_ANOTHER: is_quoted and is_about_another(asked, checked.citations, passages, language),
-                Doubt.OTHER_VERSION: any(chunk.document.id in query.outdated for chunk in passages),
+                Doubt.RULE_BROKEN: not all(check.passed for check in guardrails),
                 Doubt.JOINED_QUESTION: query.follow_up is not None and query.follow_up.joined,
-                Doubt.LITTLE_CONTEXT: prompted.context.tokens < definition.minimum_context_tokens,
+                Doubt.LITTLE_CONTEXT: prompted.context.tokens < index.query.minimum_context_tokens,
                 Doubt.LOW_CONFIDENCE: confidence.value < self._fit.least,
             }
         )
@@ -447,16 +421,12 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
             language=language,
             text=text,
             sources=sources,
-            shown=prompted.context.hits,
+            shown=shown,
             citations=checked.citations,
             decision=decide(doubts),
             reasons=self._reasons(doubts, language),
             confidence=confidence,
-            tokens=TokenCount(
-                prompt=last.prompt_tokens if last.prompt_tokens is not None else prompted.tokens,
-                completion=last.completion_tokens if last.completion_tokens is not None else count_tokens(text),
-                estimated=not counted,
-            ),
+            tokens=_count_tokens(last, prompted, text),
             latency_ms=0.0,
             model=query.model.model_name,
             unmarked_sentences=0 if refused else len(checked.unmarked),
@@ -484,104 +454,11 @@ class CitedSynthesizer(Unpicklable, BaseSynthesizer):
         return
 
 
-class _Writing:
-    """Writes an answer in as many calls of the model as it takes steps, and checks it while it streams."""
-
-    def __init__(
-        self,
-        query: RagQuery,
-        prompted: Prompted,
-        steps: Steps,
-        *,
-        make_checker: Callable[[Sequence[Hit]], AnswerChecker],
-        shorten: Callable[[Prompted], Prompted],
-        emit: Callable[[Any], Awaitable[None]],
-    ) -> None:
-        self.prompted = prompted
-        self._query = query
-        self._steps = steps
-        self._make_checker = make_checker
-        self._shorten = shorten
-        self._emit = emit
-        self._fed = ""  # text of the answer so far
-        self.checker = make_checker(steps.shown)
-        self.verifying = 0.0  # seconds
-
-    async def run(self) -> ChatDelta:
-        """Write to the end; the last delta, with the tokens of all calls."""
-        prompt_tokens: int | None = 0
-        completion_tokens: int | None = 0
-        while True:
-            tools = self._steps.offered
-            last = await self._call(tools)
-            prompt_tokens = _sum(prompt_tokens, last.prompt_tokens)
-            completion_tokens = _sum(completion_tokens, last.completion_tokens)
-            if not (tools and last.tool_calls):
-                return replace(last, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
-            await self._take(last.tool_calls)
-
-    async def _call(self, tools: Sequence[BaseTool]) -> ChatDelta:
-        last = ChatDelta(text="")
-        deltas = write_answer(
-            self._query, self.prompted, shorten=self._shorten_for, more=self._steps.messages, tools=tools
-        )
-        async with aclosing(deltas):
-            async for delta in deltas:
-                last = delta
-                self._fed = delta.text if delta.restart else self._fed + delta.text
-                began = time.perf_counter()
-                events = self.checker.feed(delta.text, restart=delta.restart)
-                self.verifying += time.perf_counter() - began
-                for event in events:
-                    await self._emit(event)
-        counted, model = last.prompt_tokens, self._query.model
-        if counted is not None and not (tools or self._steps.steps or self._query.model_error):
-            model.rates.learn(self._query.found.plan.language, ours=self.prompted.tokens, theirs=counted)
-        return last
-
-    def _shorten_for(self, error: PromptTooLongError) -> Prompted:
-        """The prompt with fewer passages, after the server has refused it. Raises the error if there is none."""
-        query, ours = self._query, self.prompted.tokens + self._steps.tokens
-        model: ChatModel = query.model
-        # Without a count, half of it is tried.
-        theirs = error.tokens or 2 * (model.context_window - model.max_tokens)
-        model.learn_window(error.window)
-        model.rates.learn(query.found.plan.language, ours=ours, theirs=theirs)
-        try:
-            shorter = self._shorten(self.prompted)
-        except ContextOverflowError:
-            raise error from None
-        kept = len(shorter.context.hits)
-        log.warning("prompt_shortened", model=model.model_name, tokens=theirs, expected=ours, contexts=kept)
-        self.prompted = replace(shorter, preface=self.prompted.preface)
-        if not self._steps.steps:
-            self._steps.shown = list(shorter.context.hits)
-            self.checker = self._make_checker(self._steps.shown)
-        return self.prompted
-
-    async def _take(self, calls: Sequence[ToolCall]) -> None:
-        """Run the calls. What was written before them is taken back, or where that cannot be, stays."""
-        mark = len(self._steps.shown) + 1
-        for step, added in await self._steps.take(self._fed, calls):
-            await self._query.emit(StepTaken(step=step, shown=added, first_mark=mark))
-            mark += len(added)
-        self.checker = self._make_checker(self._steps.shown)
-        if self._fed and self._query.retractable:
-            self._fed = ""
-            await self._emit(AnswerDelta(text="", restart=True))
-        elif self._fed:
-            self.prompted = replace(self.prompted, preface="")
-            self.checker.feed(self._fed)  # its events were emitted before
-            self._fed += "\n\n"
-            for event in self.checker.feed("\n\n"):
-                await self._emit(event)
-
-
-def _sum(before: int | None, more: int | None) -> int | None:
-    return None if before is None or more is None else before + more
-
-
-async def _emit_decided(query: RagQuery, event: AnswerDelta | CitationChecked) -> None:
-    """Emit an event, unless it is a citation that the judge has yet to decide about."""
-    if not (isinstance(event, CitationChecked) and is_undecided(event.citation)):
-        await query.emit(event)
+def _count_tokens(last: ChatDelta, prompted: Prompted, text: str) -> TokenCount:
+    """As the model's server counted them, else our estimate."""
+    prompt, completion = last.prompt_tokens, last.completion_tokens
+    return TokenCount(
+        prompt=prompted.tokens if prompt is None else prompt,
+        completion=count_tokens(text) if completion is None else completion,
+        estimated=prompt is None or completion is None,
+    )

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
 
 from litestar import Controller, Response, post
 from litestar.enums import MediaType
 
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.events import wire_events
-from rag_service.api.http.presenters import find_unstorable, present_search, read_query
+from rag_service.api.http.events import WireEvent, wire_events
+from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_unstorable, read_query
 from rag_service.api.http.schemas import AnswerBody, AnswerRequest, SearchBody, SearchRequest
 from rag_service.api.http.services import READING, IdentityDependency, Services, ServicesDependency
 from rag_service.api.http.streaming import reply_with_answer, unless_gone
 from rag_service.domain import Identity, Turn
+
+if TYPE_CHECKING:
+    from rag_service.retrieval.query import RagQuery
 
 _STREAM = (
     "Events: `sources`, several `delta`, a `citation` for each one checked, a `final` with the complete answer, and "
@@ -79,23 +84,37 @@ async def _reply(
     body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity, *, stream: bool
 ) -> Response[Any]:
     query = read_query(body, services.settings, identity)
-    if body.messages:
-        if wrong := list(find_unstorable({"messages": [message.content for message in body.messages]})):
-            raise InvalidRequestError(wrong)
-        query.turns = tuple(Turn(role=message.role, content=message.content) for message in body.messages)
-    if not body.keep and body.conversation_id is None:
+    query.turns = _read_turns(body)
+    if body.keep or body.conversation_id is not None:
+        events = await _answer_and_keep(query, body, request, services, identity)
+    else:
         events = wire_events(services.answer(query, "answer"))
-    elif "tenancy" not in request.app.state:
+    return await reply_with_answer(events, request, services.settings, stream=stream)
+
+
+def _read_turns(body: AnswerRequest) -> tuple[Turn, ...]:
+    """What was said before the question, as the request tells it. Raises InvalidRequestError."""
+    if wrong := list(find_unstorable({"messages": [message.content for message in body.messages]})):
+        raise InvalidRequestError(wrong)
+    return tuple(Turn(role=message.role, content=message.content) for message in body.messages)
+
+
+async def _answer_and_keep(
+    query: RagQuery, body: AnswerRequest, request: AnyRequest, services: Services, identity: Identity
+) -> AsyncGenerator[WireEvent, None]:
+    """The events of an answer that is kept as a turn of a conversation, which the question may go on with.
+
+    Raises InvalidRequestError where nothing can be stored, and NotFoundError.
+    """
+    if "tenancy" not in request.app.state:
         name = "keep" if body.keep else "conversationId"
         raise InvalidRequestError([FieldError(name, "is not available: with RAG_ENABLED=false, nothing is stored")])
-    else:
-        from rag_service.api.agents.history import keep_answers, read_history  # loads the database's packages
-        from rag_service.api.http.access import make_caller
+    from rag_service.api.agents.history import keep_answers, read_history  # loads the database's packages
+    from rag_service.api.http.access import make_caller
 
-        caller = make_caller(request, identity)
-        if body.conversation_id is not None:
-            said = await caller.run(read_history, body.conversation_id)
-            query.turns = query.turns or said
-        question = body.query.strip()
-        events = keep_answers(wire_events(services.answer(query, "answer")), caller, question, body.conversation_id)
-    return await reply_with_answer(events, request, services.settings, stream=stream)
+    caller = make_caller(request, identity)
+    if body.conversation_id is not None:
+        said = await caller.run(read_history, body.conversation_id)
+        query.turns = query.turns or said
+    question = body.query.strip()
+    return keep_answers(wire_events(services.answer(query, "answer")), caller, question, body.conversation_id)

@@ -236,55 +236,6 @@ def claims(path: Path, as_json: bool, calibrate: bool) -> None:
 
 
 @eval_group.command()
-@_SETS
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Also learn from all sets, and write the weights to this file.",
-)
-@click.option("--run", default="", help="Name of the run, stored with the weights; default: the date.")
-def sentences(paths: tuple[Path, ...], output: Path | None, run: str) -> None:
-    """Learn which sentences to quote in answers without a language model; print cross-validated figures."""
-    from rag_service.evaluation.sentence_weights import cross_validate, write_weights
-
-    examples = run_command(_collect_sentences(paths, read_quiet_settings()))
-    for figures in cross_validate(examples):
-        click.echo(
-            f"{figures.set_name}: {figures.questions} questions, answer in the first quote {figures.first:.3f},"
-            f" in the first two {figures.two:.3f}"
-        )
-    if output is not None:
-        write_weights(output, examples, run=run or f"sentences-{datetime.now(UTC):%Y%m%d}")
-        click.echo(f"Wrote {output}.")
-
-
-async def _collect_sentences(paths: Sequence[Path], settings: Settings) -> Any:
-    from rag_service.evaluation.sentence_weights import collect_examples
-    from rag_service.evaluation.workspace import open_workspace
-
-    async with open_workspace(settings) as workspace:
-        with progress() as steps:
-            return await collect_examples(workspace, paths, steps)
-
-
-@eval_group.command()
-@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
-def languages(output: Path) -> None:
-    """Measure how the packaged model's vectors tell the language of a text, and write it to a file.
-
-    The shipped file is rag_service/models/embedding/language_directions.json; documents are ingested again after a
-    change.
-    """
-    from rag_service.fitting.language_directions import measure_directions, write_directions
-
-    with failures():
-        write_directions(output, measure_directions())
-    click.echo(f"Wrote {output}.")
-
-
-@eval_group.command()
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--output", "-o", type=click.Path(path_type=Path), default=Path("eval.svg"), show_default=True)
 @click.option("--measure", "measures", multiple=True, help="Plot only this measure; may be given several times.")

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag_service.answering.examples import find_examples
-from rag_service.api.http.presenters import describe_place, read_query
+from rag_service.api.http.presenters import describe_place
+from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.cli.models import pull_models
 from rag_service.cli.progress import show_progress

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 from rag_service.api.corpora.schemas import CorpusBody
-from rag_service.api.http.presenters import present, present_answer, present_hit, present_search, read_query
+from rag_service.api.http.presenters import present, present_answer, present_hit, present_search
+from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import AnswerBody, IngestBody, PassageBody, SearchBody, SearchRequest
 from rag_service.components import Components, Plugins, open_components
 from rag_service.domain import LOCAL_ADMIN, Hit

@@ -18,7 +18,7 @@ from rag_service.evaluation.run import RunOptions, Steps, load_corpus, search
 from rag_service.evaluation.workspace import Workspace
 from rag_service.fitting.logistic import Sample, best_relevance, fit_samples, to_prior
 from rag_service.indices import IndexDefinition
-from rag_service.retrieval.hybrid import ABSENT_NAME
+from rag_service.retrieval.fusion import ABSENT_NAME
 
 FOLDS = 5
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))

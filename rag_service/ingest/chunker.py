@@ -16,13 +16,12 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from rag_service.domain import MAIL_HEADER, Span, write_span
+from rag_service.domain import MAIL_HEADER, Span, read_spans, write_span
 from rag_service.indices import IngestDefinition
 from rag_service.language.sentences import split_sentences
 from rag_service.language.words import count_tokens, fold
 from rag_service.readers.file_reader import TITLE
 from rag_service.store.documents.chunks import CHAR_END, CHAR_START, CHUNK_INDEX, CHUNK_TYPE, SPANS
-from rag_service.store.search.scope import read_spans
 
 SECTION = "section"
 SMALL_SECTION = 50  # tokens; a smaller one is merged with the next, unless it has its own chunk type

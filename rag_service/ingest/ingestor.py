@@ -112,7 +112,7 @@ class Ingestor:
                 await stored(connection, source, document.id)
             written.append(document)
 
-        count = await self.index(admitted, write, corpus=corpus, index=index, identity=identity)
+        count = await self.run_pipeline(admitted, write, corpus=corpus, index=index, identity=identity)
         return _done(admitted, written[-1], count)
 
     async def admit(
@@ -136,7 +136,7 @@ class Ingestor:
             replaces=stored is not None,
         )
 
-    async def index(
+    async def run_pipeline(
         self,
         admitted: Admitted,
         write: Write,

@@ -15,7 +15,7 @@ from msgspec import Struct, msgpack
 
 from rag_service.domain import Identity
 from rag_service.errors import AuthenticationError, RagError, StoreError
-from rag_service.ingest.queue import Uploads
+from rag_service.ingest.uploads import Uploads
 from rag_service.store.accounts.keys import is_key_good
 from rag_service.store.documents.documents import DocumentInput
 

@@ -9,7 +9,7 @@ from llama_index.core.schema import TransformComponent
 
 from rag_service.indices import IndexDefinition
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.ingest.upload import UploadJob, WorkerOptions
+from rag_service.ingest.upload_job import UploadJob, WorkerOptions
 from rag_service.ingest.worker import Worker
 from rag_service.models.prefixes import vectors_name
 from rag_service.readers.file_reader import FileReader

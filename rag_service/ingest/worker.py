@@ -14,7 +14,7 @@ from procrastinate.exceptions import ProcrastinateException
 from rag_service.errors import RagError
 from rag_service.ingest.queue import QUEUE, build_queue, queue_connector
 from rag_service.ingest.upkeep import Upkeep
-from rag_service.ingest.upload import UploadJob
+from rag_service.ingest.upload_job import UploadJob
 
 log = structlog.get_logger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum, auto
@@ -17,7 +18,7 @@ _DATE_BEGINS = re.compile(r"(?<!\w)(?:\d{1,4}|[a-z]{3,}(?=\.?\s))")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _NUMBER = re.compile(r"\b(?:v|ver|version|versao|rev|revision|revisao)[ ._-]?(\d{1,3})(?!\d)")
 _COPY = re.compile(r"\(\d\)")  # "policy (1).docx"
-_IN_QUESTION = re.compile(rf"\(?{_YEAR.pattern}\)?|{_NUMBER.pattern}", re.IGNORECASE)
+_IN_QUESTION = re.compile(rf"\(?(?P<year>{_YEAR.pattern})\)?|{_NUMBER.pattern}", re.IGNORECASE)
 _SHORTEST = 3  # letters of a word that tells what a document is about
 _BEFORE_DATE = r"[\s:]*(?:(?:the|el|le|o|dia|jour|day|de|del|du|on)\s+){0,2}"
 _DAY, _MONTH, _YEAR_OF = r"(?P<day>\d{1,2})", r"(?P<month>[a-z]+)\.?", r"(?P<year>(?:19|20)\d\d)(?!\d)"
@@ -100,9 +101,11 @@ def asked_version(question: str) -> Asked:
     return Asked.EARLIER if _expression("earlier").search(folded) else Asked.IN_FORCE
 
 
-def without_version(question: str) -> str:
-    """A question without the years and numbers of versions, which no sentence of a version needs to hold."""
-    return _IN_QUESTION.sub(" ", question)
+def without_version(question: str, years: Collection[int | None]) -> str:
+    """A question without the numbers of versions and these years, which no sentence of a version needs to hold."""
+    return _IN_QUESTION.sub(
+        lambda found: found[0] if found["year"] and int(found["year"]) not in years else " ", question
+    )
 
 
 def years_in(text: str) -> list[int]:

@@ -3,17 +3,11 @@
 Keyword search runs while the question is embedded. Vector search follows, candidates of either search get the score of
 the other, and only the best of the fused ranking are read with their text. No connection is held while a slow embedding
 is awaited; one that is there in time (of a cached question) spares the second transaction.
-
-Fusion is a weighted sum; `alpha` is the weight of the vector search. So that a weak search does not drown a strong one,
-as with rank fusion and min-max scaling, cosines have one scale for all questions, and BM25 is divided by the geometric
-mean of the best score found and the maximum that the question's words could give: a poor keyword match stays small
-(docs/decisions/006-fusion.md).
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -25,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from rag_service.domain import Filters, Hit, Identity, Scores
+from rag_service.domain import Filters, Hit, Identity
 from rag_service.errors import EmbeddingError
 from rag_service.indices import IndexDefinition, RelevanceFit
+from rag_service.models.embedding.relevance import ModelRelevance, relevance
 from rag_service.observability.tracing import span
+from rag_service.retrieval.fusion import ABSENT_NAME, Candidates, fuse
 from rag_service.retrieval.hops import asks_chain
 from rag_service.retrieval.named_files import (
     NamedFiles,
@@ -42,24 +38,15 @@ from rag_service.retrieval.planner import QueryPlan, find_absent, make_plan
 from rag_service.retrieval.query import Mode, PassageRetriever, RagQuery, Retrieval
 from rag_service.settings.models import PACKAGED_MODEL
 from rag_service.store.database import Connection, Database, SearchSlots, meanwhile
-from rag_service.store.relevance_fits import (
-    BY_WORDS,
-    NO_VECTOR,
-    UNSCALED,
-    CosineScale,
-    ModelRelevance,
-    relevance,
-)
 from rag_service.store.search.dense import DenseSearch
 from rag_service.store.search.lexical import NONE_FOUND, LexicalSearch, Rated
+from rag_service.store.search.passages import read_chunk_rows, to_chunks
 from rag_service.store.search.postings import WeightedTerms, weigh_terms
 from rag_service.store.search.scope import (
     SearchScope,
     check_fields,
     check_ids,
-    read_rows,
     resolve_scope,
-    to_chunks,
 )
 from rag_service.tables.storage import has_long_tables
 
@@ -184,14 +171,14 @@ class HybridRetriever(PassageRetriever):
         rules = index.query
         terms = await weigh_terms(connection, scope, plan.terms, k1=rules.bm25_k1)
         dense = None if vector is None else DenseSearch(scope, vector, nearest=rules.candidates)
-        search = LexicalSearch(scope, terms, best=rules.candidates, k1=rules.bm25_k1, b=rules.bm25_b)
+        lexical = LexicalSearch(scope, terms, best=rules.candidates, k1=rules.bm25_k1, b=rules.bm25_b)
         # A vector search needs the postings of the chunks that it finds only.
-        postings = terms.postings if mode == "dense" else await search.read(connection)
+        postings = terms.postings if mode == "dense" else await lexical.read(connection)
         if dense is None:
-            search.add(postings)
+            lexical.add(postings)
         else:
-            await meanwhile(dense.read(connection), partial(search.add, postings))
-        lexical = NONE_FOUND if mode == "dense" else await search.search(connection)
+            await meanwhile(dense.read(connection), partial(lexical.add, postings))
+        found = NONE_FOUND if mode == "dense" else await lexical.search(connection)
         clock.lap("lexical")
         absent = find_absent(plan.names, plan.terms, terms.chunk_frequencies) if plan.names else ()
         if absent and await has_long_tables(connection, scope.corpus_ids):
@@ -200,44 +187,37 @@ class HybridRetriever(PassageRetriever):
         if files is not None and files.found and (files.place or files.outlines):
             within = await read_within(connection, files)
         return _Begun(
-            index=index, plan=plan, scope=scope, terms=terms, search=search, lexical=lexical, absent=absent,
+            index=index, plan=plan, scope=scope, terms=terms, lexical=lexical, found_by_words=found, absent=absent,
             dense=dense, files=files, within=within,
         )  # fmt: skip
 
     async def _resolve(
         self, connection: Connection, question: str, filters: Filters
     ) -> tuple[IndexDefinition, QueryPlan, SearchScope, NamedFiles | None]:
+        """The index definition, the plan and the scope of a question, and the files that it names."""
         index = self._indices[self._default_index]
         analyse = partial(make_plan, question, filters=filters)
         scope, plan = await meanwhile(resolve_scope(connection, filters), partial(analyse, index=index))
         if filters.must_exist:
-            if filters.corpus_ids or filters.document_ids:
-                await check_ids(connection, scope)
-            if scope.corpus_ids and (filters.fields or filters.where is not None):
-                searched = [self._indices[name] for name in scope.index_names if name in self._indices]
-                check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
+            await self._check_filters(connection, scope)
         named = self._indices.get(scope.index_names[0], index) if len(scope.index_names) == 1 else index
         if named is not index:
             index, plan = named, analyse(index=named)
         files = None
         if plan.file_names:
-            files = await find_named_files(connection, scope, question, plan.file_names)
-            if files.found:
-                # The name of a file is no word that its passages hold, and does not tell the language.
-                plan = make_plan(
-                    files.rest,
-                    filters=replace(plan.filters, document_ids=files.document_ids),
-                    index=index,
-                    file_language=files.found[0].language,
-                )
-                plan = replace(plan, names=())
-                if asks_overview(files, plan.language):
-                    files = await read_outlines(connection, files)
-            elif not files.missing or filters.document_ids or filters.file_name is not None:
-                files = None  # of files that were chosen none is missing
+            files, plan = await _find_files(connection, question, scope, plan, index)
         if plan.filters != filters:
             scope = await resolve_scope(connection, plan.filters)
         return index, plan, scope, files
+
+    async def _check_filters(self, connection: Connection, scope: SearchScope) -> None:
+        """Raises NotFoundError and InputError if the filters name a corpus, a document or a field that is not there."""
+        filters = scope.filters
+        if filters.corpus_ids or filters.document_ids:
+            await check_ids(connection, scope)
+        if scope.corpus_ids and (filters.fields or filters.where is not None):
+            searched = [self._indices[name] for name in scope.index_names if name in self._indices]
+            check_fields(filters, {name for index in searched for name in index.ingest.filter_fields})
 
     async def _rank(
         self,
@@ -249,24 +229,14 @@ class HybridRetriever(PassageRetriever):
         query: RagQuery,
         mode: Mode,
     ) -> list[Hit]:
-        """Vector search, both scores for every candidate, and the best with their text; ends the transaction."""
+        """Vector search, fusion, and the best with their text; ends the transaction."""
         rules, limit = begun.index.query, max(query.candidates, query.top_k)
-        found, cosines = begun.lexical, None
-        within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
-        if vector is not None:
-            dense = begun.dense
-            if dense is None:
-                dense = DenseSearch(begun.scope, vector, nearest=rules.candidates)
-                await dense.read(connection)
-            near = await dense.cosines(connection, found.ids if within is None else within)
-            found, cosines = await begun.search.score(connection, near.ids), near.values
-        if within is not None:
-            found, cosines = await self._keep(connection, begun, within, found, cosines)
+        candidates = await self._score(connection, begun, vector)
         fit = self._relevance.fit_for(rules, begun.plan.language)
         share = rules.alpha if fit is None or fit.alpha is None else fit.alpha
         share = share if query.alpha is None else query.alpha
-        candidates = fuse(
-            Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage),
+        ranked = fuse(
+            candidates,
             alpha={"dense": 1.0, "lexical": 0.0, "hybrid": share}[mode],
             ceiling=begun.terms.ranking.ceiling,
             calibration=fit,
@@ -275,9 +245,9 @@ class HybridRetriever(PassageRetriever):
             absent=bool(begun.absent),
         )
         clock.lap("dense")
-        rows = await read_rows(connection, [chunk_id for chunk_id, _ in candidates])
+        rows = await read_chunk_rows(connection, [chunk_id for chunk_id, _ in ranked])
         _, chunks = await meanwhile(connection.commit(), partial(to_chunks, rows))
-        hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in candidates if chunk_id in chunks]
+        hits = [Hit(chunk=chunks[chunk_id], scores=scores) for chunk_id, scores in ranked if chunk_id in chunks]
         between = self._relevance.fit_for(rules, begun.plan.language, between=True)
         if between is not None and vector is not None:
             hits = [_rate_between(hit, begun, between) for hit in hits]
@@ -288,8 +258,23 @@ class HybridRetriever(PassageRetriever):
             unique.setdefault((hit.chunk.document.content_hash, hit.chunk.start, hit.chunk.text), hit)
         return list(unique.values())
 
+    async def _score(self, connection: Connection, begun: _Begun, vector: list[float] | None) -> Candidates:
+        """Every chunk that either search found, with the scores of both."""
+        found, cosines = begun.found_by_words, None
+        within = None if begun.within is None else np.array(begun.within, dtype=np.int64)
+        if vector is not None:
+            dense = begun.dense
+            if dense is None:
+                dense = DenseSearch(begun.scope, vector, nearest=begun.index.query.candidates)
+                await dense.read(connection)
+            near = await dense.cosines(connection, found.ids if within is None else within)
+            found, cosines = await begun.lexical.score(connection, near.ids), near.values
+        if within is not None:
+            found, cosines = await self._keep_within(connection, begun, within, found, cosines)
+        return Candidates(ids=found.ids, cosines=cosines, bm25=found.scores, coverage=found.coverage)
+
     @staticmethod
-    async def _keep(
+    async def _keep_within(
         connection: Connection,
         begun: _Begun,
         within: npt.NDArray[np.int64],
@@ -298,10 +283,31 @@ class HybridRetriever(PassageRetriever):
     ) -> tuple[Rated, npt.NDArray[np.float64] | None]:
         """Of what was found the chunks within; with a vector search all of them were found."""
         if cosines is None:
-            return await begun.search.score(connection, within), None
+            return await begun.lexical.score(connection, within), None
         kept = np.isin(found.ids, within)
         rated = Rated(ids=found.ids[kept], scores=found.scores[kept], coverage=found.coverage[kept])
         return rated, cosines[kept]
+
+
+async def _find_files(
+    connection: Connection, question: str, scope: SearchScope, plan: QueryPlan, index: IndexDefinition
+) -> tuple[NamedFiles | None, QueryPlan]:
+    """The files that a question names, and its plan without their names; None: it names no file."""
+    files = await find_named_files(connection, scope, question, plan.file_names)
+    if not files.found:
+        chosen = scope.filters.document_ids or scope.filters.file_name is not None
+        return (files if files.missing and not chosen else None), plan  # of files that were chosen none is missing
+    # The name of a file is no word that its passages hold, and does not tell the language.
+    plan = make_plan(
+        files.rest,
+        filters=replace(plan.filters, document_ids=files.document_ids),
+        index=index,
+        file_language=files.found[0].language,
+    )
+    plan = replace(plan, names=())
+    if asks_overview(files, plan.language):
+        files = await read_outlines(connection, files)
+    return files, plan
 
 
 def _rate_between(hit: Hit, begun: _Begun, fit: RelevanceFit) -> Hit:
@@ -332,8 +338,8 @@ class _Begun:
     plan: QueryPlan
     scope: SearchScope
     terms: WeightedTerms
-    search: LexicalSearch
-    lexical: Rated  # the best of the keyword search
+    lexical: LexicalSearch
+    found_by_words: Rated  # the best of it
     absent: tuple[str, ...]
     dense: DenseSearch | None  # None: the vector was not there in time
     files: NamedFiles | None  # that the question names
@@ -349,80 +355,3 @@ class _Clock:
         now = time.perf_counter()
         self.laps[name] = round((now - self.last) * 1000, 2)
         self.last = now
-
-
-# Log odds that the question is answered, beside cosine and coverage, where it names something that no passage holds:
-# fitted with them on one half of XQuAD's articles or the other it is −1.1 and −1.9 (en), −0.8 and −3.3 (es); on our
-# freely asked sets −0.7 to −1.9. Four in ten unanswerable questions of XQuAD and one in a hundred others name such.
-ABSENT_NAME = -1.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidates:
-    """The scores of the same chunks in both searches: parallel arrays, each chunk once."""
-
-    ids: npt.NDArray[np.int64]
-    cosines: npt.NDArray[np.float64] | None  # None: no vector search
-    bm25: npt.NDArray[np.float64]  # 0: no word of the question
-    coverage: npt.NDArray[np.float64]  # share of the question that the chunk contains, 0..1
-
-
-def fuse(
-    found: Candidates,
-    *,
-    alpha: float,
-    ceiling: float,
-    calibration: RelevanceFit | None,
-    scale: CosineScale = UNSCALED,
-    limit: int | None = None,
-    absent: bool = False,
-) -> list[tuple[int, Scores]]:
-    """Rank what keyword and vector search found: (chunk id, scores), best first.
-
-    Args:
-        found: every chunk of either search.
-        alpha: weight of the vector search, 0..1.
-        ceiling: maximum BM25 that the question's words could give; 0 without a keyword search.
-        calibration: logistic from cosine and coverage to relevance; None: a rough default. Without a vector search,
-            `BY_WORDS` takes its place.
-        scale: of the cosines.
-        limit: number of chunks returned; None: all.
-        absent: whether the question names something that no chunk in scope contains.
-    """
-    cosines = found.cosines
-    best_bm25 = float(np.max(found.bm25, initial=0.0))
-    if cosines is None:
-        alpha, calibration, cosines = 0.0, BY_WORDS, np.zeros(len(found.ids))
-    elif best_bm25 <= 0:
-        alpha = 1.0
-    largest = math.sqrt(best_bm25 * ceiling) if ceiling > 0 else 0.0
-    lexical_share = (1 - alpha) / largest if largest else 0.0
-    similarities = scale.similarity(cosines)
-    blind = similarities < NO_VECTOR
-    fused = alpha * np.where(blind, 0.0, similarities) + lexical_share * found.bm25
-    ranked = np.lexsort((found.ids, -fused))[:limit]
-    coverage = found.coverage if ceiling > 0 else np.zeros(len(found.ids))
-    log_odds = ABSENT_NAME if absent else 0.0
-    relevances = relevance(cosines, coverage, calibration, log_odds=log_odds)
-    if blind.any():
-        relevances = np.where(blind, relevance(cosines, coverage, BY_WORDS, log_odds=log_odds), relevances)
-    columns = zip(
-        found.ids[ranked].tolist(),
-        relevances[ranked].tolist(),
-        cosines[ranked].tolist(),
-        found.bm25[ranked].tolist(),
-        coverage[ranked].tolist(),
-        fused[ranked].tolist(),
-        strict=True,
-    )
-    results = []
-    for chunk_id, certain, cosine, bm25, share, score in columns:
-        scores = Scores(
-            relevance=certain,
-            dense=None if found.cosines is None else cosine,
-            bm25=bm25 or None,
-            coverage=share if ceiling > 0 else None,
-            fused=score,
-        )
-        results.append((chunk_id, scores))
-    return results

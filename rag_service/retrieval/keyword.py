@@ -18,7 +18,7 @@ from rag_service.domain import Chunk, Filters, Hit, Identity
 from rag_service.indices import IndexDefinition
 from rag_service.language.detection import detect_language
 from rag_service.language.words import frequencies
-from rag_service.retrieval.hybrid import Candidates, fuse
+from rag_service.retrieval.fusion import Candidates, fuse
 from rag_service.retrieval.knowledge_base import CORPUS_ID, Entry, KnowledgeBase, cut_passages
 from rag_service.retrieval.planner import QueryPlan, make_plan
 from rag_service.retrieval.query import PassageRetriever, RagQuery, Retrieval

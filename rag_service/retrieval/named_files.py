@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from rag_service.domain import Hit, Location
+from rag_service.domain import Hit, Location, read_spans
 from rag_service.language.languages import language_codes, languages_of, load_language
 from rag_service.language.words import fold, is_stop_word, words
 from rag_service.retrieval.planner import find_extensions
 from rag_service.store.database import Connection
-from rag_service.store.search.scope import SearchScope, read_spans
+from rag_service.store.search.scope import SearchScope
 from rag_service.tables.model import StoredTable
 from rag_service.tables.storage import find_tables
 

@@ -10,6 +10,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from rag_service.domain import LOCAL_ADMIN
 from rag_service.indices import IndexDefinition
+from rag_service.models.embedding.relevance import ModelRelevance
 from rag_service.observability.metrics import Metrics
 from rag_service.retrieval.hybrid import HybridRetriever
 from rag_service.retrieval.query import PassageRetriever
@@ -17,7 +18,6 @@ from rag_service.retrieval.replica import ReplicatedRetriever
 from rag_service.settings import Settings
 from rag_service.store.database import Database, SearchSlots
 from rag_service.store.opening import make_database
-from rag_service.store.relevance_fits import ModelRelevance
 from rag_service.store.replication.replica import CONNECT_SECONDS, Replica, replica_conninfo
 
 

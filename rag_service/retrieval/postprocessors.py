@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from operator import attrgetter
-from uuid import UUID
+from datetime import datetime
 
 import llama_index.core.instrumentation as instrument
 from llama_index.core.bridge.pydantic import PrivateAttr
@@ -19,12 +18,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from rag_service.domain import Hit
-from rag_service.language.versions import Asked, asked_version, without_version
 from rag_service.models.reranking.reranker import Reranker, rerank_or_keep
 from rag_service.observability.tracing import span
 from rag_service.retrieval.named_files import take_turns
 from rag_service.retrieval.query import RagQuery
-from rag_service.retrieval.versions import find_families
+from rag_service.retrieval.versions import ask_versions
 from rag_service.unpicklable import Unpicklable
 
 SIMILAR = 0.01  # fused scores that differ by less than this share of the better one count as equal
@@ -33,7 +31,6 @@ SIMILAR_LOG_ODDS = 0.05  # likewise for rerank scores, which crowd near 0 and 1
 # this limit; half of it would make that 23 % and 58 %.
 RELATED_RELEVANCE = 0.1
 MAX_RELATED = 3
-_UPDATED_AT = attrgetter("chunk.document.updated_at")
 
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # not in its __all__
 
@@ -89,27 +86,20 @@ class NewerFirst(PassagePostprocessor):
         group: list[Hit] = []
         for hit in hits:
             if group and not _similar(group[0], hit):
-                ordered += sorted(group, key=_UPDATED_AT, reverse=True)
+                ordered += sorted(group, key=_updated_at, reverse=True)
                 group = []
             group.append(hit)
-        return ordered + sorted(group, key=_UPDATED_AT, reverse=True)
+        return ordered + sorted(group, key=_updated_at, reverse=True)
 
 
 class VersionAsked(PassagePostprocessor):
-    """Of the versions of a document, only those that the question asks for keep their passages.
-
-    A question that compares versions is answered from each of them.
-    """
+    """Of a document that was found in several versions, only those that the question asks for keep their passages."""
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        families = find_families(query.question, [hit.chunk.document for hit in hits])
-        query.outdated = frozenset[UUID]().union(*(family.others for family in families))
-        query.asked = without_version(query.question) if families else None
-        first = next((family.ids for family in families if hits[0].chunk.document.id in family.ids), frozenset[UUID]())
-        query.compares = bool(first) and asked_version(query.question) is Asked.SEVERAL
-        if query.compares:
-            return [hit for hit in hits if hit.chunk.document.id in first]
-        return [hit for hit in hits if hit.chunk.document.id not in query.outdated]
+        query.versions = ask_versions(query.question, [hit.chunk.document for hit in hits])
+        if query.versions is None:
+            return hits
+        return [hit for hit in hits if hit.chunk.document.id not in query.versions.others]
 
 
 class RelevanceThreshold(PassagePostprocessor):
@@ -127,7 +117,7 @@ class RelevanceThreshold(PassagePostprocessor):
         if minimum is None:
             threshold = query.found.index.query.threshold
             threshold = self.default if threshold is None else threshold
-            query.doubtful = max(map(attrgetter("scores.relevance"), hits), default=-1.0) < threshold
+            query.doubtful = max((hit.scores.relevance for hit in hits), default=-1.0) < threshold
             minimum = min(self.out_of_scope, threshold)
         return [hit for hit in hits if hit.scores.relevance >= minimum]
 
@@ -136,14 +126,16 @@ class TopK(PassagePostprocessor):
     """Keeps the first `top_k` of the query; of several files or versions that it names, some of each."""
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
-        files = query.found.files
-        several = query.compares or (files is not None and len(files.found) > 1)
-        return take_turns(hits, query.top_k) if several else hits[: query.top_k]
+        return take_turns(hits, query.top_k) if query.of_several else hits[: query.top_k]
 
 
 def find_related(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages below the threshold that are still near the question: the first few, in their order."""
     return tuple(hit for hit in hits if hit.scores.relevance >= RELATED_RELEVANCE)[:MAX_RELATED]
+
+
+def _updated_at(hit: Hit) -> datetime:
+    return hit.chunk.document.updated_at
 
 
 def _similar(better: Hit, hit: Hit) -> bool:

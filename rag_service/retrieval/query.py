@@ -20,6 +20,7 @@ from rag_service.errors import PermissionDeniedError
 from rag_service.indices import IndexDefinition
 from rag_service.retrieval.named_files import NamedFiles
 from rag_service.retrieval.planner import QueryPlan
+from rag_service.retrieval.versions import AskedVersions
 from rag_service.store.search.scope import SearchScope
 from rag_service.unpicklable import Unpicklable
 
@@ -63,9 +64,12 @@ async def ignore(event: Any) -> None:
 class RagQuery(QueryBundle):
     """A request. Stock LlamaIndex components see a `QueryBundle`; ours find the rest of the request in it.
 
-    One object serves one request: the retriever writes what it found into `retrieval` and `passages`.
+    One object serves one request, and LlamaIndex passes nothing else from step to step. So each step leaves in it what
+    the next ones need, in the groups of fields below. (A `QueryBundle` can be assigned to, so nothing derived from it
+    can be frozen.)
     """
 
+    # What is asked. Only a follow-up changes: its question becomes one that needs no conversation.
     identity: Identity  # whose permissions the search has
     filters: Filters = field(default_factory=Filters)
     top_k: int = 5  # maximum number of passages returned
@@ -73,36 +77,46 @@ class RagQuery(QueryBundle):
     candidates: int = RERANKED  # passages that the retriever returns, unless `top_k` is larger
     mode: Mode | None = None  # None: as the settings say
     alpha: float | None = None  # weight of the vector search, 0..1; None: the index definition's
+    as_asked: bool = False  # one search, whatever it asks for
+    turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
     prompt: str | None = None  # template; None: the index's
     instructions: str = ""  # an agent's, added to the rules of the template
-    turns: tuple[Turn, ...] = ()  # what was said before, oldest first: the engine makes the question standalone
-    history: str = ""  # of the conversation, neutralised
-    parts: tuple[Part, ...] = ()  # what it asks for; several, or none
-    follow_up: FollowUp | None = None  # what the question was made of; None: it is searched for as asked
     personal_corpora: frozenset[UUID] = frozenset()  # their passages are shown in a block of their own
     agent_id: UUID | None = None  # the agent that answers, for the record
     recorded: bool = True  # whether the answer is stored
-    model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
-    calls: list[ModelCall] = field(default_factory=list, repr=False)  # of chat models, so far
-    model_error: str | None = None  # code of the error of the model that was to answer
     retractable: bool = True  # whether the reader of the stream can take back text: `AnswerDelta.restart`
     emit: Callable[[Any], Awaitable[None]] = field(default=ignore, repr=False)  # receives each answer event
-    as_asked: bool = False  # one search, whatever it asks for
-    searches: int = 1  # the passages are those of so many
-    half: bool = False  # the answer may be that to one part only
-    outdated: frozenset[UUID] = frozenset()  # found documents of which the question asks for another version
-    compares: bool = False  # it asks for several versions of a document
-    asked: str | None = None  # the question without what only tells which version is meant; None: it tells none
-    doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
-    degraded: bool = False  # the answer was made without what failed, and would be better another time
-    signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
-    postprocessed: bool = False  # by postprocessors that are not ours: what they dropped is used for nothing
+    model: Any = field(default=None, repr=False)  # the `ChatModel` that answers; None: the engine's
+
+    # What became of the conversation.
+    history: str = ""  # neutralised, for the prompt
+    follow_up: FollowUp | None = None  # what the question was made of; None: it is searched for as asked
+
+    # What the retriever, the engine and the postprocessors found.
     retrieval: Retrieval | None = field(default=None, repr=False)
     passages: dict[str, Hit] = field(default_factory=dict, repr=False)  # node id → passage with its current scores
+    parts: tuple[Part, ...] = ()  # what it asks for; several, or none
+    searches: int = 1  # the passages are those of so many
+    postprocessed: bool = False  # by postprocessors that are not ours: what they dropped is used for nothing
+    versions: AskedVersions | None = None  # of documents that were found in several
+    doubtful: bool = False  # no passage reaches the threshold: an answer is uncertain
+
+    # What the synthesizer tells of the answer.
+    calls: list[ModelCall] = field(default_factory=list, repr=False)  # of chat models, so far
+    model_error: str | None = None  # code of the error of the model that was to answer
+    half: bool = False  # the answer may be that to one part only
+    degraded: bool = False  # the answer was made without what failed, and would be better another time
+    signals: Mapping[str, float] = field(default_factory=dict, repr=False)  # what the answer's confidence is made of
 
     @property
     def question(self) -> str:
         return self.query_str
+
+    @property
+    def of_several(self) -> bool:
+        """Whether it is to be answered from each of several files, or versions of one."""
+        files = self.found.files
+        return (files is not None and len(files.found) > 1) or (self.versions is not None and self.versions.compares)
 
     @property
     def searched_for(self) -> str | None:

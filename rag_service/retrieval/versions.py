@@ -8,7 +8,15 @@ from datetime import date
 from uuid import UUID
 
 from rag_service.domain import DocumentRef
-from rag_service.language.versions import Asked, Edition, asked_version, numbers_in, read_edition, years_in
+from rag_service.language.versions import (
+    Asked,
+    Edition,
+    asked_version,
+    numbers_in,
+    read_edition,
+    without_version,
+    years_in,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,27 +38,43 @@ class Version:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
-    """The versions of a document, oldest first, and those of them that a question asks for."""
+class AskedVersions:
+    """What a question asks of documents that were found in several versions."""
 
-    versions: tuple[Version, ...]
-    asked: tuple[Version, ...]
-
-    @property
-    def ids(self) -> frozenset[UUID]:
-        return frozenset(version.document.id for version in self.versions)
-
-    @property
-    def others(self) -> frozenset[UUID]:
-        return frozenset(version.document.id for version in self.versions if version not in self.asked)
+    others: frozenset[UUID]  # documents that it does not ask for
+    compares: bool  # it is about several versions of one document, and `others` holds all other documents
+    question: str  # without the years and numbers that only tell the version
 
 
-def find_families(question: str, documents: Iterable[DocumentRef]) -> list[Family]:
-    """The documents that are versions of each other, and can be put in order."""
+def ask_versions(question: str, documents: Sequence[DocumentRef]) -> AskedVersions | None:
+    """Which versions a question asks for; None: no document was found in several.
+
+    Args:
+        documents: best first, which may be repeated.
+    """
+    families = _find_families(documents)
+    if not families:
+        return None
+    others: set[UUID] = set()
+    for versions in families:
+        asked = _choose(question, versions)
+        others |= {version.document.id for version in versions if version not in asked}
+    best = documents[0].id
+    of_best = next((family for family in families if any(version.document.id == best for version in family)), ())
+    if of_best:
+        question = without_version(question, {version.year for version in of_best})
+    compares = bool(of_best) and asked_version(question) is Asked.SEVERAL
+    if compares:
+        others = {document.id for document in documents} - {version.document.id for version in of_best}
+    return AskedVersions(others=frozenset(others), compares=compares, question=question)
+
+
+def _find_families(documents: Iterable[DocumentRef]) -> list[tuple[Version, ...]]:
+    """The documents that are versions of each other and can be put in order, oldest first."""
     groups: list[list[Version]] = []
     for document in {document.id: document for document in documents}.values():
         edition = read_edition(document.file_name, document.title)
-        if not edition.subject or (edition.is_dated and not edition.number):
+        if not edition.subject or (edition.is_dated and edition.number is None):
             continue
         version = Version(document=document, edition=edition)
         for group in groups:
@@ -59,8 +83,7 @@ def find_families(question: str, documents: Iterable[DocumentRef]) -> list[Famil
                 break
         else:
             groups.append([version])
-    ordered = (_in_order(group) for group in groups if len(group) > 1)
-    return [Family(versions=versions, asked=_asked(question, versions)) for versions in ordered if versions]
+    return list(filter(None, (_in_order(group) for group in groups if len(group) > 1)))
 
 
 def _in_order(group: Sequence[Version]) -> tuple[Version, ...]:
@@ -77,7 +100,7 @@ def _in_order(group: Sequence[Version]) -> tuple[Version, ...]:
     return ()
 
 
-def _asked(question: str, versions: Sequence[Version]) -> tuple[Version, ...]:
+def _choose(question: str, versions: Sequence[Version]) -> tuple[Version, ...]:
     """Those that a question asks for: by number, by year, by its words, else the one in force."""
     if numbered := [version for version in versions if version.edition.number in numbers_in(question)]:
         return tuple(numbered)

@@ -16,7 +16,7 @@ from rag_service.errors import ConflictError, RagError, StoreError
 from rag_service.indices import IndexDefinition, find_index, load_indices
 from rag_service.ingest.embedding_cache import wrap_embedding
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.ingest.upload import UnexpectedFailureError
+from rag_service.ingest.upload_job import UnexpectedFailureError
 from rag_service.ingest.wiring import build_ingestor, build_worker
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.models.embedding.guarded import close_embedding

@@ -1,39 +1,29 @@
-"""What is known of an embedding model's cosines: their scale, and the relevance that they stand for.
+"""What was measured of embedding models: stored, and leased to the process that measures.
 
-Models differ in what a cosine means: unrelated texts have 0.1 with one model and 0.7 with another. A `CosineScale` maps
-the cosines of any model onto those of the packaged one, to which fusion, the choice of sentences and the relevance of
-the shipped indexes are fitted. `rag_service.fitting` measures both in the background.
+`models/embedding/relevance.py` says what it means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rag_service.indices import QueryDefinition, RelevanceFit
-from rag_service.settings.models import PACKAGED_MODEL
+from rag_service.indices import RelevanceFit
 from rag_service.store.database import Connection
 
-ANY_LANGUAGE = "*"  # of languages that nothing was measured for
 LEASE_SECONDS = 120  # a process that died is replaced after so long
 SAME_MODEL = 0.999  # cosine from which on two vectors of one text are one model's
 
-State = Literal["packaged", "off", "unknown", "scaled", "fitted"]
-_Value = TypeVar("_Value")
 _Floats = npt.NDArray[np.float64]
 
 
 # The packaged model's cosines of unrelated texts are about 0.8 ± 0.02, and those of a question and its answer 0.85 to
 # 0.95. MRR on the shipped sets is the same from 0.75 and 0.25 to 0.8 and 0.15, at an alpha of its own.
 _UNRELATED, _SPAN = 0.8, 0.15
-
-# A similarity below it says nothing: the vector waits for its document to be embedded by the present model.
-NO_VECTOR = -2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +47,6 @@ class CosineScale:
         )
 
 
-UNSCALED = CosineScale()
-DEFAULT_SCALE = CosineScale(offset=0.78, factor=0.2)  # until a model's is known: as if unrelated texts had about 0.1
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelFit:
     """What was measured of one embedding model, by language of the question."""
@@ -77,73 +63,6 @@ class ModelFit:
             return False
         norms = float(np.linalg.norm(ours) * np.linalg.norm(theirs))
         return norms > 0 and float(ours @ theirs) >= SAME_MODEL * norms
-
-
-class ModelRelevance:
-    """What is known of the embedding model at present. One object for a process: whoever compares cosines asks it."""
-
-    def __init__(self, model: str, *, watched: bool = True):
-        """`watched`: whether anything is measured; else the scale of another model than the packaged one is a guess."""
-        self.model = model
-        self.watched = watched and model.casefold() != PACKAGED_MODEL
-        self.known: ModelFit | None = None  # replaced as a whole, so that readers need no lock
-
-    @property
-    def state(self) -> State:
-        if not self.watched:
-            return "packaged" if self.model.casefold() == PACKAGED_MODEL else "off"
-        if self.known is None or not self.known.scales:
-            return "unknown"
-        return "fitted" if self.known.fits else "scaled"
-
-    def scale(self, language: str) -> CosineScale:
-        """How the model's cosines compare with the packaged model's, for questions in a language (ISO 639-1)."""
-        if self.model.casefold() == PACKAGED_MODEL:
-            return UNSCALED
-        return DEFAULT_SCALE if self.known is None else _of(self.known.scales, language) or DEFAULT_SCALE
-
-    def fit_for(self, rules: QueryDefinition, language: str, *, between: bool = False) -> RelevanceFit | None:
-        """The relevance of the model's own cosines, for questions in a language; None: nobody measured it.
-
-        An index's calibration for this very model comes first, then what was measured in the background. Until that is
-        there the index's calibration for another model is read on the scale of random pairs. `between`: for passages in
-        another language than the question.
-        """
-        calibration = rules.calibration
-        if between:
-            fit = calibration and calibration.between_languages
-        else:
-            fit = calibration and calibration.languages.get(language, calibration)
-        calibrated_for = calibration and calibration.model
-        if fit is not None and calibrated_for in (None, self.model):
-            return fit
-        measured = None if between or self.known is None else _of(self.known.fits, language)
-        return measured or (fit and self.scale(language).to_raw(fit))
-
-
-UNCALIBRATED = RelevanceFit(intercept=-6.0, cosine=6.0, coverage=10.0, run="none: a guess between languages")
-
-# Where no vector search ran: coverage alone, whatever the embedding model would have been. Fitted on XQuAD's odd
-# articles, both languages, for 70 % answerable; on the even ones it refuses 0.90 (en) and 0.88 (es) of the
-# unanswerable questions and 0.04 and 0.03 of the others.
-BY_WORDS = RelevanceFit(intercept=-5.27, cosine=0.0, coverage=24.57, run="xquad-odd-articles, coverage alone")
-
-
-def relevance(
-    cosine: _Floats,
-    coverage: _Floats,
-    calibration: RelevanceFit | None,
-    *,
-    log_odds: float = 0.0,
-) -> _Floats:
-    """Calibrated probability that each passage answers the question, 0..1; arrays of the same length, or numbers."""
-    fitted = calibration or UNCALIBRATED
-    exponent = log_odds + fitted.intercept + fitted.cosine * cosine + fitted.coverage * coverage
-    return np.asarray(1 / (1 + np.exp(-np.clip(exponent, -60.0, 60.0))))
-
-
-def _of(values: Mapping[str, _Value], language: str) -> _Value | None:
-    return values.get(language, values.get(ANY_LANGUAGE))
 
 
 async def read_model_fit(connection: Connection, model: str) -> ModelFit | None:

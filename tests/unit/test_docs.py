@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -47,6 +48,28 @@ def test_a_decision_says_why_at_what_cost_and_what_was_measured(page: Path) -> N
 def test_decisions_have_numbers_of_their_own() -> None:
     numbers = [page.name[:3] for page in DECISIONS]
     assert len(numbers) == len(set(numbers)) > 15
+
+
+def test_every_function_on_the_way_through_the_code_exists() -> None:
+    named = re.findall(r"`([\w/]+\.py)` `([\w.]+)`", (DOCS / "code-paths.md").read_text(encoding="utf-8"))
+    missing = [f"{module} {name}" for module, name in named if name not in _defined_in(ROOT / "rag_service" / module)]
+    assert len(named) > 40
+    assert not missing
+
+
+def _defined_in(module: Path) -> set[str]:
+    """Functions, classes and `Class.method`."""
+    found = set()
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {
+                f"{node.name}.{one.name}"
+                for one in node.body
+                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+            }
+    return found
 
 
 def test_contributing_stays_short() -> None:

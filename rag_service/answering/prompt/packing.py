@@ -71,11 +71,11 @@ class Prompted:
     unfinished: str  # shown after an answer that was cut off, or ended in a repetition
     boundary: str  # around the passages
     secret: str  # text that the answer must not repeat
-    choice: Mapping[str, float]  # `Evidence.signals`, once it is answered
+    quote_signals: Mapping[str, float]  # `Evidence.signals`: filled while quotes answer; empty where a model does
 
     def failed(self) -> Prompted:
-        """The same after the model has failed: the answer begins with that, and is uncertain."""
-        return replace(self, preface=f"{self.model_failed} {self.preface}".strip(), warning=self.model_failed)
+        """The same after the model has failed: the answer begins with that."""
+        return replace(self, preface=f"{self.model_failed} {self.preface}".strip())
 
     def offering(self, rule: str) -> Prompted:
         """The same with a rule about the tools that are offered."""
@@ -115,53 +115,29 @@ def write_prompt(
     model: ChatModel = query.model
     retrieval = query.found
     language = retrieval.plan.language
-    limit = model.prompt_limit(language) - taken
     name = query.prompt or (retrieval.index.query.prompt if settings.answers.grounded_prompting else "classic")
     template = prompts.template(name, language)
     boundary = boundary or new_boundary()
     refusal = prompts.message("refusal", language)
     values = {"boundary": boundary, "context": "", "question": query.question, "refusal": refusal}
     values |= {"history": query.history, "instructions": query.instructions}
-    context = pack_context(
+    personal = query.personal_corpora
+    fitted = _fit_passages(
         sources,
-        limit=limit,
-        other_tokens=count_prompt(template.render(values), boundary=boundary),
-        max_tokens=settings.answers.max_context_tokens,
-        max_chunks=settings.answers.max_chunks * query.searches,
-        boundary=boundary,
-    )
-    personal, files = query.personal_corpora, retrieval.files
-    fitted = fit_prompt(
-        replace(context, hits=tuple(sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in personal))),
         lambda hits: template.render({**values, "context": render_context(hits, boundary, personal)}),
-        limit=limit,
+        fixed=template.render(values),
+        query=query,
+        limit=model.prompt_limit(language) - taken,
+        settings=settings,
         boundary=boundary,
     )
     context, (system, user) = fitted.context, fitted.texts
-    warning, note, place = warn_of_absent(retrieval, prompts) if retrieval.absent else "", "", None
-    about_files = ""
-    if files is not None:
-        place = files.place
-        note, about_files = tell_files(retrieval, sources, prompts)
-        warning = f"{about_files} {warning}".strip()
+    files_searched, about_files = tell_files(retrieval, sources, prompts)
+    absent = warn_of_absent(retrieval, prompts) if retrieval.absent else ""
+    warning = f"{about_files} {absent}".strip()
     if query.doubtful and not warning:
         warning = prompts.message("doubtful", language)
-    follow_up = query.follow_up
-    asked, before = query.asked or query.question, ""
-    replies: tuple[str, ...] = ()
-    if follow_up is not None and follow_up.joined:  # the questions before have their answers
-        asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
-    evidence = Evidence(
-        question=asked,
-        language=language,
-        hits=tuple(_quotable(hit, retrieval.weights, place) for hit in context.hits),
-        weights=retrieval.weights,
-        equivalents=_equivalents(retrieval.plan, asked),
-        refusal=refusal,
-        by_document=query.compares or (files is not None and len(files.found) > 1),
-        before=before,
-        replies=replies,
-    )
+    evidence = _gather_evidence(query, context.hits, refusal)
     grounded = GroundedMessage(role=MessageRole.USER, content=user, evidence=evidence)
     return Prompted(
         messages=[ChatMessage(role=MessageRole.SYSTEM, content=system), grounded],
@@ -174,12 +150,57 @@ def write_prompt(
             Doubt.FILE_UNKNOWN: bool(about_files),
             Doubt.LOW_RELEVANCE: query.doubtful,
         },
-        preface=f"{note} {warning}".strip(),
+        preface=f"{files_searched} {warning}".strip(),
         model_failed=prompts.message("model_failed", language),
         unfinished=prompts.message("unfinished", language),
         boundary=boundary,
         secret=template.render({**values, "refusal": "", "question": ""})[0],
-        choice=evidence.signals,
+        quote_signals=evidence.signals,
+    )
+
+
+def _fit_passages(
+    sources: Sequence[Hit],
+    render: Callable[[tuple[Hit, ...]], Sequence[str]],
+    *,
+    fixed: Sequence[str],
+    query: RagQuery,
+    limit: int,
+    settings: Settings,
+    boundary: str,
+) -> FittedPrompt:
+    """The prompt with as many sources as fit, those of personal corpora last; `fixed` are its texts without any."""
+    context = pack_context(
+        sources,
+        limit=limit,
+        other_tokens=count_prompt(fixed, boundary=boundary),
+        max_tokens=settings.answers.max_context_tokens,
+        max_chunks=settings.answers.max_chunks * query.searches,
+        boundary=boundary,
+    )
+    ordered = sorted(context.hits, key=lambda hit: hit.chunk.document.corpus_id in query.personal_corpora)
+    return fit_prompt(replace(context, hits=tuple(ordered)), render, limit=limit, boundary=boundary)
+
+
+def _gather_evidence(query: RagQuery, shown: Sequence[Hit], refusal: str) -> Evidence:
+    """What an answer without a chat model is made of."""
+    retrieval, follow_up, versions = query.found, query.follow_up, query.versions
+    asked, before = query.question if versions is None else versions.question, ""
+    replies: tuple[str, ...] = ()
+    if follow_up is not None and follow_up.joined:  # the questions before have their answers
+        asked, before, replies = follow_up.asked, asked.removesuffix(follow_up.asked), follow_up.replies
+    files = retrieval.files
+    place = None if files is None else files.place
+    return Evidence(
+        question=asked,
+        language=retrieval.plan.language,
+        hits=tuple(_quotable(hit, retrieval.weights, place) for hit in shown),
+        weights=retrieval.weights,
+        equivalents=_equivalents(retrieval.plan, asked),
+        refusal=refusal,
+        by_document=query.of_several,
+        before=before,
+        replies=replies,
     )
 
 

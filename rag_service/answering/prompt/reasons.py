@@ -34,7 +34,6 @@ class Doubt(StrEnum):
     STEP_OPEN = "step_open"  # of a question about something that it does not name
     NAME_UNKNOWN = "name_unknown"  # no document mentions it
     FILE_UNKNOWN = "file_unknown"
-    OTHER_VERSION = "other_version"  # of a document than the one that the question asks for
     ABOUT_ANOTHER = "about_another"  # month, number or name than the question; or it lacks what is asked for
     TABLE_READING = "table_reading"  # the table can be read in another way, or only a part of it was
     JOINED_QUESTION = "joined_question"  # with those before it

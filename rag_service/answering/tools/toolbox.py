@@ -239,6 +239,6 @@ def _unrated(chunk: Chunk) -> Hit:
 
 def _write(found: ComputedAnswer) -> str:
     """The sentences of a result, with the formulas behind them."""
-    sentences = ["".join(part for part in one if isinstance(part, str)) + "." for one in found.computed.sentences]
+    sentences = ["".join(part for part in one if isinstance(part, str)) + "." for one in found.wording.sentences]
     formulas = dict.fromkeys(cells.formula for cells in found.quotes if cells.formula)
     return "\n".join([*sentences, *(f"Formula: {formula}" for formula in formulas)])

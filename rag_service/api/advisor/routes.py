@@ -27,15 +27,9 @@ from rag_service.api.advisor.schemas import (
 )
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
-from rag_service.api.http.presenters import (
-    find_question_errors,
-    find_unstorable,
-    present,
-    present_citation,
-    present_context,
-    present_guardrails,
-)
+from rag_service.api.http.presenters import present, present_citation, present_context, present_guardrails
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_question_errors, find_unstorable
 from rag_service.api.http.schemas import ReasonBody
 from rag_service.api.http.services import READING, IdentityDependency, from_state
 from rag_service.api.http.streaming import unless_gone

@@ -15,8 +15,9 @@ from rag_service.api.http.access import Caller, CallerDependency
 from rag_service.api.http.bodies import AnyRequest, read_json
 from rag_service.api.http.documentation import accepts, problems
 from rag_service.api.http.events import WireEvent, wire_events
-from rag_service.api.http.presenters import find_range_errors, find_unstorable, is_blank, present
+from rag_service.api.http.presenters import present
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_range_errors, find_unstorable, is_blank
 from rag_service.api.http.schemas import AnswerBody, MessageRequest
 from rag_service.api.http.services import READING
 from rag_service.api.http.streaming import reply_with_answer
@@ -95,7 +96,7 @@ async def _prepare(caller: Caller, agent_id: UUID, body: ChatRequest) -> ChatQue
         agent = remembered
     return ChatQuery(
         agent=agent,
-        history=tuple(Turn(role=message.role, content=message.content) for message in said),
+        turns=tuple(Turn(role=message.role, content=message.content) for message in said),
         question=body.messages[-1].content.strip(),
         top_k=caller.tenancy.settings.retrieval.top_k if body.top_k is None else body.top_k,
         threshold=body.similarity_threshold,

@@ -12,8 +12,8 @@ import msgspec
 from rag_service.api.corpora.schemas import UploadRequest
 from rag_service.api.http.bodies import AnyRequest, decode, read_json
 from rag_service.api.http.forms import FORM, MEGABYTE, Form, read_form
-from rag_service.api.http.presenters import find_unstorable, is_blank
 from rag_service.api.http.problems import ContentTypeError, FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_unstorable, is_blank
 from rag_service.api.http.schemas import MAX_CHARS, IngestRequest
 from rag_service.readers.common.names import FORMATS, clean_file_name
 from rag_service.settings import Settings

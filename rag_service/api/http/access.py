@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # these load LlamaIndex, which the routes do not need
     from rag_service.agents.chat import ChatOutcome, ChatQuery
     from rag_service.answering.record import Difference
     from rag_service.ingest.postponed import PostponedUploads
-    from rag_service.ingest.queue import Uploads
+    from rag_service.ingest.uploads import Uploads
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
@@ -60,7 +60,7 @@ class AgentMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
-    """What these routes use."""
+    """What the routes over the database use; `app._tenancy_services` makes it."""
 
     settings: Settings
     transaction: Callable[..., AbstractAsyncContextManager[Connection]]  # `Database.transaction`

@@ -7,8 +7,8 @@ from datetime import MAXYEAR, UTC, datetime
 from typing import TypeVar
 
 from rag_service.api.http.bodies import AnyRequest
-from rag_service.api.http.presenters import find_unstorable, is_blank
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import find_unstorable, is_blank
 from rag_service.store.rows import LIMIT_DEFAULT, LIMIT_MAX, Slice
 
 _Item = TypeVar("_Item")

@@ -1,4 +1,4 @@
-"""What the routes need. The lifespan in `app.py` puts it into the application's state; tests script it."""
+"""What the routes need. `app._services` makes it, the lifespan there puts it into the application's state."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ class Services:
     """Everything that a request can ask for."""
 
     settings: Settings
-    answer: Callable[
-        [RagQuery, Channel], AsyncGenerator[AnswerEvent]
-    ]  # an async generator function; counted by endpoint
+    answer: Callable[[RagQuery, Channel], AsyncGenerator[AnswerEvent]]  # events of the engine, limited and counted
     search: Callable[[RagQuery], Coroutine[Any, Any, tuple[Hit, ...]]]  # passages above the threshold
     ingest: Callable[[DocumentInput, Identity], Awaitable[Ingested]]  # into the default corpus
     probes: Mapping[str, Probe]  # name of a dependency → how to ask it

@@ -13,8 +13,9 @@ from msgspec import Meta, Struct
 
 from rag_service.api.http.bodies import decode
 from rag_service.api.http.events import collect, wire_events
-from rag_service.api.http.presenters import present_search, read_query
+from rag_service.api.http.presenters import present_search
 from rag_service.api.http.problems import FieldError, InvalidRequestError, Problem
+from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import (
     AnswerBody,
     CorpusFilter,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rag_service.answering.guards.injection import neutralise
-from rag_service.api.http.presenters import read_query
 from rag_service.api.http.problems import FieldError, InvalidRequestError
+from rag_service.api.http.queries import read_query
 from rag_service.api.http.schemas import SearchRequest
 from rag_service.api.openai.schemas import ChatCompletionRequest, ChatMessage, Sampling
 from rag_service.domain import Identity, Turn
@@ -45,7 +45,7 @@ class Conversation:
     """What a request asks, and what was said before."""
 
     query: RagQuery  # its question is the last message, as it was asked
-    history: tuple[Turn, ...] = ()  # oldest first
+    turns: tuple[Turn, ...] = ()  # before the question, oldest first
     instructions: str = ""  # of `system` and `developer` messages, neutralised
 
     def as_one_question(self) -> RagQuery:
@@ -53,7 +53,7 @@ class Conversation:
         query = self.query
         if self.instructions:
             query = replace(query, instructions=self.instructions, prompt="chat")
-        return replace(query, turns=self.history) if self.history else query
+        return replace(query, turns=self.turns) if self.turns else query
 
 
 def find_ignored(body: Mapping[str, Any], kind: type[Struct]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def read_conversation(
     said = [(message.role, _text_of(message).strip()) for message in request.messages[:last]]
     return Conversation(
         query=query,
-        history=tuple(
+        turns=tuple(
             Turn(role="assistant" if role == "assistant" else "user", content=text)
             for role, text in said
             if role in _SPOKEN and text

@@ -213,7 +213,7 @@ def _as_model(agent: Agent, services: TenancyServices) -> KnowledgeModel:
         _, events = services.chat(
             ChatQuery(
                 agent=agent,
-                history=conversation.history,
+                turns=conversation.turns,
                 question=question.question,
                 top_k=question.top_k,
                 threshold=question.threshold,

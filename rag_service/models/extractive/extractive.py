@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import repeat
@@ -42,12 +42,13 @@ from rag_service.language.languages import languages_of
 from rag_service.language.ngrams import character_ngrams, find_ngrams, weigh_by_rarity
 from rag_service.language.words import fold, word_forms
 from rag_service.models.embedding.local import LocalEmbedding
+from rag_service.models.embedding.relevance import UNSCALED, ModelRelevance
 from rag_service.models.extractive.late_interaction import Window, cut_windows, rate_tokens, read_window
 from rag_service.models.extractive.sentences import Sentence, read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import somebody_waits
 from rag_service.models.recent import Recent
-from rag_service.store.relevance_fits import UNSCALED, CosineScale, ModelRelevance
+from rag_service.store.relevance_fits import CosineScale
 from rag_service.unpicklable import Unpicklable
 
 log = structlog.get_logger(__name__)
@@ -245,9 +246,19 @@ async def select_sentences(
     shares = np.exp(scores - scores.max())
     shares /= shares.sum()
     quotes = sorted(join_runs(candidates, shares.tolist()), key=itemgetter(1), reverse=True)
+    evidence.signals["lead"] = quotes[0][1]
+    return _choose_quotes(quotes, read_quotes(evidence.replies))
+
+
+def _choose_quotes(quotes: Sequence[tuple[Sentence, float]], quoted: Collection[str]) -> list[Sentence]:
+    """The first ones, until it is probable enough that the answer is among them.
+
+    Args:
+        quotes: each with its probability, best first.
+        quoted: by earlier replies.
+    """
     chosen: list[Sentence] = []
     said, covered = "", 0.0
-    quoted = read_quotes(evidence.replies)
     answered: frozenset[int | str] = frozenset()  # words of the question that the quotes hold
     for quote, share in quotes:
         if len(chosen) == MAX_QUOTES or covered >= (_ENOUGH if quote.holds <= answered else _ENOUGH_FOR_ALL):
@@ -257,7 +268,6 @@ async def select_sentences(
             chosen.append(quote)
             said += quote.folded + "\0"
             answered |= quote.holds
-    evidence.signals["lead"] = quotes[0][1]
     return chosen
 
 
@@ -278,10 +288,10 @@ async def _compare(
     else:
         chosen, windows = weights.tokens, cut_windows(candidates, best_first.tolist())
         numbers, tokens = await rate_by_tokens(evidence, candidates, windows, reader)
-        candidates = list(map(candidates.__getitem__, numbers))
+        candidates = [candidates[number] for number in numbers]
         features = np.hstack([features[numbers], tokens])
         kept = np.sort(_in_reach(features @ chosen[:-1])[:COMPARED])
-    candidates = list(map(candidates.__getitem__, kept))
+    candidates = [candidates[number] for number in kept]
     similar = await rate_by_vectors(evidence, candidates, embedding, scale, recent)
     scores: np.ndarray = np.column_stack([features[kept], similar]) @ chosen
     return candidates, scores

@@ -59,13 +59,8 @@ def read_sentences(
     stands alone and ends with no stop is its title, too.
     """
     bounds = split_sentences(text, language=language)
-    headings = {heading for span in spans for heading in span.location.headings}
-    not_quoted = {_plain(heading) for heading in headings}
-    not_quoted |= {_plain(one[at:to]) for one in headings for at, to in split_sentences(one, language=language)}
-    not_quoted |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
+    not_quoted = _read_headings(text, language, spans, begins=begins)
     name = f": {_plain(title)}"
-    if begins and (first := _FIRST_LINE.match(text)):
-        not_quoted.add(_plain(first[1]))
     examples = load_language(language).questions.examples
     sentences: list[Sentence] = []
     header, previous, last = "", 0, -1
@@ -115,6 +110,17 @@ def read_sentences(
                 )
             )
     return tuple(sentences)
+
+
+def _read_headings(text: str, language: str, spans: Sequence[Span], *, begins: bool) -> set[str]:
+    """The headings that a passage stands under, as they are compared."""
+    headings = {heading for span in spans for heading in span.location.headings}
+    found = {_plain(heading) for heading in headings}
+    found |= {_plain(one[at:to]) for one in headings for at, to in split_sentences(one, language=language)}
+    found |= {_plain(f"Sheet: {span.location.sheet}") for span in spans}
+    if begins and (first := _FIRST_LINE.match(text)):
+        found.add(_plain(first[1]))
+    return found
 
 
 def _start_with_previous(text: str, bounds: Sequence[tuple[int, int]], position: int) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-_WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `rag-service eval sentences`
+_WEIGHTS_FILE = Path(__file__).with_name("weights.json")  # written by `python -m evals.lab sentences`
 
 # All are shares (0..1) but the length.
 WORD_FEATURES = (

@@ -1,7 +1,7 @@
 """The judge that RAG_JUDGE names, with a time limit, metrics and a span around it.
 
-    judge = build_judge(settings, chat=chat, write_prompt=..., metrics=metrics)
-    verdicts = await judge.judge(claims)
+    judge = build_judge(settings, chat=chat, write_prompt=..., count=metrics.judged)
+    judgement = await judge.judge_answer(answer)
 
 A judge may fail, hang or answer nonsense; the answer is not lost by it. Its claims then stay unjudged.
 """

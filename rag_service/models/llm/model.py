@@ -175,6 +175,11 @@ class ChatModel:
         return str(self.llm.metadata.model_name)
 
     @property
+    def only_quotes(self) -> bool:
+        """Whether it quotes the passages, and writes nothing: there is no model."""
+        return self.provider == "extractive"
+
+    @property
     def context_window(self) -> int:
         """Tokens that prompt and answer share."""
         window = int(self.llm.metadata.context_window)
@@ -291,7 +296,7 @@ class ChatModel:
         )
 
     def _begin_answer(self, max_tokens: int | None, *, retractable: bool) -> _Answer:
-        if self.provider == "extractive":  # what documents say is no thought, and may repeat itself
+        if self.only_quotes:  # what documents say is no thought, and may repeat itself
             return _Answer(AnswerText(thinks=False), room=sys.maxsize, may_repeat=True)
         known = self._thinks_unmarked
         return _Answer(
@@ -329,7 +334,7 @@ class ChatModel:
         }
         describe(**attributes)
         total_ms = round((time.monotonic() - call.began) * 1000, 1)
-        if self.provider != "extractive":
+        if not self.only_quotes:
             made = ModelCall(purpose=purpose, first_token_ms=call.first_token_ms, total_ms=total_ms)
             for count in (None if calls is None else calls.append, self.on_call):
                 if count is not None:

@@ -9,13 +9,12 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from rag_service.domain import Span
+from rag_service.domain import Span, read_spans
 from rag_service.errors import PermissionDeniedError
 from rag_service.store.database import Connection
 from rag_service.store.documents.documents import delete_document
 from rag_service.store.documents.uploads import UploadStatus
 from rag_service.store.rows import Page, Slice, Table, contains, fetch_page, fetch_value
-from rag_service.store.search.scope import read_spans
 
 LIVE = "(d.expires_at IS NULL OR d.expires_at > now())"  # of `documents d`
 

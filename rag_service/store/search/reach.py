@@ -11,7 +11,8 @@ from uuid import UUID
 
 from rag_service.domain import Chunk, Filters
 from rag_service.store.database import Connection
-from rag_service.store.search.scope import corpora_condition, document_conditions, keeps_plan, read_rows, to_chunks
+from rag_service.store.search.passages import read_chunk_rows, to_chunks
+from rag_service.store.search.scope import corpora_condition, document_conditions, keeps_plan
 
 _MAX_FOUND = 20  # documents with one of the names
 _MAX_CHUNKS = 2_000  # of a document that are looked through
@@ -59,5 +60,5 @@ async def read_chunks(
         {"document": document_id, "all": not types, "types": list(types), "hidden": list(hidden)},
     )
     ids = [row[0] for row in await cursor.fetchall()]
-    chunks = to_chunks(await read_rows(connection, ids))
+    chunks = to_chunks(await read_chunk_rows(connection, ids))
     return sorted(chunks.values(), key=lambda chunk: chunk.index)

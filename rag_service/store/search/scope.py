@@ -1,4 +1,4 @@
-"""What a search may look at: corpora and documents, as filters and row-level security leave them; and their chunks.
+"""What a search may look at: corpora and documents, as filters and row-level security leave them.
 
 Filters restrict before anything is ranked, every value is a bound parameter, and expired documents are
 excluded by the queries themselves.
@@ -12,11 +12,9 @@ from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
-import msgspec
-
-from rag_service.domain import Chunk, DocumentRef, Filters, Location, Span
+from rag_service.domain import Filters
 from rag_service.errors import InputError, NotFoundError
-from rag_service.store.database import BigIntegers, Connection
+from rag_service.store.database import Connection
 from rag_service.store.search.conditions import BUILT_IN, conditions_of, tree_sql
 
 WILDCARD = "any"  # a filter field with this value matches every request, as does a missing one
@@ -197,46 +195,3 @@ def chunk_conditions(
         conditions.append(f"{alias}.chunk_type = ANY(%(chunk_types)s)")
         parameters["chunk_types"] = list(scope.filters.chunk_types)
     return " AND ".join(conditions), parameters
-
-
-# -- what was found
-
-ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
-
-
-async def read_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
-    """Chunks by id with the documents they belong to, for `to_chunks`; expired ones are left out."""
-    cursor = await connection.execute(
-        """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
-                  c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
-                  d.content_hash, d.updated_at, d.language, d.dated,
-                  EXISTS (SELECT FROM tables t WHERE t.document_id = d.id), d.fields
-           FROM data_chunks c JOIN documents d ON d.id = c.document_id
-           WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
-        [BigIntegers(chunk_ids)],
-    )
-    return await cursor.fetchall()
-
-
-def read_spans(stored: Sequence[Any] | None) -> tuple[Span, ...]:
-    """The inverse of `domain.write_span` for the spans of a text."""
-    places = msgspec.convert(stored or (), list[tuple[int, int, Location]])
-    return tuple(Span(start=start, end=end, location=location) for start, end, location in places)
-
-
-def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
-    """Chunks by id."""
-    chunks = {}
-    for row in rows:
-        number, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
-        title, file_name, source, tags, content_hash, updated_at, language, since, has_tables, fields = rest
-        document = DocumentRef(
-            id=document_id, corpus_id=corpus_id, title=title, file_name=file_name, source=source,
-            tags=tuple(tags), content_hash=content_hash, updated_at=updated_at, language=language,
-            dated=since, has_tables=has_tables,
-        )  # fmt: skip
-        chunks[number] = Chunk(
-            id=node_id, document=document, index=index, text=text, start=start, end=end,
-            spans=read_spans(spans), type=chunk_type, metadata=fields or {},
-        )  # fmt: skip
-    return chunks

@@ -45,7 +45,7 @@ _EXTENSION = re.compile(r"\w\.[A-Za-z]{3,4}\b")  # of a file that the question n
 class ComputedAnswer:
     """A computed answer and the stored text of its cells."""
 
-    computed: Computed
+    wording: Computed
     quotes: dict[CitedCells, str]
 
 
@@ -108,7 +108,7 @@ class TableAnswers:
                 if found is None and question is not None:
                     best = hits[0].chunk.document.id if _may_hold_rows(hits[0]) else None
                     found = await _compute(connection, question, tables, best=best)
-                if names_files and found is not None and found.computed.warning:
+                if names_files and found is not None and found.wording.warning:
                     found = None  # a doubtful reading of one of them
                 if found is None and figure is not None:
                     found = await _find(connection, figure, documents)
@@ -118,7 +118,7 @@ class TableAnswers:
             if question is None or not question.asks:
                 return None
             told = load_language(language).tables.answers["too_slow"]
-            return ComputedAnswer(computed=Computed(sentences=((told,),), warning=told), quotes={})
+            return ComputedAnswer(wording=Computed(sentences=((told,),), warning=told), quotes={})
 
     async def run(
         self, asked: AskedOperation, document_id: UUID, *, language: str, identity: Identity
@@ -212,7 +212,7 @@ async def _with_quotes(connection: Connection, computed: Computed) -> ComputedAn
     stored = [one for one in cited if one.start is not None]
     quotes = await read_quotes(connection, [(one.document_id, one.start, one.end) for one in stored])
     texts = {one: one.text for one in cited} | dict(zip(stored, quotes, strict=True))
-    return ComputedAnswer(computed=computed, quotes=texts)
+    return ComputedAnswer(wording=computed, quotes=texts)
 
 
 def _may_hold_rows(hit: Hit) -> bool:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from rag_service.agents.chat import ChatQuery
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, CitationChecked, SourcesFound
-from rag_service.answering.record import read_query
+from rag_service.answering.record import recorded_query
 from rag_service.answering.synthesizer import CitedResponse
 from rag_service.components import Components
 from rag_service.domain import (
@@ -295,7 +295,7 @@ async def test_a_replay_repeats_the_filter_of_the_question(service: Components, 
     query = dataclasses.replace(ask("When do unused vacation days expire?"), filters=Filters(where=chosen))
     answer = await service.engine.answer(query)
     assert {hit.chunk.document.file_name for hit in answer.sources} == {"leave.md"}
-    assert read_query(await service.read_answer(answer.id, LOCAL_ADMIN), LOCAL_ADMIN).filters.where == chosen
+    assert recorded_query(await service.read_answer(answer.id, LOCAL_ADMIN), LOCAL_ADMIN).filters.where == chosen
     assert await service.replay(answer.id, LOCAL_ADMIN) == []
 
 
@@ -340,7 +340,7 @@ async def test_an_agents_answer_replays_with_its_own_instructions_and_history(
         agent = await create_agent(connection, AgentSpec(name="leave", system_prompt="Answer as a clerk."))
         await assign_corpus(connection, agent.id, corpus.id)
     history = (Turn(role="user", content="Tell me about vacation."), Turn(role="assistant", content="What about it?"))
-    query = ChatQuery(agent=agent, history=history, question="When do unused vacation days expire?", top_k=5)
+    query = ChatQuery(agent=agent, turns=history, question="When do unused vacation days expire?", top_k=5)
     _, events = service.agent_chat.stream(query, LOCAL_ADMIN)
     answer = next(event.answer for event in [event async for event in events] if isinstance(event, AnswerComplete))
     record = await service.read_answer(answer.id, LOCAL_ADMIN)
@@ -366,7 +366,7 @@ async def test_an_agents_answer_without_documents_replays(
         agent = await create_agent(connection, AgentSpec(name="leave", system_prompt="Answer as a clerk."))
         if has_corpus:
             await assign_corpus(connection, agent.id, corpus.id)
-    query = ChatQuery(agent=agent, history=(), question="Who painted the ceiling of the chapel?", top_k=5)
+    query = ChatQuery(agent=agent, turns=(), question="Who painted the ceiling of the chapel?", top_k=5)
     outcome, events = service.agent_chat.stream(query, LOCAL_ADMIN)
     answer = next(event.answer for event in [event async for event in events] if isinstance(event, AnswerComplete))
     assert not outcome.rag_used

@@ -104,7 +104,7 @@ async def test_an_agents_follow_up_counts_its_rewriting(with_ollama: OpenService
         async with service.database.transaction(LOCAL_ADMIN) as connection:
             agent = await create_agent(connection, AgentSpec(name="leave", system_prompt="Answer."))
             await assign_corpus(connection, agent.id, corpus.id)
-        query = ChatQuery(agent=agent, history=TURNS, question="And when do they expire?", top_k=5)
+        query = ChatQuery(agent=agent, turns=TURNS, question="And when do they expire?", top_k=5)
         _, events = service.agent_chat.stream(query, LOCAL_ADMIN)
         (answer,) = [event.answer async for event in events if isinstance(event, AnswerComplete)]
     assert len(answer.calls) == len(ollama.bodies(CHAT)) + len(ollama.judge_requests)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rag_service.answering.events import AnswerComplete, AnswerDelta, AnswerEvent, StepTaken
-from rag_service.answering.record import read_query
+from rag_service.answering.record import recorded_query
 from rag_service.api.http.events import wire_events
 from rag_service.client.results import CitedAnswer
 from rag_service.components import Components
@@ -188,7 +188,7 @@ async def test_steps_are_on_the_wire_in_the_record_in_replay_and_shown(
     assert await service.replay(shown.id, LOCAL_ADMIN) == []
     ollama.script(CHAT, chat(Say("Nigeria [C1].")))
     assert "steps" in {difference.what for difference in await service.replay(shown.id, LOCAL_ADMIN)}
-    assert read_query(record, LOCAL_ADMIN).question == QUESTION
+    assert recorded_query(record, LOCAL_ADMIN).question == QUESTION
 
 
 async def test_an_openai_server_calls_tools_too(open_service: OpenService, openai_server: OpenAIDouble) -> None:

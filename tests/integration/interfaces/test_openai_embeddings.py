@@ -95,7 +95,7 @@ def test_agents_are_models_of_those_who_may_use_them(serve: Serve) -> None:
     assert member.chat.completions.create(model="hr/benefits", messages=ASKED + said).model == "hr/benefits"
     ((conversation, identity),) = asked
     assert (identity, conversation.query.question, len(script.queries)) == (OTHER, "And in Lyon?", 0)
-    assert [(turn.role, turn.content) for turn in conversation.history] == [("user", QUESTION), ("assistant", "Yes.")]
+    assert [(turn.role, turn.content) for turn in conversation.turns] == [("user", QUESTION), ("assistant", "Yes.")]
     assert [model.id for model in served.client.models.list()] == ["rag-service", "multilingual-e5-small"]
     with pytest.raises(openai.NotFoundError) as caught:
         served.ask(model="hr/benefits")

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag_service.domain import Identity
 from rag_service.indices import load_index
-from rag_service.ingest.queue import Uploads
+from rag_service.ingest.uploads import Uploads
 from rag_service.store.database import Database
 from rag_service.store.documents.documents import DocumentInput
 from rag_service.store.documents.originals import Originals

@@ -20,8 +20,8 @@ from rag_service.domain import CorpusKind, Filters, Identity, ParsedDocument, Ro
 from rag_service.errors import StoreError
 from rag_service.indices import IndexDefinition, load_index
 from rag_service.ingest.ingestor import Ingestor
-from rag_service.ingest.queue import Uploads
-from rag_service.ingest.upload import UploadJob, WorkerOptions
+from rag_service.ingest.upload_job import UploadJob, WorkerOptions
+from rag_service.ingest.uploads import Uploads
 from rag_service.ingest.worker import Worker
 from rag_service.readers.file_reader import FileReader
 from rag_service.readers.parse import parse
@@ -33,7 +33,7 @@ from rag_service.store.documents.originals import Originals
 from rag_service.store.documents.uploads import Upload, UploadStatus, read_upload
 from rag_service.store.embedded import EmbeddedServer
 from rag_service.store.search.dense import search_dense
-from rag_service.store.search.scope import read_rows, to_chunks
+from rag_service.store.search.passages import read_chunk_rows, to_chunks
 from tests.conftest import FakeEmbedding, cloned_database
 
 if TYPE_CHECKING:  # processes that tests start and kill load this module, too
@@ -141,7 +141,7 @@ class House:
         """(text, corpus) of what a dense search over everything readable finds."""
         vector = self.embedding.get_query_embedding(question)
         hits = await search_dense(connection, vector, filters=filters, limit=50)
-        chunks = to_chunks(await read_rows(connection, [chunk_id for chunk_id, _ in hits]))
+        chunks = to_chunks(await read_chunk_rows(connection, [chunk_id for chunk_id, _ in hits]))
         return [(chunk.text, chunk.document.corpus_id) for chunk in chunks.values()]
 
     @asynccontextmanager

@@ -50,6 +50,7 @@ class ScriptedChat:
     answers: deque[str | Exception] = field(default_factory=deque)
     asked: list[Sequence[ChatMessage]] = field(default_factory=list)
     provider: str = "ollama"
+    only_quotes: bool = False
     model_name: str = "scripted"
     context_window: int = 8192
     max_tokens: int = 512
@@ -196,7 +197,7 @@ async def test_what_a_model_invents_without_passages_is_flagged(scene: Scene) ->
 
 
 async def test_without_a_model_and_without_relevant_passages_there_is_no_answer(scene: Scene) -> None:
-    scene.chat.provider = "extractive"
+    scene.chat.only_quotes = True
     async with scene.client() as client:
         body = (await scene.say(client, "How much does the zyx weigh?", similarityThreshold=1.0)).json()
     assert (body["decision"], body["answer"]) == ("out_of_scope", "The documents contain nothing about this.")

@@ -88,7 +88,7 @@ class _Life:
             case "work" if file.waiting is not None:
                 claimed = await self._claim(name)
                 assert claimed is not None
-                await self._house.job().index(claimed, self._identity)
+                await self._house.job().process(claimed, self._identity)
                 self._files[name] = Expected(indexed=file.waiting, expired=file.expired)
             case "claim" if file.waiting is not None:  # a worker takes it, and falls silent
                 claimed = await self._claim(name)
@@ -129,7 +129,7 @@ class _Life:
     async def _come_back(self, upload: Upload) -> None:
         file = self._files[upload.file_name]
         try:
-            await self._house.job().index(upload, self._identity)
+            await self._house.job().process(upload, self._identity)
         except ClaimLostError:
             return
         # It may only have succeeded where it was the newest claim of what waits.

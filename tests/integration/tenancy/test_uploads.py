@@ -221,9 +221,9 @@ async def test_a_worker_that_lost_its_claim_cannot_write_late(house: House) -> N
     from rag_service.store.documents.uploads import ClaimLostError
 
     with pytest.raises(ClaimLostError):
-        await house.job().index(late, ana)
+        await house.job().process(late, ana)
     assert await house.ask(ana, "llamas") == set()
-    assert await house.job().index(newer, ana) == 1
+    assert await house.job().process(newer, ana) == 1
     async with house.database.transaction(ana) as connection:
         with pytest.raises(ClaimLostError):
             await report_progress(connection, newer, UploadStatus.PARSING)  # finished: nobody's any more

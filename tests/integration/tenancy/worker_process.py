@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_service.domain import ParsedDocument
 from rag_service.indices import load_index
-from rag_service.ingest import upload
+from rag_service.ingest import upload_job
 from rag_service.ingest.chunker import Chunker
 from rag_service.ingest.ingestor import Ingestor
 from rag_service.ingest.worker import Worker
@@ -41,7 +41,7 @@ async def parse_slowly(data: bytes, file_name: str) -> ParsedDocument:
 
 
 def slow_down_stages() -> None:
-    cut, store = Chunker._parse_nodes, upload.write_document
+    cut, store = Chunker._parse_nodes, upload_job.write_document
 
     def cut_slowly(self: Chunker, *arguments: Any) -> Any:
         import time
@@ -55,14 +55,14 @@ def slow_down_stages() -> None:
         await asyncio.sleep(PAUSE)  # written, not yet committed
 
     Chunker._parse_nodes = cut_slowly  # type: ignore[method-assign]
-    upload.write_document = store_slowly
+    upload_job.write_document = store_slowly
 
 
 def build_worker(database: Database) -> Worker:
     embedding = SlowEmbedding(model_name="fake", embed_batch_size=2)
     reader = FileReader(parse_slowly, concurrency=2)
     ingestor = Ingestor(database, embedding, reader, model="fake", dimension=384)
-    return Worker(upload.UploadJob(database, Originals(), ingestor, {INDEX: load_index(INDEX)}, OPTIONS))
+    return Worker(upload_job.UploadJob(database, Originals(), ingestor, {INDEX: load_index(INDEX)}, OPTIONS))
 
 
 def run(conninfo: str, ready: Connection) -> None:

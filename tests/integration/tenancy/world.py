@@ -114,7 +114,7 @@ async def _index(house: House, owner: Identity, corpus: Corpus, document: Docume
     async with house.database.transaction(owner) as connection:
         claim = await claim_upload(connection, upload.id)
     assert claim is not None
-    assert await house.job().index(claim, owner)
+    assert await house.job().process(claim, owner)
     return upload
 
 

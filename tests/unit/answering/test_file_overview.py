@@ -17,7 +17,7 @@ def _tell(language: str) -> list[str]:
     outline = Outline(file=file, title="Règlement du jardin partagé", pages=2)
     answer = describe_files(NamedFiles(found=(file,), outlines=(outline,)), [make_hit(RULES)], language)
     assert answer is not None
-    return [str(sentence[0]) for sentence in answer.computed.sentences]
+    return [str(sentence[0]) for sentence in answer.wording.sentences]
 
 
 def test_an_overview_has_the_quotation_marks_and_colons_of_its_language() -> None:

@@ -16,7 +16,7 @@ from rag_service.evaluation.calibrate import cross_validate, curve, split_articl
 from rag_service.evaluation.calibration_run import put_calibration, write_calibration
 from rag_service.fitting.logistic import Sample, as_relevance_fit, best_relevance, fit_samples, to_prior
 from rag_service.indices import Calibration, QueryDefinition, RelevanceFit, load_index
-from rag_service.store.relevance_fits import ModelRelevance
+from rag_service.models.embedding.relevance import ModelRelevance
 
 TRUE = (-8.0, 9.0, 15.0)
 

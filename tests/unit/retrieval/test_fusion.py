@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rag_service.domain import Scores
 from rag_service.indices import Calibration
-from rag_service.retrieval.hybrid import Candidates, fuse
-from rag_service.store.relevance_fits import BY_WORDS, relevance
+from rag_service.models.embedding.relevance import BY_WORDS, relevance
+from rag_service.retrieval.fusion import Candidates, fuse
 
 CALIBRATION = Calibration(intercept=-5, cosine=5, coverage=10, run="test")
 

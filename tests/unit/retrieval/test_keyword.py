@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from rag_service.domain import Filters, Identity
 from rag_service.errors import DefinitionError, InputError, NotFoundError
 from rag_service.indices import IndexDefinition, load_index
-from rag_service.retrieval.hybrid import Retrieval
 from rag_service.retrieval.keyword import KeywordRetriever
 from rag_service.retrieval.knowledge_base import (
     CORPUS_ID,
@@ -25,7 +24,7 @@ from rag_service.retrieval.knowledge_base import (
     document_id,
     load_knowledge_base,
 )
-from rag_service.retrieval.query import RagQuery
+from rag_service.retrieval.query import RagQuery, Retrieval
 
 SOMEBODY = Identity(user_id=UUID(int=5))
 ENTRIES: list[dict[str, Any]] = [

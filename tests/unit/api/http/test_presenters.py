@@ -8,13 +8,12 @@ import pytest
 
 from rag_service.api.http.presenters import (
     SNIPPET_CHARS,
-    is_blank,
     present_answer,
     present_citation,
     present_context,
     present_hit,
-    read_query,
 )
+from rag_service.api.http.queries import is_blank, read_query
 from rag_service.api.http.schemas import PassageBody, SearchRequest
 from rag_service.settings import Settings
 from tests.unit.api.samples import ADMIN, ANSWER, CITATION, HIT

@@ -17,6 +17,7 @@ from rag_service.language.languages import language_codes
 from rag_service.language.words import terms
 from rag_service.models.embedding.local import Engine, LocalEmbedding
 from rag_service.models.embedding.model_folder import ModelFolder
+from rag_service.models.embedding.relevance import UNSCALED
 from rag_service.models.extractive.extractive import (
     MAX_QUOTES,
     Evidence,
@@ -32,7 +33,6 @@ from rag_service.models.extractive.sentences import read_sentences
 from rag_service.models.extractive.weights import WORD_FEATURES, load_weights
 from rag_service.models.local_runtime import user_waits
 from rag_service.settings.models import PACKAGED_MODEL
-from rag_service.store.relevance_fits import UNSCALED
 from tests.unit.answering.proof.answers import make_hit
 
 REFUSAL = "The documents do not answer this question."

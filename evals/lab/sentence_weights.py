@@ -1,4 +1,4 @@
-"""`eval sentences`: learn which sentences of a passage answer best, for answers without a language model.
+"""`python -m evals.lab sentences`: learn which sentences of a passage answer best, for answers by quotation.
 
 For each question the passages are found and read as in a request. The candidates that hold a gold answer are right; a
 linear model over their features is fitted so that the softmax of its scores gives them the greatest share. It is
@@ -22,10 +22,10 @@ from rag_service.evaluation.metrics import holds_answer
 from rag_service.evaluation.run import RunOptions, Steps, ask_of, find_set, load_corpus
 from rag_service.evaluation.workspace import Workspace
 from rag_service.models.embedding.guarded import local_model
+from rag_service.models.embedding.relevance import UNSCALED
 from rag_service.models.extractive.extractive import Evidence, rate_by_tokens, rate_by_vectors, rate_by_words
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES, cut_windows
 from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
-from rag_service.store.relevance_fits import UNSCALED
 
 _MAX_CANDIDATES = 80  # per question, in the order of their passages
 _PENALTY = 0.03  # of large weights; ten times more or less moves no set by more than a question in a hundred

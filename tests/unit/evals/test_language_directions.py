@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_service.fitting.language_directions import find_directions, write_directions
+from evals.lab.language_directions import find_directions, write_directions
 from rag_service.models.embedding import packaged
 from rag_service.models.embedding.embeddings import build_embedding
 from rag_service.settings import Settings

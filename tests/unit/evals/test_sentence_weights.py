@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_service.evaluation.sentence_weights import Example, cross_validate, write_weights
+from evals.lab.sentence_weights import Example, cross_validate, write_weights
 from rag_service.models.extractive.late_interaction import TOKEN_FEATURES
 from rag_service.models.extractive.weights import SIMILARITY, WORD_FEATURES
 

@@ -105,7 +105,7 @@ class UploadJob:
                 await self._end(upload, identity, GivenUpError("Several attempts to process this file failed."))
                 return
             try:
-                chunks = await self.index(upload, identity)
+                chunks = await self.process(upload, identity)
                 log.info("upload_indexed", chunks=chunks)
             except ClaimLostError:
                 log.info("upload_claim_lost")
@@ -124,7 +124,7 @@ class UploadJob:
                     upload, identity, UnexpectedFailureError("The service failed to process this file."), retry=True
                 )
 
-    async def index(self, upload: Upload, identity: Identity) -> int:
+    async def process(self, upload: Upload, identity: Identity) -> int:
         """Index a claimed upload; returns its number of chunks.
 
         Raises:
@@ -147,7 +147,7 @@ class UploadJob:
             await finish_upload(connection, upload, chunk_count=len(nodes))
 
         index = find_index(self.indices, corpus.index_name)
-        return await self.ingestor.index(
+        return await self.ingestor.run_pipeline(
             admitted, write, corpus=corpus, index=index, identity=identity, progress=report
         )
 

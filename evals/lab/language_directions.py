@@ -1,4 +1,4 @@
-"""`eval languages`: the directions in which the packaged model's vectors tell the language of a text."""
+"""`python -m evals.lab languages`: the directions in which the packaged model's vectors tell the language of a text."""
 
 from __future__ import annotations
 

@@ -1,0 +1,63 @@
+"""`python -m evals.lab sentences | languages`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from evals.lab.language_directions import measure_directions, write_directions
+from evals.lab.sentence_weights import Example, collect_examples, cross_validate, write_weights
+from rag_service.cli.running import failures, progress, read_quiet_settings, run_command
+from rag_service.evaluation.workspace import open_workspace
+from rag_service.settings import Settings
+
+
+@click.group()
+def lab() -> None:
+    """Make the weights that the package ships."""
+
+
+@lab.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Also write weights learnt from all sets here.")
+@click.option("--run", default="", help="Name of the run, stored with the weights; default: the date.")
+def sentences(paths: tuple[Path, ...], output: Path | None, run: str) -> None:
+    """Learn which sentences to quote in answers without a language model; print cross-validated figures.
+
+    The shipped file is rag_service/models/extractive/weights.json.
+    """
+    examples = run_command(_collect(paths, read_quiet_settings()))
+    for figures in cross_validate(examples):
+        click.echo(
+            f"{figures.set_name}: {figures.questions} questions, answer in the first quote {figures.first:.3f},"
+            f" in the first two {figures.two:.3f}"
+        )
+    if output is not None:
+        write_weights(output, examples, run=run or f"sentences-{datetime.now(UTC):%Y%m%d}")
+        click.echo(f"Wrote {output}.")
+
+
+async def _collect(paths: Sequence[Path], settings: Settings) -> list[Example]:
+    async with open_workspace(settings) as workspace:
+        with progress() as steps:
+            return await collect_examples(workspace, paths, steps)
+
+
+@lab.command()
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+def languages(output: Path) -> None:
+    """Measure how the packaged model's vectors tell the language of a text, and write it to a file.
+
+    The shipped file is rag_service/models/embedding/language_directions.json; documents are ingested again after a
+    change.
+    """
+    with failures():
+        write_directions(output, measure_directions())
+    click.echo(f"Wrote {output}.")
+
+
+if __name__ == "__main__":
+    lab(prog_name="python -m evals.lab")

@@ -1,0 +1,43 @@
+"""The chunks that a search found, read with their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag_service.domain import Chunk, DocumentRef, read_spans
+from rag_service.store.database import BigIntegers, Connection
+
+ChunkRow = tuple[Any, ...]  # a chunk as it is stored, with its document
+
+
+async def read_chunk_rows(connection: Connection, chunk_ids: Sequence[int]) -> list[ChunkRow]:
+    """Chunks by id with the documents they belong to, for `to_chunks`; expired ones are left out."""
+    cursor = await connection.execute(
+        """SELECT c.id, c.node_id, c.chunk_index, c.text, c.char_start, c.char_end, c.chunk_type,
+                  c.spans, d.id, d.corpus_id, d.title, d.file_name, d.source, d.tags,
+                  d.content_hash, d.updated_at, d.language, d.dated,
+                  EXISTS (SELECT FROM tables t WHERE t.document_id = d.id), d.fields
+           FROM data_chunks c JOIN documents d ON d.id = c.document_id
+           WHERE c.id = ANY(%s) AND (d.expires_at IS NULL OR d.expires_at > now())""",
+        [BigIntegers(chunk_ids)],
+    )
+    return await cursor.fetchall()
+
+
+def to_chunks(rows: Sequence[ChunkRow]) -> dict[int, Chunk]:
+    """Chunks by id."""
+    chunks = {}
+    for row in rows:
+        number, node_id, index, text, start, end, chunk_type, spans, document_id, corpus_id, *rest = row
+        title, file_name, source, tags, content_hash, updated_at, language, dated, has_tables, fields = rest
+        document = DocumentRef(
+            id=document_id, corpus_id=corpus_id, title=title, file_name=file_name, source=source,
+            tags=tuple(tags), content_hash=content_hash, updated_at=updated_at, language=language,
+            dated=dated, has_tables=has_tables,
+        )  # fmt: skip
+        chunks[number] = Chunk(
+            id=node_id, document=document, index=index, text=text, start=start, end=end,
+            spans=read_spans(spans), type=chunk_type, metadata=fields or {},
+        )  # fmt: skip
+    return chunks
