@@ -150,7 +150,7 @@ class DocumentRef:
     content_hash: str  # SHA-256 of the original bytes, hex
     updated_at: datetime  # when this version of the content was stored
     language: str | None = None  # ISO 639-1; None: it cannot be told, as in tables of names and figures
-    dated: date | None = None  # since when it holds, or of what day it is, as its beginning tells
+    dated: date | None = None  # since when it holds, or of what day it is, as its text tells
     has_tables: bool = False  # whether rows or figures of it are stored, which questions may be computed from
 
 

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum, auto
-from functools import cache
+from functools import cache, lru_cache
 
 from rag_service.language.languages import languages_of, union_of
 from rag_service.language.words import fold, word_forms, words
 
 _HEAD = 1_500  # characters of a document in which it says since when it holds
-_OPENING = 400  # likewise, by a date alone
+_OPENING, _CLOSING = 400, 150  # likewise, by a date alone: below the title, or beside a signature
 _DATE_BEGINS = re.compile(r"(?<!\w)(?:\d{1,4}|[a-z]{3,}(?=\.?\s))")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _NUMBER = re.compile(r"\b(?:v|ver|version|versao|rev|revision|revisao)[ ._-]?(\d{1,3})(?!\d)")
@@ -78,9 +78,9 @@ def read_edition(file_name: str | None, title: str) -> Edition:
 
 
 def find_date(text: str, *, until: date) -> date | None:
-    """The day since when a document holds, or of which it is, as its beginning tells; None: it does not.
+    """The day since when a document holds, or of which it is; None: it does not say.
 
-    The one behind "in force from" and its like, else the last of the very beginning.
+    The one behind "in force from" and its like at the beginning, else the last of the first and the last lines.
 
     Args:
         until: the last day that may be told without such words.
@@ -89,7 +89,8 @@ def find_date(text: str, *, until: date) -> date | None:
     told = [_read_date(head[found.end() :]) for found in _holds_from().finditer(head)]
     if day := next(filter(None, told), None):
         return day
-    dates = (_read_date(head[found.start() :]) for found in _DATE_BEGINS.finditer(head[:_OPENING]))
+    edges = f"{head[:_OPENING]}\n{fold(text[_OPENING:][-_CLOSING:])}"
+    dates = (_read_date(edges[found.start() :]) for found in _DATE_BEGINS.finditer(edges))
     return max((day for day in dates if day is not None and day <= until), default=None)
 
 
@@ -145,11 +146,11 @@ def _holds_from() -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, reversed(phrases)))})\b{_BEFORE_DATE}")
 
 
-@cache
+@lru_cache(3)
 def _name_words(name: str) -> frozenset[str]:
     return union_of(getattr(data.versions, name) for data in languages_of(None))
 
 
-@cache
+@lru_cache(2)
 def _expression(name: str) -> re.Pattern[str]:
     return re.compile("|".join(getattr(data.versions, name) for data in languages_of(None)))

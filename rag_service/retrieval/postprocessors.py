@@ -1,4 +1,4 @@
-"""LlamaIndex postprocessors between retrieval and answer: rerank, newer first, relevance threshold, top k.
+"""LlamaIndex postprocessors between retrieval and answer: rerank, newer first, version, threshold, top k.
 
 Each works on the passages that a `RagQuery` holds for the nodes it is given, and returns nodes again, so that stock
 postprocessors may stand before and after them.
@@ -93,9 +93,14 @@ class NewerFirst(PassagePostprocessor):
 
 
 class VersionAsked(PassagePostprocessor):
-    """Of a document that was found in several versions, only those that the question asks for keep their passages."""
+    """Of a document that was found in several versions, only those that the question asks for keep their passages.
+
+    A search shows all of them, and files that are named are meant as they are.
+    """
 
     async def process(self, hits: Sequence[Hit], query: RagQuery) -> Sequence[Hit]:
+        if query.as_asked or query.found.files is not None:
+            return hits
         query.versions = ask_versions(query.question, [hit.chunk.document for hit in hits])
         if query.versions is None:
             return hits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from uuid import UUID
 
 from rag_service.domain import DocumentRef
@@ -111,4 +111,6 @@ def _choose(question: str, versions: Sequence[Version]) -> tuple[Version, ...]:
         same = [version for version in versions if version.year == year]
         before = [version for version in versions if version.year is not None and version.year < year]
         return tuple(same or before[-1:] or versions)
-    return tuple(versions[:-1] if asked is Asked.EARLIER else versions[-1:])
+    today = datetime.now(UTC).date()
+    current = [version for version in versions if version.since is None or version.since <= today] or versions[:1]
+    return tuple(current[:-1] or versions if asked is Asked.EARLIER else current[-1:])

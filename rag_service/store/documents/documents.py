@@ -56,7 +56,7 @@ class NewDocument:
     fields: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     territory: str | None = None
-    dated: date | None = None  # since when it holds, or of what day it is, as its beginning tells
+    dated: date | None = None  # since when it holds, or of what day it is, as its text tells
     size_bytes: int = 0
     expires_at: datetime | None = None
     tables: tuple[EncodedTable, ...] = ()  # written by `ingest`, which knows how
