@@ -16,8 +16,8 @@ LAYOUT = {
 
 
 def test_the_top_level_is_the_agreed_one(checkout: Path) -> None:
-    listed = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True).stdout
-    top = {line.split("/")[0] for line in listed.splitlines() if not line.startswith(".")}
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    top = {line.split("/")[0] for line in listed.split("\0") if line and not line.startswith(".")}
     assert top <= LAYOUT
 
 

@@ -23,6 +23,7 @@ from rag_service.unpicklable import Unpicklable
 # Hold values only, or are made where they run.
 PLAIN = {
     "Chunker", "ReadDocuments", "EmbedChunks", "PassagePostprocessor", "NewerFirst", "RelevanceThreshold", "TopK",
+    "VersionAsked",
 }  # fmt: skip
 
 
