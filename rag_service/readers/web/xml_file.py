@@ -23,8 +23,11 @@ from rag_service.readers.web.html import read_page, read_rows, write_page
 
 MEDIA_TYPE = "application/xml"
 _DECLARATION = re.compile(r"\s*<\?xml[^>]{0,500}\?>")
-# A document type that only names its definition, as articles do; it is not fetched. Any other is refused.
-_NAMED_TYPE = re.compile(r"""<!DOCTYPE\s[^\[\]<>"']{0,200}(?:"[^"<>]{0,500}"\s*|'[^'<>]{0,500}'\s*){0,2}>""")
+# A document type that only names its definition, as articles do, and pictures beside the file, as patents do: nothing
+# is fetched, and no text can stand for these names. Any other is refused.
+_NAME, _QUOTED = r"[\w.:-]{1,200}", r"""(?:"[^"<>]{0,500}"\s*|'[^'<>]{0,500}'\s*)"""
+_PICTURE = rf"<!ENTITY\s+{_NAME}\s+(?:SYSTEM|PUBLIC)\s+{_QUOTED}{{1,2}}NDATA\s+{_NAME}\s*>\s*"
+_NAMED_TYPE = re.compile(rf"""<!DOCTYPE\s[^\[\]<>"']{{0,200}}{_QUOTED}{{0,2}}(?:\[\s*(?:{_PICTURE})*\]\s*)?>""")
 _ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30};)")  # "&eacute;", which such a definition declares
 _OF_XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
 _TITLES = frozenset({"title", "article-title", "head", "heading"})

@@ -27,6 +27,14 @@ def test_sections_of_an_article_are_sections() -> None:
     assert "<" not in document.text
 
 
+@pytest.mark.parametrize(
+    "subset", ["[ ]", '[<!ENTITY D0.TIF SYSTEM "D0.TIF" NDATA TIF>\n<!ENTITY D1 PUBLIC "p" "D1" NDATA TIF>]']
+)
+def test_a_document_type_may_name_pictures_beside_the_file(subset: str) -> None:
+    source = f'<!DOCTYPE grant SYSTEM "grant-v44.dtd" {subset}>\n<grant><p>A bolt &amp; a nut.</p></grant>'
+    assert parse(source.encode(), file_name="a.xml").text.strip() == "A bolt & a nut."
+
+
 def test_short_values_have_the_name_of_their_element() -> None:
     source = """<catalog><product sku="A-17"><name>Bolt</name><price currency="EUR">0.35</price>
     <size><l>10</l></size></product>
@@ -53,6 +61,7 @@ def test_items_of_a_feed_are_sections() -> None:
     [
         ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "declarations"),
         ('<!DOCTYPE a SYSTEM "x.dtd" [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>', "declarations"),
+        ('<!DOCTYPE a [<!ENTITY p SYSTEM "p" NDATA n><!ENTITY x "y">]><a>&x;</a>', "declarations"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a>&x;</a>', "damaged"),
         ("<a><b></a>", "damaged"),
         ("<a>" * 300 + "x" + "</a>" * 300, "nested too deeply"),
