@@ -1,10 +1,11 @@
 """Words of a PDF page with their positions, from PDFium's characters.
 
 PDFium decides which characters form a word: it corrects kerning, drops text drawn twice to look bold and applies the
-page's glyph mapping. We split at its white space and correct nine things:
+page's glyph mapping. We split at its white space and correct ten things:
 
 - A hyphen at a line end is U+0002 or U+FFFE, and the line break after it is missing.
 - Symbol fonts use U+F020 to U+F0FF; the low byte identifies the glyph (a bullet, "x" for a ticked box).
+- A minus of a font without a meaning for it is a control character; its shape is that of a bar (`_with_minus`).
 - A number just before a heading ("2.5 Base Pay") is joined to it; we split where there is a visible gap.
 - The second letter of an italic "ff" drawn letter by letter is dropped as a duplicate (`_lost_letters`).
 - Raised and lowered characters are digits like others, only smaller, and higher or lower (`script_of`).
@@ -22,6 +23,7 @@ import itertools
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +35,8 @@ _HYPHENS = "\x02\ufffe"
 _WORD = re.compile(rf"[^\s{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
 _SEAM = re.compile(r"(?<=[^\W_])(?=[A-Z][a-z])|(?<=[A-Za-z).,;:])(?=\d)|(?<=\d)(?=[A-Z])")
 _SEAM_GAP = 0.12  # of the height; a space is 0.2 or more, letters of a word touch
+_MAYBE_MINUS = re.compile(r"[\x00\x01\x03-\x1f](?=[\d.])")
+_FLAT = 4.0  # times its height: the width of a minus
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRANSLATION = {**dict.fromkeys(map(ord, _HYPHENS), "-"), **{0xF000 + code: chr(code) for code in range(0x20, 0x100)}}
 _WIDE_LETTER = 0.5  # of the height: an "f" that overlaps both its neighbours
@@ -352,6 +356,12 @@ class _Reader:
         if not (first.left < last.left and abs(first.bottom - last.bottom) < _LEVEL * (last.right - first.left)):
             quarters = pdfium.FPDFText_GetCharAngle(self._page, start) / (math.pi / 2)
             turns = round(quarters) % 4 if abs(quarters - round(quarters)) < 0.05 else None
+        if turns in (1, 3):
+            self._height = _STACKED * max(first.right - first.left, last.right - last.left)
+        else:
+            self._height = _STACKED * max(first.top - first.bottom, last.top - last.bottom)
+        if _MAYBE_MINUS.search(text):
+            text = self._with_minus(text, start)
         if turns == 0 and len(text) > 1:
             text = self._with_scripts(text, start)
         if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
@@ -360,15 +370,14 @@ class _Reader:
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         if not (text.isascii() and text.isprintable()):
             text = text.translate(_TRANSLATION)
-        if turns in (1, 3):
-            self._height = _STACKED * max(first.right - first.left, last.right - last.left)
-        else:
-            self._height = _STACKED * max(first.top - first.bottom, last.top - last.bottom)
         left, bottom, right, top = turn(box, turns) if turns else box
         return Word(text, number, spaced, turns, left, right, (bottom + top) / 2, top - bottom, start)
 
     def _with_scripts(self, text: str, start: int) -> str:
         """A word with its raised and lowered characters, given that the boxes of its ends are loaded."""
+        if len(text) > 2 and unicodedata.category(text[0]) in ("Sm", "Cc"):  # a sign, often of another font
+            self._load_boxes(start + 1, start + len(text) - 1)
+            return text[0] + self._with_scripts(text[1:], start + 1)
         ends = [(box.bottom, box.top - box.bottom) for box in (self._first, self._last)]
         beside = max(ends, key=lambda end: end[1])
         last = len(text) - 1
@@ -387,6 +396,15 @@ class _Reader:
                     at += step
         runs = itertools.groupby(range(len(text)), key=scripts.__getitem__)
         return "".join(_write_script(text, list(places), script) for script, places in runs)
+
+    def _with_minus(self, text: str, start: int) -> str:
+        def read(sign: re.Match[str]) -> str:
+            sides = [ctypes.c_double() for _ in range(4)]
+            pdfium.FPDFText_GetCharBox(self._page, start + sign.start(), *map(ctypes.byref, sides))
+            left, right, bottom, top = (side.value for side in sides)
+            return "\u2212" if 0 < _FLAT * (top - bottom) < right - left else sign[0]
+
+        return _MAYBE_MINUS.sub(read, text)
 
     def _edges(self, index: int) -> tuple[float, float]:
         pdfium.FPDFText_GetLooseCharBox(self._page, index, self._boxes[0])

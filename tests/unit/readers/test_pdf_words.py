@@ -44,6 +44,12 @@ def test_figures_one_below_the_other_are_no_number() -> None:
     assert sorted(text.split()) == ["1", "2", "C"]
 
 
+def test_a_minus_without_a_meaning_stays_and_raises_no_number() -> None:
+    """Its font is another one, whose characters are higher."""
+    amount = b"BT /F1 16 Tf 20 100 Td (_) Tj /F1 8 Tf 2 Ts (0.9393) Tj ET"
+    assert text_of(amount, unicode={"_": "\x03"}) == "\u22120.9393"
+
+
 def test_what_a_cell_cuts_off_is_not_read_into_the_cells_beside_it() -> None:
     cut = b"q 20 90 60 30 re W n BT /F1 10 Tf 20 100 Td (Bill 141, 142, 143, 144) Tj ET Q "
     assert text_of(cut + b"BT /F1 10 Tf 82 100 Td (26406576) Tj ET") == "Bill 141, 142, 26406576"
