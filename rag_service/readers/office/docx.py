@@ -19,9 +19,9 @@ from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, read_member, read_xml, relations_of
 from rag_service.readers.office.docx_characters import Characters, is_on
+from rag_service.readers.office.docx_equations import write_structure
 from rag_service.readers.office.docx_numbering import Numbering
 from rag_service.readers.office.drawings import CHART, DIAGRAM, chart_rows, chart_title, embedded, paragraphs
 from rag_service.readers.office.pictures import Pictures, Relations
@@ -264,24 +264,16 @@ def _pieces(element: Element) -> Iterator[str]:
             yield _BREAKS[child.tag]
         elif child.tag in _SKIPPED or not isinstance(child.tag, str):
             continue
-        elif child.tag == _M + "sup":
-            yield raise_run("".join(_pieces(child)))
-        elif child.tag == _M + "sub":
-            yield lower_run("".join(_pieces(child)))
-        elif child.tag == _M + "f":
-            yield _fraction(child)
+        elif (structure := write_structure(child, _text)) is not None:
+            yield structure
         else:
             yield from _pieces(child)
             if child.tag in (_PARAGRAPH, _CELL):
                 yield "\n"  # a paragraph of a text box or cell ends its line
 
 
-def _fraction(fraction: Element) -> str:
-    """A fraction of an equation on one line; a whole number before it stays apart."""
-    parts = [one_line("".join(_pieces(part))) for part in fraction.iterchildren(_M + "num", _M + "den")]
-    if len(parts) == 2 and all(part.isdecimal() and len(part) <= 3 for part in parts):
-        return f"{raise_run(parts[0])}/{lower_run(parts[1])}"
-    return "/".join(part if part.isalnum() else f"({part})" for part in parts)
+def _text(element: Element) -> str:
+    return "".join(_pieces(element))
 
 
 def _rows(table: Element) -> Iterator[Row]:

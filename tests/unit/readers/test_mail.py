@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from email.message import EmailMessage
 
 import pytest
@@ -265,6 +266,15 @@ def test_each_message_of_a_mailbox_has_its_place(name: str, ending: str) -> None
     assert part_of("From May on") == "2 Prices 7-2026.eml"
     assert part_of("Berth 9") == "2 Prices 7-2026.eml > notes.txt"
     assert document.media_type == "application/mbox"
+
+
+def test_a_message_encoded_as_a_whole_is_read() -> None:
+    inner = b"From: ana@mar.example\nSubject: Loan\n\n" + SAID.encode()
+    outer = (
+        b"From: luis@norte.example\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n"
+        b"--b\n\nHello.\n--b\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
+    )
+    assert SAID in parse(outer + base64.encodebytes(inner) + b"--b--\n", file_name="mail.eml").text
 
 
 def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:
