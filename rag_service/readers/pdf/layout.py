@@ -23,6 +23,7 @@ _MIN_ROWS = 5  # of prose on both sides
 _MIN_PROSE = 0.5  # of the rows between the first and the last with words on both sides, or of their lines
 _FILLED = 0.75  # of a column's width, by the median line; table labels vary in length
 _MIN_LETTERS = 12  # of prose
+_BULLETS = frozenset("•●▪■◦○□‣⁃➢➤►▶✓✔\uf0b7\uf0a7")  # stand apart from the item that they mark
 _LETTERS = 0.5  # of the characters of prose
 _LARGER = 1.15  # than the usual height: a heading of what follows
 _FAR_BELOW = 3.0  # times the usual height; paragraphs of a column are closer
@@ -140,11 +141,12 @@ def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
 
 
 def _segments(row: Row) -> list[list[Word]]:
-    """Words of a row from left to right, split at its wide gaps."""
+    """Words of a row from left to right, split at its wide gaps; a bullet belongs to its item."""
     words = sorted(row.words, key=lambda word: word.left)
     segments = [words[:1]]
     for before, behind in itertools.pairwise(words):
-        if behind.left - before.right > COLUMN_GAP * row.anchor.height:
+        is_item = len(segments[-1]) == 1 and before.text in _BULLETS
+        if behind.left - before.right > COLUMN_GAP * row.anchor.height and not is_item:
             segments.append([])
         segments[-1].append(behind)
     return segments

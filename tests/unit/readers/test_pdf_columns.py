@@ -56,6 +56,15 @@ def test_two_columns_are_read_one_after_the_other() -> None:
     assert read({15: HARBOUR, 110: BICYCLES}) == "\n".join([*HARBOUR, "", *BICYCLES])
 
 
+def test_columns_of_prose_and_items_are_read_one_after_the_other() -> None:
+    """A bullet stands as far from its item as a column from the next."""
+    marks = ["\x95"] * 12  # bullets in the encoding of the font
+    items = {20: [*[""] * 6, *PARTY, *PARTY], 117: [*[""] * 6, *PARTY, *PARTY]}
+    text = read({13: [*HARBOUR, *marks], 110: [*BICYCLES, *marks], **items})
+    assert text.index(HARBOUR[0]) < text.index(PARTY[-1]) < text.index(BICYCLES[0])
+    assert f"•  {PARTY[2]}\n" in text
+
+
 def test_a_sentence_goes_on_in_the_next_column() -> None:
     left = [*HARBOUR[:-1], "the week. The machine for rolls and coffee"]
     right = ["is out of order until its pump has arrived.", *BICYCLES[:-1]]
