@@ -35,6 +35,25 @@ def test_a_document_type_may_name_pictures_beside_the_file(subset: str) -> None:
     assert parse(source.encode(), file_name="a.xml").text.strip() == "A bolt & a nut."
 
 
+def test_a_table_of_docbook_has_rows_with_the_names_of_their_columns() -> None:
+    source = """<article><table frame="none"><title>Loads</title><tgroup cols="3" colsep="0">
+    <colspec colname="a"/><colspec colname="b"/><colspec colname="c"/>
+    <thead><row><entry>Bolt</entry><entry>Load</entry><entry>Price</entry></row></thead><tbody valign="top">
+    <row><entry>M8</entry><entry>12 m<sup>2</sup></entry><entry morerows="1">5 €</entry></row>
+    <row><entry>M9</entry><entry/></row>
+    <row><entry>M10</entry><entry namest="b" nameend="c">on demand</entry></row></tbody></tgroup></table></article>"""
+    document = parse(source.encode(), file_name="a.xml")
+    assert document.text.split("\n") == [
+        "Loads",
+        "",
+        "Bolt: M8 | Load: 12 m² | Price: 5 €",
+        "Bolt: M9 | Price: 5 €",
+        "Bolt: M10 | Load / Price: on demand",
+        "",
+        "",
+    ]
+
+
 def test_short_values_have_the_name_of_their_element() -> None:
     source = """<catalog><product sku="A-17"><name>Bolt</name><price currency="EUR">0.35</price>
     <size><l>10</l></size></product>
