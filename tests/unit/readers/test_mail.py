@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import struct
 from email.message import EmailMessage
 
 import pytest
@@ -11,6 +12,7 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.readers.parse import parse
+from tests.unit.readers.office_samples import compound_file
 
 SAID = "The crates are ready on 16 November."
 
@@ -275,6 +277,16 @@ def test_a_message_encoded_as_a_whole_is_read() -> None:
         b"--b\n\nHello.\n--b\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
     )
     assert SAID in parse(outer + base64.encodebytes(inner) + b"--b--\n", file_name="mail.eml").text
+
+
+def test_texts_of_an_outlook_message_are_in_the_code_page_that_it_names() -> None:
+    """So short a subject has too few characters to tell."""
+    tree = {
+        "__properties_version1.0": bytes(32) + struct.pack("<HHIQ", 3, 0x3FFD, 6, 950),
+        "__substg1.0_0037001E": "測試".encode("cp950"),
+        "__substg1.0_1000001E": SAID.encode(),
+    }
+    assert parse(compound_file(tree), file_name="mail.msg").text.startswith("Subject: 測試")
 
 
 def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:
