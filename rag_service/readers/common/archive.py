@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import zipfile
 import zlib
+from contextlib import suppress
 from typing import IO
 from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.sax import parse as defused_parse
+from lxml import etree
 
 from rag_service.errors import DocumentError, TooLargeError
 
@@ -25,6 +28,9 @@ MAX_RATIO = 200  # unpacked to packed, of a member above `_RATIO_FROM`; real she
 _RATIO_FROM = 10 * 1024 * 1024
 MAX_DEPTH = 200  # nested elements; Word's nested tables stay below 100, libxml2 stops at 256
 _CHUNK = 1024 * 1024
+# The beginning of a web page, which Word documents may contain: its document type only has a name.
+_PAGE = re.compile(rb"\s*(?:<\?xml[^<>]{0,200}\?>\s*)?<!doctype\s+html[^<>\[\]]{0,300}>", re.IGNORECASE)
+_PAGE_HEAD = 600  # bytes that it may take
 
 
 class _DepthGuard(ContentHandler):
@@ -75,20 +81,36 @@ def open_archive(data: bytes, name: str) -> zipfile.ZipFile:
 def check_members(archive: zipfile.ZipFile, name: str) -> None:
     """Unpack every member of an archive of `open_archive` once; parse with defusedxml what looks like XML.
 
-    Raises DocumentError: damaged XML, an XML bomb (document type or entities declared), or deep nesting.
+    Broken XML is left to the reader that needs it: most often it is the data of some program.
+
+    Raises DocumentError: damaged, an XML bomb (document type or entities declared), or deep nesting.
     """
     for member in archive.infolist():
         try:
             with archive.open(member) as source:
                 # To the end in both cases, where zipfile compares the checksum.
-                if _begins_like_xml(source.read(64)):
+                head = source.read(_PAGE_HEAD)
+                if _begins_like_xml(head) and not _PAGE.match(head):
                     source.seek(0)
-                    check_xml(source, name)
+                    _check_member(source.read(), name)
                 else:
                     while source.read(_CHUNK):
                         pass
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise damaged(name) from error
+
+
+def _check_member(data: bytes, name: str) -> None:
+    """`check_xml`, but what only expat cannot read is left to lxml, which the readers use, if it declares nothing."""
+    try:
+        check_xml(io.BytesIO(data), name)
+    except DocumentError as error:
+        if not isinstance(error.__cause__, SAXParseException):
+            raise
+        with suppress(etree.XMLSyntaxError):
+            root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
+            if root.getroottree().docinfo.internalDTD is not None:
+                raise
 
 
 def check_xml(source: IO[bytes], name: str) -> None:

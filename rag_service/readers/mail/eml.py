@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import cast
@@ -100,7 +101,7 @@ def _attachment(part: EmailMessage, number: int) -> Attachment:
         inside = part.get_payload()
         inner = cast(EmailMessage, inside[0]) if isinstance(inside, list) and inside else EmailMessage()
         name = part.get_filename() or f"{_header(inner, 'Subject') or f'message {number}'}.eml"
-        return Attachment(name=clean_file_name(name), data=inner.as_bytes())
+        return Attachment(name=clean_file_name(name), data=_encoded(part, inner) or inner.as_bytes())
     payload = part.get_payload(decode=True)
     ending = {"text/html": ".html", "text/plain": ".txt", "text/calendar": ".ics", "application/pdf": ".pdf"}.get(
         kind, ""
@@ -110,6 +111,17 @@ def _attachment(part: EmailMessage, number: int) -> Attachment:
         data=payload if isinstance(payload, bytes) else b"",
         is_inline_image=part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment",
     )
+
+
+def _encoded(part: EmailMessage, inner: EmailMessage) -> bytes:
+    """A message that is encoded as a whole, which RFC 2046 forbids and some programs do; or nothing."""
+    lines = inner.get_payload()
+    if inner.keys() or not isinstance(lines, str) or part.get("Content-Transfer-Encoding", "").lower() != "base64":
+        return b""
+    try:
+        return base64.b64decode("".join(lines.split()), validate=True)
+    except ValueError:
+        return b""
 
 
 def _text(part: EmailMessage) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import struct
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import olefile
@@ -19,7 +21,8 @@ from rag_service.readers.mail.message import Attachment, Message, build_message
 MEDIA_TYPE = "application/vnd.ms-outlook"
 _SUBJECT, _BODY, _HTML, _SENDER, _ADDRESS, _TO, _CC = "0037", "1000", "1013", "0C1A", "5D01", "0E04", "0E03"
 _DATA, _LONG_NAME, _SHORT_NAME, _CONTENT_ID = "3701", "3707", "3704", "3712"
-_SENT, _RECEIVED = 0x0039, 0x0E06  # dates, in the list of fixed properties
+_SENT, _RECEIVED = (0x0040, 0x0039), (0x0040, 0x0E06)  # dates: (type, tag) in the list of fixed properties
+_CODE_PAGES = ((0x0003, 0x3FFD), (0x0003, 0x3FDE))  # of the texts that are not UTF-16
 _MAX_ATTACHMENTS = 1_000
 _MAX_EMBEDDED = 5  # messages within messages
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|bmp)$", re.IGNORECASE)
@@ -36,30 +39,37 @@ def parse_msg(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
 
 
 def _read(file: olefile.OleFileIO, folder: list[str], *, depth: int) -> Message:
-    subject = _text(file, folder, _SUBJECT)
-    sender, address = _text(file, folder, _SENDER), _text(file, folder, _ADDRESS)
+    fixed = _fixed(file, folder)
+    code_page = next((fixed[key] & 0xFFFF for key in _CODE_PAGES if fixed.get(key)), 0)
+
+    def text(tag: str) -> str:
+        return _text(file, folder, tag, code_page=code_page)
+
+    subject, sender, address = text(_SUBJECT), text(_SENDER), text(_ADDRESS)
     html = _bytes(file, folder, f"{_HTML}0102")
     warnings: list[str] = []
-    plain = _text(file, folder, _BODY)
+    plain = text(_BODY)
     if not plain and html is None and _bytes(file, folder, "10090102"):
         warnings.append("The body is stored only as compressed RTF, which is not supported. Save the message as .eml.")
     return Message(
         subject=subject,
         headers=[
             ("From", f"{sender} <{address}>" if address and address != sender else sender),
-            ("To", _text(file, folder, _TO)),
-            ("Cc", _text(file, folder, _CC)),
-            ("Date", _date(file, folder)),
+            ("To", text(_TO)),
+            ("Cc", text(_CC)),
+            ("Date", _date(fixed)),
             ("Subject", subject),
         ],
         plain=plain,
         html=None if html is None else decode_text(html),
-        attachments=list(_attachments(file, folder, warnings, depth)),
+        attachments=list(_attachments(file, folder, warnings, depth, code_page=code_page)),
         warnings=warnings,
     )
 
 
-def _attachments(file: olefile.OleFileIO, folder: list[str], warnings: list[str], depth: int) -> list[Attachment]:
+def _attachments(
+    file: olefile.OleFileIO, folder: list[str], warnings: list[str], depth: int, *, code_page: int
+) -> list[Attachment]:
     found: list[Attachment] = []
     at = len(folder)
     names = sorted({path[at] for path in file.listdir() if path[:at] == folder and path[at].startswith("__attach")})
@@ -67,9 +77,8 @@ def _attachments(file: olefile.OleFileIO, folder: list[str], warnings: list[str]
         warnings.append(f"Only {_MAX_ATTACHMENTS:,} of {len(names):,} attachments were read.")
     for number, storage in enumerate(names[:_MAX_ATTACHMENTS], start=1):
         inside = [*folder, storage]
-        name = clean_file_name(
-            _text(file, inside, _LONG_NAME) or _text(file, inside, _SHORT_NAME) or f"attachment {number}"
-        )
+        named = (_text(file, inside, tag, code_page=code_page) for tag in (_LONG_NAME, _SHORT_NAME))
+        name = clean_file_name(next(filter(None, named), f"attachment {number}"))
         data = _bytes(file, inside, f"{_DATA}0102")
         embedded = [*inside, f"__substg1.0_{_DATA}000D"]
         if data is None and file.exists(embedded):
@@ -80,7 +89,7 @@ def _attachments(file: olefile.OleFileIO, folder: list[str], warnings: list[str]
             found.append(Attachment(name=f"{clean_file_name(inner.subject or name)}.eml", data=_as_eml(inner)))
             found += inner.attachments
         elif data is not None:
-            is_inline = bool(_text(file, inside, _CONTENT_ID)) and _IMAGE.search(name) is not None
+            is_inline = bool(_text(file, inside, _CONTENT_ID, code_page=code_page)) and _IMAGE.search(name) is not None
             found.append(Attachment(name=name, data=data, is_inline_image=is_inline))
     return found
 
@@ -94,12 +103,15 @@ def _as_eml(message: Message) -> bytes:
     return ("\n".join([*lines, "Content-Transfer-Encoding: 8bit", "", body])).encode()
 
 
-def _text(file: olefile.OleFileIO, folder: list[str], tag: str) -> str:
+def _text(file: olefile.OleFileIO, folder: list[str], tag: str, *, code_page: int) -> str:
     wide = _bytes(file, folder, f"{tag}001F")
     if wide is not None:
         return wide.decode("utf-16-le", "replace").rstrip("\0")
-    narrow = _bytes(file, folder, f"{tag}001E")
-    return "" if narrow is None else (decode_text(narrow.rstrip(b"\0")) or "")
+    narrow = (_bytes(file, folder, f"{tag}001E") or b"").rstrip(b"\0")
+    for encoding in ("utf-8", f"cp{code_page}"):
+        with suppress(LookupError, UnicodeDecodeError):
+            return narrow.decode(encoding)
+    return decode_text(narrow) or ""
 
 
 def _bytes(file: olefile.OleFileIO, folder: list[str], tag: str) -> bytes | None:
@@ -110,18 +122,19 @@ def _bytes(file: olefile.OleFileIO, folder: list[str], tag: str) -> bytes | None
     return content
 
 
-def _date(file: olefile.OleFileIO, folder: list[str]) -> str:
-    """When it was sent, or received, as ISO 8601: 100-nanosecond steps since 1601 in the list of fixed properties."""
+def _fixed(file: olefile.OleFileIO, folder: list[str]) -> dict[tuple[int, int], int]:
+    """The list of fixed properties: (type, tag) → value."""
     path = [*folder, "__properties_version1.0"]
-    if not file.exists(path):
-        return ""
-    listing: bytes = file.openstream(path).read()
-    dates: dict[int, int] = {}
-    for start in range(32 if not folder else 24, len(listing) - 15, 16):
-        kind, tag, _, value = struct.unpack_from("<HHIQ", listing, start)
-        if kind == 0x0040:
-            dates[tag] = value
-    steps = dates.get(_SENT) or dates.get(_RECEIVED)
+    listing: bytes = file.openstream(path).read() if file.exists(path) else b""
+    entries = (
+        struct.unpack_from("<HHIQ", listing, start) for start in range(32 if not folder else 24, len(listing) - 15, 16)
+    )
+    return {(kind, tag): value for kind, tag, _, value in entries}
+
+
+def _date(fixed: Mapping[tuple[int, int], int]) -> str:
+    """When it was sent, or received, as ISO 8601: stored as 100-nanosecond steps since 1601."""
+    steps = fixed.get(_SENT) or fixed.get(_RECEIVED)
     if not steps or steps > 3 * 10**17:
         return ""
     return (datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=steps // 10)).isoformat(timespec="minutes")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import posixpath
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from docx import Document
 from docx.document import Document as WordDocument
@@ -17,15 +19,17 @@ from rag_service.readers.common.builder import TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
-from rag_service.readers.common.xml import Element, read_xml, relations_of
+from rag_service.readers.common.xml import Element, read_member, read_xml, relations_of
 from rag_service.readers.office.docx_characters import Characters, is_on
+from rag_service.readers.office.docx_equations import write_structure
 from rag_service.readers.office.docx_numbering import Numbering
+from rag_service.readers.office.drawings import CHART, DIAGRAM, chart_rows, chart_title, embedded, paragraphs
 from rag_service.readers.office.pictures import Pictures, Relations
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _PARAGRAPH, _TABLE, _ROW, _CELL = _W + "p", _W + "tbl", _W + "tr", _W + "tc"
+_FILE = _W + "altChunk"  # a web page or another document, which Word shows at this place
 # Not text: deletions, moved originals, field codes, fallback drawings, properties. Text boxes are read at their anchor.
 _SKIPPED = frozenset(
     {_W + tag for tag in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr")}
@@ -47,7 +51,8 @@ def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     `Location.paragraph` counts paragraphs with text, from 1; table rows have the number of the previous paragraph and
     their own `row`. `headings` is the path by Word's heading styles; headings, clauses and list items begin with the
     number that Word makes. A note or comment follows the paragraph or table that it belongs to, with its own `part`.
-    Page headers and footers are a `part` too, each text once, and so are recognised pictures, which `parts` reads.
+    Page headers and footers are a `part` too, each text once, and so are recognised pictures and documents within the
+    document, which `parts` reads. Charts are tables, diagrams (SmartArt) lists.
 
     Raises DocumentError: damaged or hostile. TooLargeError: unpacks to too much, or too much text.
     """
@@ -64,7 +69,8 @@ def parse_docx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
     Numbering(read_xml(archive, numbering, name), document.styles.element).settle(document.element.body)
     pictures = Pictures(archive, name, parts)
     notes = _read_notes(archive, name, characters)
-    writer = _Writer(BlockWriter(builder), _outline_levels(document), notes, pictures)
+    members = _Members(archive, name, parts, pictures)
+    writer = _Writer(BlockWriter(builder), _outline_levels(document), notes, members)
     writer.write_blocks(document.element.body, related)
     for part, member in _page_edges(document, related):
         edge = read_xml(archive, member, name)
@@ -117,28 +123,57 @@ def _page_edges(document: WordDocument, related: Relations) -> list[tuple[str, s
     return [(part, member) for member, part in parts.items()]
 
 
+class _Members(NamedTuple):
+    """Where the contents lie that a block only refers to."""
+
+    archive: zipfile.ZipFile
+    name: str
+    parts: Parts
+    pictures: Pictures
+
+
 class _Writer:
     """Walks the body, then the headers and footers."""
 
     def __init__(
-        self, blocks: BlockWriter, levels: dict[str, int], notes: dict[tuple[str, str], str], pictures: Pictures
+        self, blocks: BlockWriter, levels: dict[str, int], notes: dict[tuple[str, str], str], members: _Members
     ):
         self.blocks = blocks
-        self._pictures = pictures
+        self._members = members
         self._levels = levels
         self._notes = notes
         self._counts: Counter[str] = Counter()  # of notes written, by kind
         self._edges: set[str] = set()  # texts of page headers and footers
 
     def write_blocks(self, parent: Element, related: Relations) -> None:
-        for block in _descend(parent, _PARAGRAPH, _TABLE):
+        for block in _descend(parent, _PARAGRAPH, _TABLE, _FILE):
             if block.tag == _PARAGRAPH:
                 self._write_paragraph(block)
+            elif block.tag == _FILE:
+                self._write_file(related.get(block.get(_ID) or "", ("", ""))[1])
             elif rows := list(_rows(block)):
                 self.blocks.write_table(rows)
             self._write_notes(block)
-            for part, text in self._pictures.read(block, related, place=self.blocks.where):
+            self._write_drawings(block, related)
+            for part, text in self._members.pictures.read(block, related, place=self.blocks.where):
                 self.blocks.write_paragraph(text, part=part)
+
+    def _write_file(self, member: str) -> None:
+        archive, name, parts, _ = self._members
+        file = posixpath.basename(member)
+        parts.write(self.blocks.builder, read_member(archive, member, name) or b"", path=file or "A linked document")
+        self.blocks.builder.write("\n\n")
+
+    def _write_drawings(self, block: Element, related: Relations) -> None:
+        for kind, path in embedded(block, related):
+            drawing = read_xml(self._members.archive, path, self._members.name)
+            if drawing is None:
+                continue
+            if kind == CHART:
+                self.blocks.write_paragraph(chart_title(drawing))
+                self.blocks.write_table(chart_rows(drawing))
+            for line in paragraphs(drawing) if kind == DIAGRAM else ():
+                self.blocks.write_paragraph(f"- {line}", ending="\n")
 
     def write_page_edge(self, edge: Element, part: str, related: Relations) -> None:
         """Write the texts of a page header or footer that no other has; bare page numbers are none."""
@@ -153,7 +188,7 @@ class _Writer:
                 self.blocks.write_table(_rows(block), part=part)
             else:
                 self.blocks.write_paragraph(text, part=part)
-        for _, text in self._pictures.read(edge, related, place=part):
+        for _, text in self._members.pictures.read(edge, related, place=part):
             self.blocks.write_paragraph(text, part=part)
 
     def _write_paragraph(self, paragraph: Element) -> None:
@@ -229,24 +264,16 @@ def _pieces(element: Element) -> Iterator[str]:
             yield _BREAKS[child.tag]
         elif child.tag in _SKIPPED or not isinstance(child.tag, str):
             continue
-        elif child.tag == _M + "sup":
-            yield raise_run("".join(_pieces(child)))
-        elif child.tag == _M + "sub":
-            yield lower_run("".join(_pieces(child)))
-        elif child.tag == _M + "f":
-            yield _fraction(child)
+        elif (structure := write_structure(child, _text)) is not None:
+            yield structure
         else:
             yield from _pieces(child)
             if child.tag in (_PARAGRAPH, _CELL):
                 yield "\n"  # a paragraph of a text box or cell ends its line
 
 
-def _fraction(fraction: Element) -> str:
-    """A fraction of an equation on one line; a whole number before it stays apart."""
-    parts = [one_line("".join(_pieces(part))) for part in fraction.iterchildren(_M + "num", _M + "den")]
-    if len(parts) == 2 and all(part.isdecimal() and len(part) <= 3 for part in parts):
-        return f"{raise_run(parts[0])}/{lower_run(parts[1])}"
-    return "/".join(part if part.isalnum() else f"({part})" for part in parts)
+def _text(element: Element) -> str:
+    return "".join(_pieces(element))
 
 
 def _rows(table: Element) -> Iterator[Row]:

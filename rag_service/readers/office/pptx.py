@@ -6,24 +6,21 @@ import zipfile
 from collections.abc import Iterator
 
 from rag_service.domain import ParsedDocument
-from rag_service.errors import TooLargeError
 from rag_service.readers.common.archive import check_members, damaged, open_archive
 from rag_service.readers.common.blocks import BlockWriter
 from rag_service.readers.common.builder import STRUCK_OUT, TextBuilder, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.embedded_files import Parts
 from rag_service.readers.common.names import choose_title, language_of
-from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.xml import Element, local_name, read_xml, relations_of
-from rag_service.readers.office.pictures import Pictures
+from rag_service.readers.office.drawings import CHART, chart_rows, chart_title, embedded, is_struck, paragraphs
+from rag_service.readers.office.pictures import Pictures, Relations
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})  # placeholders: date, footer, number, picture
-_MAX_CELLS = 200_000  # of all charts
 
 
 def parse_pptx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
@@ -71,26 +68,29 @@ class _Slide:
         shapes = list(_shapes(root))
         titles = [shape for shape in shapes if _placeholder(shape) in ("title", "ctrTitle")]
         for shape in titles[:1]:
-            self._writer.write_heading(" ".join(_paragraphs(shape)), 1)
+            self._writer.write_heading(" ".join(paragraphs(shape)), 1)
         for shape in shapes:
             if shape not in titles[:1] and _placeholder(shape) not in _FURNITURE:
-                self._write_shape(shape, {key: path for key, (_, path) in related.items()})
+                self._write_shape(shape, related)
         for part, text in self._pictures.read(root, related, place=self._writer.where):
             self._writer.write_paragraph(text, part=part)
         self._write_remarks(list(related.values()))
 
-    def _write_shape(self, shape: Element, related: dict[str, str]) -> None:
+    def _write_shape(self, shape: Element, related: Relations) -> None:
         table = shape.find(f".//{_A}tbl")
         if table is not None:
             self._writer.write_table(_rows(table))
             return
-        for chart in shape.iter(_C + "chart"):
-            self._write_chart(self._read(related.get(chart.get(_R + "id") or "", "")))
-        for diagram in shape.iter():
-            if local_name(diagram) == "relIds":  # SmartArt: its texts are in a part of their own
-                content = self._read(related.get(diagram.get(_R + "dm") or "", ""))
-                self._write_lines([] if content is None else list(_paragraphs(content)))
-        self._write_lines(list(_paragraphs(shape)))
+        for kind, path in embedded(shape, related):
+            content = self._read(path)
+            if content is None:
+                continue
+            if kind == CHART:
+                self._writer.write_paragraph(chart_title(content))
+                self._writer.write_table(chart_rows(content))
+            else:
+                self._write_lines(list(paragraphs(content)))
+        self._write_lines(list(paragraphs(shape)))
 
     def _write_lines(self, lines: list[str]) -> None:
         """Several paragraphs of a shape are a list, as slides have it."""
@@ -100,30 +100,22 @@ class _Slide:
             for line in lines:
                 self._writer.write_paragraph(f"- {line}", ending="\n")
 
-    def _write_chart(self, chart: Element | None) -> None:
-        if chart is None:
-            return
-        title = chart.find(f"{_C}chart/{_C}title")
-        if title is not None:
-            self._writer.write_paragraph(" ".join(_paragraphs(title)))
-        self._writer.write_table(_chart_rows(chart))
-
     def _write_remarks(self, related: list[tuple[str, str]]) -> None:
         for kind, path in related:
             if kind == "notesSlide" and (notes := self._read(path)) is not None:
                 for shape in _shapes(notes):
                     if _placeholder(shape) not in _FURNITURE:
-                        for line in _paragraphs(shape):
+                        for line in paragraphs(shape):
                             self._writer.write_paragraph(line, part="notes")
             elif kind == "comments" and (comments := self._read(path)) is not None:
                 for text in [*comments.iter(_P + "text")]:
                     self._writer.write_paragraph(text.text or "", part="comment")
-                for line in _paragraphs(comments):
+                for line in paragraphs(comments):
                     self._writer.write_paragraph(line, part="comment")
 
     def _read(self, path: str) -> Element | None:
         root = read_xml(self._archive, path, self._name) if path else None
-        if root is not None and any(map(_is_struck, root.iter(_A + "rPr"))):
+        if root is not None and any(map(is_struck, root.iter(_A + "rPr"))):
             self._writer.builder.warn(STRUCK_OUT)
         return root
 
@@ -140,35 +132,6 @@ def _placeholder(shape: Element) -> str:
     return "" if found is None else found.get("type") or "body"
 
 
-def _paragraphs(element: Element) -> Iterator[str]:
-    for paragraph in element.iter(_A + "p"):
-        pieces = (
-            _run_text(part) if part.tag == _A + "t" else " "
-            for part in paragraph.iter(_A + "t", _A + "br", _A + "tab")
-            if part.getparent().get("type") != "slidenum"
-        )
-        text = one_line("".join(pieces))
-        if text:
-            yield text
-
-
-def _run_text(text: Element) -> str:
-    """The text of a run, raised or lowered as its run is; none of one that is struck out."""
-    look = text.getparent().find(_A + "rPr")
-    if look is None:
-        return text.text or ""
-    if _is_struck(look):
-        return ""
-    baseline = look.get("baseline") or "0"  # 1/1000 of a percent
-    if not baseline.strip("-0%"):
-        return text.text or ""
-    return lower_run(text.text or "") if baseline.startswith("-") else raise_run(text.text or "")
-
-
-def _is_struck(look: Element) -> bool:
-    return look.get("strike") in ("sngStrike", "dblStrike")
-
-
 def _rows(table: Element) -> Iterator[Row]:
     properties = table.find(_A + "tblPr")
     has_header = properties is not None and properties.get("firstRow") in ("1", "true")
@@ -176,7 +139,7 @@ def _rows(table: Element) -> Iterator[Row]:
     for number, row in enumerate(table.iter(_A + "tr"), start=1):
         cells: list[Cell] = []
         for column, part in enumerate(row.iter(_A + "tc"), start=1):
-            text = one_line(" ".join(_paragraphs(part)))
+            text = one_line(" ".join(paragraphs(part)))
             cell = Cell(column, text, not is_number_like(text), is_strong=_is_bold(part)) if text else None
             if part.get("vMerge") in ("1", "true"):
                 cell = above.get(column)
@@ -194,53 +157,6 @@ def _is_bold(cell: Element) -> bool:
     runs = [run for run in cell.iter(_A + "r") if (run.findtext(_A + "t") or "").strip()]
     marks = [run.find(_A + "rPr") for run in runs]
     return bool(marks) and all(mark is not None and mark.get("b") in ("1", "true") for mark in marks)
-
-
-def _chart_rows(chart: Element) -> list[Row]:
-    """The data of a chart as a table: a row for each category, a column for each series."""
-    names: list[str] = []
-    categories: dict[int, str] = {}
-    values: dict[int, dict[int, str]] = {}
-    count = 0
-    for column, series in enumerate(chart.iter(_C + "ser"), start=2):
-        names.append(one_line(" ".join(point.text or "" for point in series.findall(f"{_C}tx//{_C}v"))))
-        for kind in ("cat", "xVal"):
-            for index, text in _points(series.find(_C + kind)):
-                categories.setdefault(index, text)
-        for kind in ("val", "yVal"):
-            for index, text in _points(series.find(_C + kind)):
-                values.setdefault(index, {})[column] = text
-                count += 1
-        if count > _MAX_CELLS:
-            raise TooLargeError(f"A chart of the presentation has more than {_MAX_CELLS:,} values. Split the file.")
-    if not values:
-        return []
-    header = [Cell(column, text, is_text=True) for column, text in enumerate(names, start=2) if text]
-    rows = [Row(1, header, is_header=True)] if header else []
-    for number, index in enumerate(sorted(values), start=2):
-        label = categories.get(index)
-        first = [Cell(1, label, is_text=True)] if label else []
-        rows.append(Row(number, [*first, *(Cell(at, text, is_text=False) for at, text in values[index].items())]))
-    return rows
-
-
-def _points(data: Element | None) -> Iterator[tuple[int, str]]:
-    if data is None:
-        return
-    levels = data.findall(f".//{_C}lvl")
-    for point in (levels[0] if levels else data).iter(_C + "pt"):
-        index, text = point.get("idx") or "", one_line(point.findtext(_C + "v") or "")
-        if index.isdecimal() and text:
-            yield int(index), _number(text)
-
-
-def _number(text: str) -> str:
-    """A stored value without binary noise: 0.15, never 0.15000000000000002."""
-    try:
-        short = f"{float(text):.15g}"
-    except ValueError:
-        return text
-    return short if "e" not in short and len(short) < len(text) else text
 
 
 def _property(properties: Element | None, key: str) -> str:

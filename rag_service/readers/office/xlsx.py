@@ -30,12 +30,14 @@ from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import LONG_TABLE_TEXT_ROWS, is_heading, places_on, too_many_rows, write_table
 from rag_service.readers.common.xml import Element, parse_xml, read_member, read_xml, relations_of
+from rag_service.readers.office.drawings import CHART, embedded, paragraphs
 from rag_service.readers.office.pictures import Pictures
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 Sheet = Any  # openpyxl's ReadOnlyWorksheet, whose private attributes are needed
 _RUN, _LOOK, _TEXT = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("r", "rPr", "t"))
 _STRIKE, _SCRIPT, _INLINE = (f"{{{SHEET_MAIN_NS}}}{tag}" for tag in ("strike", "vertAlign", "is"))
+_CHART_TITLE = "{http://schemas.openxmlformats.org/drawingml/2006/chart}title"  # of the chart or an axis
 _MAX_CELLS = 2_000_000  # of the workbook, some 500 MB
 _MAX_MERGES = 5_000  # per sheet; others are ignored
 _MAX_SPANNED = 200  # columns named by a wide merged header
@@ -72,7 +74,7 @@ class _SheetParser(WorkSheetParser):
 
 
 def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
-    """Read all worksheets, including hidden ones, without charts.
+    """Read all worksheets, including hidden ones, with their comments, text boxes and diagrams, and titles of charts.
 
     Values are normalised: 12 for 12.0, 15% for 0.15 in a percent format, 349.50 € in a currency format, ISO dates, TRUE
     and FALSE. Formulas give their stored value, or the formula itself in workbooks no spreadsheet program saved.
@@ -93,8 +95,11 @@ def parse_xlsx(data: bytes, *, name: str, parts: Parts) -> ParsedDocument:
         has_struck = has_struck or found
         cells_left -= sum(len(row.cells) for row in rows)
         title = one_line(str(sheet.title))
-        remarks = [*_read_comments(archive, sheet, name), *_read_pictures(archive, sheet, title, name, pictures)]
+        path = sheet._worksheet_path
+        remarks = [*_read_comments(archive, path, name), *_read_drawings(archive, path, title, name, pictures)]
         sheets.append(_Sheet(title=title, rows=rows, remarks=remarks))
+    for title, path in _chart_sheets(archive, name):
+        sheets.append(_Sheet(title=title, rows=[], remarks=[*_read_drawings(archive, path, title, name, pictures)]))
     try:
         document = _build(sheets, workbook, name, pictures)
     except TooLargeError:
@@ -144,7 +149,7 @@ def _place(text: str, script: str | None) -> str:
 
 
 class _Remark(NamedTuple):
-    """A comment or the text of a picture."""
+    """A comment, or the text of a drawing."""
 
     cell: str | None
     part: str
@@ -215,9 +220,19 @@ def _further(sheet: _Sheet) -> Iterator[tuple[int, dict[int, str], bool]]:
             yield row.number, {cell.column: cell.text for cell in values}, is_alone
 
 
-def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterator[_Remark]:
+def _chart_sheets(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, str]]:
+    """(title, member) of the sheets that are a chart."""
+    main = next((path for kind, path in relations_of(archive, "", name).values() if kind == "officeDocument"), "")
+    related, book = relations_of(archive, main, name), read_xml(archive, main, name)
+    for sheet in () if book is None else book.iter("{*}sheet"):
+        kind, path = next((related[key] for key in sheet.attrib.values() if key in related), ("", ""))
+        if kind == "chartsheet":
+            yield one_line(sheet.get("name") or ""), path
+
+
+def _read_comments(archive: zipfile.ZipFile, path: str, name: str) -> Iterator[_Remark]:
     """The comments of a sheet; a thread of comments stands in them as one."""
-    for kind, target in relations_of(archive, sheet._worksheet_path, name).values():
+    for kind, target in relations_of(archive, path, name).values():
         root = read_xml(archive, target, name) if kind == "comments" else None
         for comment in () if root is None else root.iter(f"{{{SHEET_MAIN_NS}}}comment"):
             text = one_line("".join(part.text or "" for part in comment.iter(f"{{{SHEET_MAIN_NS}}}t")))
@@ -226,15 +241,22 @@ def _read_comments(archive: zipfile.ZipFile, sheet: Sheet, name: str) -> Iterato
                 yield _Remark(comment.get("ref") or None, "comment", text)
 
 
-def _read_pictures(
-    archive: zipfile.ZipFile, sheet: Sheet, title: str, name: str, pictures: Pictures
-) -> Iterator[_Remark]:
-    """The texts of the recognised pictures of a sheet, those of its page header and footer included."""
-    for kind, drawing in relations_of(archive, sheet._worksheet_path, name).values():
+def _read_drawings(archive: zipfile.ZipFile, path: str, title: str, name: str, pictures: Pictures) -> Iterator[_Remark]:
+    """The texts of shapes and diagrams of a sheet, titles of charts, and recognised pictures, also of its page header.
+
+    The values of a chart are those of cells.
+    """
+    for kind, drawing in relations_of(archive, path, name).values():
         root = read_xml(archive, drawing, name) if kind in ("drawing", "vmlDrawing") else None
         related = relations_of(archive, drawing, name)
         for anchor in () if root is None else root:
             cell = _cell_of(anchor)
+            texts = [("text box", list(paragraphs(anchor)))]
+            for what, member in embedded(anchor, related):
+                shown = read_xml(archive, member, name)
+                titles = () if shown is None else shown.iter(_CHART_TITLE) if what == CHART else (shown,)
+                texts.append((what, [line for part in titles for line in paragraphs(part)]))
+            yield from (_Remark(cell, part, "\n".join(lines)) for part, lines in texts if lines)
             for part, text in pictures.read(anchor, related, place=f"{title}!{cell}" if cell else title):
                 yield _Remark(cell, part, text)
 

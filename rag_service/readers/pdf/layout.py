@@ -23,6 +23,9 @@ _MIN_ROWS = 5  # of prose on both sides
 _MIN_PROSE = 0.5  # of the rows between the first and the last with words on both sides, or of their lines
 _FILLED = 0.75  # of a column's width, by the median line; table labels vary in length
 _MIN_LETTERS = 12  # of prose
+_STRETCHED = 1.6  # of the height: spaces of a justified line; they are alike, unlike gaps between columns
+_MIN_SPACES, _ALIKE = 3, 0.1  # one after the other; the part by which they differ
+_BULLETS = frozenset("•●▪■◦○□‣⁃➢➤►▶✓✔\uf0b7\uf0a7")  # stand apart from the item that they mark
 _LETTERS = 0.5  # of the characters of prose
 _LARGER = 1.15  # than the usual height: a heading of what follows
 _FAR_BELOW = 3.0  # times the usual height; paragraphs of a column are closer
@@ -140,14 +143,30 @@ def _find_gutters(rows: Sequence[Row]) -> Iterator[float]:
 
 
 def _segments(row: Row) -> list[list[Word]]:
-    """Words of a row from left to right, split at its wide gaps."""
+    """Words of a row from left to right, split at its wide gaps; a bullet belongs to its item."""
     words = sorted(row.words, key=lambda word: word.left)
+    gaps = [behind.left - before.right for before, behind in itertools.pairwise(words)]
+    stretched = _stretched_spaces(gaps, row.anchor.height)
     segments = [words[:1]]
-    for before, behind in itertools.pairwise(words):
-        if behind.left - before.right > COLUMN_GAP * row.anchor.height:
+    for place, (before, behind) in enumerate(itertools.pairwise(words)):
+        is_item = len(segments[-1]) == 1 and before.text in _BULLETS
+        if gaps[place] > COLUMN_GAP * row.anchor.height and not is_item and place not in stretched:
             segments.append([])
         segments[-1].append(behind)
     return segments
+
+
+def _stretched_spaces(gaps: Sequence[float], height: float) -> set[int]:
+    """Places of wide gaps that are the spaces of a justified line."""
+    found: set[int] = set()
+    begin = 0
+    for place in range(1, len(gaps) + 1):
+        if place < len(gaps) and abs(gaps[place] - gaps[begin]) <= _ALIKE * gaps[begin]:
+            continue
+        if place - begin >= _MIN_SPACES and COLUMN_GAP * height < gaps[begin] < _STRETCHED * height:
+            found.update(range(begin, place))
+        begin = place
+    return found
 
 
 def _gaps(segments: Sequence[Sequence[Word]]) -> Iterator[tuple[float, float]]:

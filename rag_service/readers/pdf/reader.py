@@ -47,6 +47,8 @@ from rag_service.readers.pdf.words import Word, is_bold, part_at_rule, read_stri
 MEDIA_TYPE = "application/pdf"
 MAX_PAGES = 5_000
 MAX_PAGE_CHARACTERS = 1_000_000  # a dense page holds 10,000
+_EMPTY_FORM = "The document is a form whose fields are empty."
+_DYNAMIC_FORM = "The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF."
 Remark = tuple[str, str]  # (part of the page, text)
 _CURRENCY = re.compile(r"([$€£¥]) {2,}(?=[\d(—–-])")
 _GAP = re.compile(r"[ \t]{2,}")
@@ -69,13 +71,12 @@ def parse_pdf(data: bytes, *, name: str) -> ParsedDocument:
         )
     with closing(_open(data, name)) as document:
         builder = TextBuilder(name)
-        if document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM:
-            document.init_forms()
-        elif document.get_formtype() != pdfium.FORMTYPE_NONE:
-            builder.warn("The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF.")
+        if document.get_formtype() != pdfium.FORMTYPE_NONE:
+            document.init_forms()  # a form of both kinds (XFA) keeps its values as one of the old kind, too
         pages, remarks = _read_pages(document, name, builder, finder=PictureFinder(data))
         if document.formenv and not any(part == "form" for found in remarks for part, _ in found):
-            builder.warn("The document is a form whose fields are empty.")
+            is_old = document.get_formtype() == pdfium.FORMTYPE_ACRO_FORM
+            builder.warn(_EMPTY_FORM if is_old else _DYNAMIC_FORM)
         write_pages(builder, pages, remarks)
         if not len(builder):
             raise DocumentError(

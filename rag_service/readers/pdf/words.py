@@ -1,14 +1,18 @@
 """Words of a PDF page with their positions, from PDFium's characters.
 
 PDFium decides which characters form a word: it corrects kerning, drops text drawn twice to look bold and applies the
-page's glyph mapping. We split at its white space and correct six things:
+page's glyph mapping. We split at its white space and correct ten things:
 
 - A hyphen at a line end is U+0002 or U+FFFE, and the line break after it is missing.
 - Symbol fonts use U+F020 to U+F0FF; the low byte identifies the glyph (a bullet, "x" for a ticked box).
+- A minus of a font without a meaning for it is a control character; its shape is that of a bar (`_with_minus`).
 - A number just before a heading ("2.5 Base Pay") is joined to it; we split where there is a visible gap.
 - The second letter of an italic "ff" drawn letter by letter is dropped as a duplicate (`_lost_letters`).
 - Raised and lowered characters are digits like others, only smaller, and higher or lower (`script_of`).
 - Texts of two columns that touch are joined to one word, and two numbers to a third (`_part_columns`).
+- Characters one below the other are joined to one word (`_rows`).
+- A line that is drawn twice to look bold is only dropped where it is one text (`_drop_repeated`).
+- What a page cuts off at the edge of a cell is read on, through the cells beside it (`_drop_clipped`).
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import itertools
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +35,8 @@ _HYPHENS = "\x02\ufffe"
 _WORD = re.compile(rf"[^\s{_HYPHENS}]+[{_HYPHENS}]?|[{_HYPHENS}]")
 _SEAM = re.compile(r"(?<=[^\W_])(?=[A-Z][a-z])|(?<=[A-Za-z).,;:])(?=\d)|(?<=\d)(?=[A-Z])")
 _SEAM_GAP = 0.12  # of the height; a space is 0.2 or more, letters of a word touch
+_MAYBE_MINUS = re.compile(r"[\x00\x01\x03-\x1f](?=[\d.])")
+_FLAT = 4.0  # times its height: the width of a minus
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRANSLATION = {**dict.fromkeys(map(ord, _HYPHENS), "-"), **{0xF000 + code: chr(code) for code in range(0x20, 0x100)}}
 _WIDE_LETTER = 0.5  # of the height: an "f" that overlaps both its neighbours
@@ -52,6 +59,8 @@ _MARK_LETTERS = 3  # of a word that a raised letter may be a footnote mark of
 COLUMN_GAP = 0.7  # of the height, between words of two columns; spaces of justified text stay below 0.6
 _LINE = 0.5  # of the height, between words of one line
 _OVERLAP = 0.15  # of the height, of two digits; kerning is half of that
+_STACKED = 2.0  # times the height of a character: a word of two lines; an index below an exponent takes less
+_REPEATED = 0.15  # of the height, between a word and the same one drawn again
 _MAX_SUSPECTS = 1_000  # per page; checking one takes longer the more characters the page has
 
 
@@ -76,7 +85,11 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 def read_words(page: Any, text_page: Any) -> list[Word]:
     """Words of a page in PDFium's order, given its raw handles."""
     reader = _Reader(text_page)
-    words = _part_columns(list(reader.words()), text_page)
+    drawn = list(reader.words())
+    words = _drop_clipped(_drop_repeated(drawn), text_page)
+    if len(words) < len(drawn):
+        words = [word._replace(number=place) for place, word in enumerate(words)]
+    words = _part_columns(words, text_page)
     if reader.may_hide_letters:
         # A lost letter in the middle of a word is rare and left out.
         words += [
@@ -90,6 +103,62 @@ def read_words(page: Any, text_page: Any) -> list[Word]:
             )
         ]
     return words
+
+
+def _drop_repeated(words: list[Word]) -> list[Word]:
+    """Without words that repeat another one at the same place."""
+    kept: dict[str, list[Word]] = {}
+
+    def repeats(word: Word) -> bool:
+        near = _REPEATED * word.height
+        return any(
+            abs(word.left - other.left) < near and abs(word.middle - other.middle) < near and word.turns == other.turns
+            for other in kept.setdefault(word.text, [])
+        )
+
+    shown: list[Word] = []
+    for word in words:
+        if not repeats(word):
+            kept[word.text].append(word)
+            shown.append(word)
+    return shown
+
+
+def _drop_clipped(words: list[Word], text_page: Any) -> list[Word]:
+    """Without words outside the frame that their text is cut off at; only where another text is printed over them."""
+    hidden: dict[int, Word | None] = {}  # place → what is seen of the word
+    begin, end, line = 0, -math.inf, math.inf  # of the line that is open
+    for place, word in enumerate(words):
+        if word.turns != 0 or abs(word.middle - line) > _LINE * word.height:
+            begin, end, line = place, word.right, word.middle
+            continue
+        if word.left < end - word.height and word.left > words[begin].left:
+            for over in range(begin, place):
+                if words[over].right > word.left and over not in hidden:
+                    hidden[over] = _seen(words[over], text_page)
+        end = max(end, word.right)
+    if not hidden:
+        return words
+    return [seen for place, word in enumerate(words) if (seen := hidden.get(place, word)) is not None]
+
+
+def _seen(word: Word, text_page: Any) -> Word | None:
+    """A word up to the frame that its text is cut off at; None if it is outside."""
+    item = pdfium.FPDFText_GetTextObject(text_page, word.at) if word.at >= 0 else None
+    frame = pdfium.FPDFPageObj_GetClipPath(item) if item else None
+    x, y = ctypes.c_float(), ctypes.c_float()
+    left, right = -math.inf, math.inf
+    for path in range(max(pdfium.FPDFClipPath_CountPaths(frame), 0) if frame else 0):
+        places = []
+        for number in range(min(pdfium.FPDFClipPath_CountPathSegments(frame, path), _MAX_SUSPECTS)):
+            segment = pdfium.FPDFClipPath_GetPathSegment(frame, path, number)
+            if pdfium.FPDFPathSegment_GetPoint(segment, ctypes.byref(x), ctypes.byref(y)):
+                places.append(x.value)
+        if places:
+            left, right = max(left, min(places)), min(right, max(places))
+    if word.left >= right or word.right <= left:
+        return None
+    return word._replace(left=max(word.left, left), right=min(word.right, right))
 
 
 def _part_columns(words: list[Word], text_page: Any) -> list[Word]:
@@ -226,6 +295,7 @@ class _Reader:
         self._page = text_page
         self._first, self._last = pdfium.FS_RECTF(), pdfium.FS_RECTF()
         self._boxes = ctypes.byref(self._first), ctypes.byref(self._last)
+        self._height = math.inf  # that a word of one line has at most
         self.may_hide_letters = False  # a word ends with a wide "f", which may cover another
 
     def words(self) -> Iterator[Word]:
@@ -236,8 +306,14 @@ class _Reader:
             spaced = bool(space) and "\n" not in space
             end = match.end()
             for start, stop in self._split(match.group(), match.start()):
-                yield self._word(characters[start:stop], start, number=number, spaced=spaced)
-                number += 1
+                word = self._word(characters[start:stop], start, number=number, spaced=spaced)
+                if word.height <= self._height or word.turns is None:
+                    yield word
+                    number += 1
+                    continue
+                for begin, beyond in self._rows(start, stop, word.turns):
+                    yield self._word(characters[begin:beyond], begin, number=number, spaced=spaced)
+                    number += 1
 
     def _split(self, word: str, start: int) -> Iterator[tuple[int, int]]:
         """Split a word at visible gaps; nearly always there are none."""
@@ -250,6 +326,22 @@ class _Reader:
                 yield begin, place
                 begin = place
         yield begin, start + len(word)
+
+    def _rows(self, start: int, stop: int, turns: int) -> Iterator[tuple[int, int]]:
+        """Split characters that stand one below the other."""
+        boxes = []
+        for place in range(start, stop):
+            self._load_boxes(place, place)
+            box = self._first
+            boxes.append(turn((box.left, box.bottom, box.right, box.top), turns))
+        highest = max(top - bottom for _, bottom, _, top in boxes)
+        middles = [(bottom + top) / 2 for _, bottom, _, top in boxes]
+        begin = 0
+        for place in range(1, len(middles)):
+            if abs(middles[place] - middles[begin]) > highest:
+                yield start + begin, start + place
+                begin = place
+        yield start + begin, stop
 
     def _load_boxes(self, first: int, last: int) -> None:
         pdfium.FPDFText_GetLooseCharBox(self._page, first, self._boxes[0])
@@ -264,6 +356,12 @@ class _Reader:
         if not (first.left < last.left and abs(first.bottom - last.bottom) < _LEVEL * (last.right - first.left)):
             quarters = pdfium.FPDFText_GetCharAngle(self._page, start) / (math.pi / 2)
             turns = round(quarters) % 4 if abs(quarters - round(quarters)) < 0.05 else None
+        if turns in (1, 3):
+            self._height = _STACKED * max(first.right - first.left, last.right - last.left)
+        else:
+            self._height = _STACKED * max(first.top - first.bottom, last.top - last.bottom)
+        if _MAYBE_MINUS.search(text):
+            text = self._with_minus(text, start)
         if turns == 0 and len(text) > 1:
             text = self._with_scripts(text, start)
         if text[-1] == "f" and last.right - last.left > _WIDE_LETTER * (last.top - last.bottom):
@@ -277,6 +375,9 @@ class _Reader:
 
     def _with_scripts(self, text: str, start: int) -> str:
         """A word with its raised and lowered characters, given that the boxes of its ends are loaded."""
+        if len(text) > 2 and unicodedata.category(text[0]) in ("Sm", "Cc"):  # a sign, often of another font
+            self._load_boxes(start + 1, start + len(text) - 1)
+            return text[0] + self._with_scripts(text[1:], start + 1)
         ends = [(box.bottom, box.top - box.bottom) for box in (self._first, self._last)]
         beside = max(ends, key=lambda end: end[1])
         last = len(text) - 1
@@ -295,6 +396,15 @@ class _Reader:
                     at += step
         runs = itertools.groupby(range(len(text)), key=scripts.__getitem__)
         return "".join(_write_script(text, list(places), script) for script, places in runs)
+
+    def _with_minus(self, text: str, start: int) -> str:
+        def read(sign: re.Match[str]) -> str:
+            sides = [ctypes.c_double() for _ in range(4)]
+            pdfium.FPDFText_GetCharBox(self._page, start + sign.start(), *map(ctypes.byref, sides))
+            left, right, bottom, top = (side.value for side in sides)
+            return "\u2212" if 0 < _FLAT * (top - bottom) < right - left else sign[0]
+
+        return _MAYBE_MINUS.sub(read, text)
 
     def _edges(self, index: int) -> tuple[float, float]:
         pdfium.FPDFText_GetLooseCharBox(self._page, index, self._boxes[0])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from rag_service.domain import ParsedDocument
 from rag_service.errors import DocumentError
 from rag_service.readers.common.blocks import BlockWriter
-from rag_service.readers.common.builder import HIDDEN, STRUCK_OUT, TextBuilder, clean, one_line
+from rag_service.readers.common.builder import HIDDEN, PAGE_EDGES, STRUCK_OUT, TextBuilder, clean, one_line
 from rag_service.readers.common.cells import Cell, Row, is_number_like
 from rag_service.readers.common.names import choose_title
 from rag_service.readers.common.raised import lower_run, raise_run
@@ -29,10 +29,10 @@ _SIGNS = {
 _SYMBOLS = {b"~": "\u00a0", b"-": "", b"_": "-", b"\n": "\n", b"\r": "\n", b"\\": "\\", b"{": "{", b"}": "}"}
 _SKIPPED = frozenset({
     "fonttbl", "colortbl", "stylesheet", "info", "pict", "object", "themedata", "colorschememapping",
-    "latentstyles", "datastore", "generator", "listtable", "listoverridetable", "rsidtbl", "xmlnstbl", "header",
-    "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "fldinst", "revtbl", "bkmkstart",
-    "bkmkend", "nonshppict", "pgptbl", "filetbl",
+    "latentstyles", "datastore", "generator", "listtable", "listoverridetable", "rsidtbl", "xmlnstbl", "fldinst",
+    "revtbl", "bkmkstart", "bkmkend", "nonshppict", "pgptbl", "filetbl",
 })  # fmt: skip
+_EDGES = frozenset(f"{edge}{pages}" for edge in ("header", "footer") for pages in ("", "l", "r", "f"))
 _TITLE, _STYLES = "title", "stylesheet"
 _CODE_PAGES = {  # of fonts: \fcharset → Python's name
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "gbk", 136: "big5", 161: "cp1253", 162: "cp1254",
@@ -74,6 +74,7 @@ class _Reader:
         self._writer, self._name = writer, name
         self._group = _Group()
         self._stack: list[_Group] = []
+        self._is_opened = False  # a group, just now
         self._paragraph = _Paragraph()
         self._bytes = bytearray()  # of the code page, not yet decoded
         self._skip = 0  # characters left of the fallback of \\u
@@ -114,7 +115,8 @@ class _Reader:
             elif brace == b"}":
                 self._close()
             elif symbol == b"*":
-                self._group = replace(self._group, destination="*")
+                if self._is_opened:  # elsewhere it says nothing
+                    self._group = replace(self._group, destination="*")
             elif symbol is not None:
                 if symbol in b"\n\r":
                     self._end_paragraph()
@@ -122,6 +124,14 @@ class _Reader:
                     self._add(_SYMBOLS.get(symbol, ""))
             elif text is not None:
                 self._add_bytes(text)
+            self._is_opened = brace == b"{"
+        self._end()
+
+    def _end(self) -> None:
+        """Write what is still open."""
+        if self._cells:
+            self._rows.append(self._cells)
+        self._paragraph.in_table = False
         self._end_paragraph()
         self._end_table()
 
@@ -153,10 +163,8 @@ class _Reader:
             return
         self._decode()
         group = self._group
-        if word in _SKIPPED or word == _TITLE:
+        if word in _SKIPPED or word in _EDGES or word in (_TITLE, "footnote"):
             self._group = replace(group, destination=word)
-        elif word == "footnote":
-            self._group = replace(group, destination="footnote")
         elif word == "shptxt":
             self._group = replace(group, destination="")
         elif word == "uc":
@@ -233,6 +241,8 @@ class _Reader:
             self._paragraph.pieces.append(text)
         elif destination == "footnote":
             self._note.append(text)
+        elif destination in _EDGES and any(map(str.isalpha, text)):  # else it is the number of the page
+            self._writer.builder.warn(PAGE_EDGES)
         elif destination == _STYLES:
             self._style_name.append(text)
         elif destination == _TITLE:

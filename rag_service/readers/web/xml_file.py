@@ -23,8 +23,11 @@ from rag_service.readers.web.html import read_page, read_rows, write_page
 
 MEDIA_TYPE = "application/xml"
 _DECLARATION = re.compile(r"\s*<\?xml[^>]{0,500}\?>")
-# A document type that only names its definition, as articles do; it is not fetched. Any other is refused.
-_NAMED_TYPE = re.compile(r"""<!DOCTYPE\s[^\[\]<>"']{0,200}(?:"[^"<>]{0,500}"\s*|'[^'<>]{0,500}'\s*){0,2}>""")
+# A document type that only names its definition, as articles do, and pictures beside the file, as patents do: nothing
+# is fetched, and no text can stand for these names. Any other is refused.
+_NAME, _QUOTED = r"[\w.:-]{1,200}", r"""(?:"[^"<>]{0,500}"\s*|'[^'<>]{0,500}'\s*)"""
+_PICTURE = rf"<!ENTITY\s+{_NAME}\s+(?:SYSTEM|PUBLIC)\s+{_QUOTED}{{1,2}}NDATA\s+{_NAME}\s*>\s*"
+_NAMED_TYPE = re.compile(rf"""<!DOCTYPE\s[^\[\]<>"']{{0,200}}{_QUOTED}{{0,2}}(?:\[\s*(?:{_PICTURE})*\]\s*)?>""")
 _ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30};)")  # "&eacute;", which such a definition declares
 _OF_XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
 _TITLES = frozenset({"title", "article-title", "head", "heading"})
@@ -45,6 +48,8 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
     root = parse_xml(_ENTITY.sub(_character, source).encode(), name)
     for element in root.iter(etree.Element):
         element.tag = local_name(element)
+    for group in list(root.iter("tgroup")):
+        _settle_table(group)
     writer = BlockWriter(TextBuilder(name))
     _Writer(writer, name).write(root, level=1)
     return writer.builder.build(
@@ -56,6 +61,31 @@ def parse_xml_file(text: str, *, name: str) -> ParsedDocument:
 
 def _character(match: re.Match[str]) -> str:
     return match[0] if match[1] in _OF_XML else html5.get(match[1], match[0])
+
+
+def _settle_table(group: Element) -> None:
+    """A table as DocBook and patents have it (CALS) becomes one as web pages have it."""
+    outer, specs = group.getparent(), list(group.iterchildren("colspec"))
+    columns = {spec.get("colname"): place for place, spec in enumerate(specs)}
+    for spec in specs:
+        group.remove(spec)
+    for entry in list(group.iter("entry")):
+        first, last = columns.get(entry.get("namest")), columns.get(entry.get("nameend"))
+        width = last - first + 1 if first is not None and last is not None and last > first else 1
+        more = entry.get("morerows") or ""
+        height = int(more) + 1 if more.isdecimal() and len(more) < 4 else 1
+        entry.tag = "td"
+        entry.attrib.clear()
+        spans = {"colspan": width, "rowspan": height}
+        entry.attrib.update({key: str(span) for key, span in spans.items() if span > 1})
+    for part in list(group.iter("row", "thead", "tbody", "tfoot")):
+        part.tag = "tr" if part.tag == "row" else part.tag
+        part.attrib.clear()
+    group.tag = "table"
+    group.attrib.clear()
+    if outer is not None and outer.tag == "table":
+        outer.tag = "table-wrap"
+        outer.attrib.clear()
 
 
 def _article_title(root: Element) -> str | None:
@@ -72,8 +102,15 @@ class _Writer:
 
     def write(self, element: Element, *, level: int) -> None:
         """Write an element; `level` is that of a title in it."""
-        if element.tag == "table" and (rows := read_rows(element)) is not None:
-            self._writer.write_table(rows)
+        if element.tag == "table":
+            for run in list(element.iter("sup", "sub")):
+                _settle_run(run)
+            rows = read_rows(element)
+            if rows is not None:
+                self._writer.write_table(rows)
+                return
+        if element.tag == "tr":  # the only one of its table
+            self._writer.write_paragraph(" | ".join(filter(None, (one_line(_text(cell)) for cell in element))))
             return
         if element.tag in _PARAGRAPHS | _TITLES | _ITEMS or _is_mixed(element) or not len(element):
             self._write_text(element)
@@ -156,6 +193,12 @@ def _attributes(element: Element, label: str) -> Iterator[tuple[str, str]]:
         name = key.rpartition("}")[2]
         if not key.startswith(("{http://www.w3.org/2001/XMLSchema", "{http://www.w3.org/XML/")) and value.strip():
             yield f"{label}{name}", one_line(value)[:_MAX_VALUE]
+
+
+def _settle_run(run: Element) -> None:
+    text = "".join(run.itertext())
+    run[:] = []
+    run.text = raise_run(text) if run.tag == "sup" else lower_run(text)
 
 
 def _text(element: Element) -> str:

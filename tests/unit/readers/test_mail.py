@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 from email.message import EmailMessage
 
 import pytest
@@ -10,6 +12,7 @@ from rag_service.domain import Location, ParsedDocument
 from rag_service.errors import DocumentError, TooLargeError
 from rag_service.models.extractive.sentences import read_sentences
 from rag_service.readers.parse import parse
+from tests.unit.readers.office_samples import compound_file
 
 SAID = "The crates are ready on 16 November."
 
@@ -265,6 +268,25 @@ def test_each_message_of_a_mailbox_has_its_place(name: str, ending: str) -> None
     assert part_of("From May on") == "2 Prices 7-2026.eml"
     assert part_of("Berth 9") == "2 Prices 7-2026.eml > notes.txt"
     assert document.media_type == "application/mbox"
+
+
+def test_a_message_encoded_as_a_whole_is_read() -> None:
+    inner = b"From: ana@mar.example\nSubject: Loan\n\n" + SAID.encode()
+    outer = (
+        b"From: luis@norte.example\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n"
+        b"--b\n\nHello.\n--b\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n"
+    )
+    assert SAID in parse(outer + base64.encodebytes(inner) + b"--b--\n", file_name="mail.eml").text
+
+
+def test_texts_of_an_outlook_message_are_in_the_code_page_that_it_names() -> None:
+    """Few letters beside Latin ones look like accents."""
+    tree = {
+        "__properties_version1.0": bytes(32) + struct.pack("<HHIQ", 3, 0x3FFD, 6, 950),
+        "__substg1.0_0037001E": "Loan of paintings 測試".encode("cp950"),
+        "__substg1.0_1000001E": SAID.encode(),
+    }
+    assert parse(compound_file(tree), file_name="mail.msg").text.startswith("Subject: Loan of paintings 測試")
 
 
 def test_a_message_of_a_mailbox_that_cannot_be_read_is_a_warning() -> None:

@@ -127,6 +127,34 @@ def test_a_page_of_more_characters_than_any_page_holds_is_refused() -> None:
         parse(data, file_name="a.pdf")
 
 
+@pytest.mark.parametrize(
+    ("value", "text", "warnings"),
+    [
+        (b"/V(Gomez)", "Application\n\nname: Gomez", ()),
+        (
+            b"",
+            "Application",
+            ("The document is a dynamic form (XFA), whose values cannot be read. Print it to a PDF.",),
+        ),
+    ],
+)
+def test_a_form_of_both_kinds_is_read_by_its_old_fields(value: bytes, text: str, warnings: tuple[str, ...]) -> None:
+    document = parse(
+        samples.pdf_of_objects(
+            b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R]/XFA 7 0 R>>>>",
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>"
+            b"/Annots[6 0 R]>>",
+            samples.stream(b"BT /F1 9 Tf 10 100 Td (Application) Tj ET"),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            b"<</Type/Annot/Subtype/Widget/Rect[10 10 60 20]/P 3 0 R/FT/Tx/T(name)%s>>" % value,
+            samples.stream(b"<xdp/>"),
+        ),
+        file_name="form.pdf",
+    )
+    assert (document.text, document.warnings) == (text, warnings)
+
+
 def test_values_of_forms_and_comments_are_read() -> None:
     field = b"<</Type/Annot/Subtype/Widget/Rect[10 10 60 20]/P 3 0 R%s>>"
     document = parse(

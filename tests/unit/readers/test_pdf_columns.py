@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fpdf import FPDF
 
 from rag_service.readers.parse import parse
+from tests.unit.readers.samples import pdf_with_stream
 
 HARBOUR = [
     "The canteen opens at half past seven and",
@@ -54,6 +55,29 @@ def text_of(blocks: Sequence[tuple[Mapping[float, Sequence[str]], float, int]]) 
 
 def test_two_columns_are_read_one_after_the_other() -> None:
     assert read({15: HARBOUR, 110: BICYCLES}) == "\n".join([*HARBOUR, "", *BICYCLES])
+
+
+def test_columns_of_prose_and_items_are_read_one_after_the_other() -> None:
+    """A bullet stands as far from its item as a column from the next."""
+    marks = ["\x95"] * 12  # bullets in the encoding of the font
+    items = {20: [*[""] * 6, *PARTY, *PARTY], 117: [*[""] * 6, *PARTY, *PARTY]}
+    text = read({13: [*HARBOUR, *marks], 110: [*BICYCLES, *marks], **items})
+    assert text.index(HARBOUR[0]) < text.index(PARTY[-1]) < text.index(BICYCLES[0])
+    assert f"•  {PARTY[2]}\n" in text
+
+
+def test_stretched_lines_of_narrow_columns_are_prose() -> None:
+    """Their spaces are as wide as a gap between columns, but all alike."""
+    left, right = [*HARBOUR, *PARTY], [*BICYCLES, *HARBOUR]
+    stretched = [" ".join(line.split()[:6]) for line in left]
+    left = [line if row % 3 == 0 else stretched[row] for row, line in enumerate(left)]
+    drawn = "".join(
+        f"{3.2 * (line in stretched)} Tw 1 0 0 1 {x} {190 - 5 * row} Tm ({line}) Tj "
+        for row, pair in enumerate(zip(left, right, strict=True))
+        for x, line in zip((5, 105), pair, strict=True)
+    )
+    text = parse(pdf_with_stream(f"BT /F1 4 Tf {drawn} ET".encode()), file_name="a.pdf").text
+    assert text.index(PARTY[3]) < text.index(BICYCLES[0])
 
 
 def test_a_sentence_goes_on_in_the_next_column() -> None:

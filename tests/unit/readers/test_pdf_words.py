@@ -33,6 +33,28 @@ def test_text_drawn_twice_for_boldness_is_read_once() -> None:
     assert text_of(bold % b"20" + bold % b"20.3") == "Total"
 
 
+def test_a_line_of_words_drawn_twice_for_boldness_is_read_once() -> None:
+    once = b"BT /F1 10 Tf 20 100 Td (In 2011 sold 11) Tj ET "
+    again = b"BT /F1 10 Tf 20.3 100 Td (In ) Tj (2011 ) Tj (sold 11) Tj ET"  # the parts differ: PDFium keeps both
+    assert text_of(once + again) == "In 2011 sold 11"
+
+
+def test_figures_one_below_the_other_are_no_number() -> None:
+    text = text_of(b"BT /F1 8 Tf 20 150 Td (1) Tj 0 -14 Td (2) Tj ET BT /F1 8 Tf 60 150 Td (C) Tj ET")
+    assert sorted(text.split()) == ["1", "2", "C"]
+
+
+def test_a_minus_without_a_meaning_stays_and_raises_no_number() -> None:
+    """Its font is another one, whose characters are higher."""
+    amount = b"BT /F1 16 Tf 20 100 Td (_) Tj /F1 8 Tf 2 Ts (0.9393) Tj ET"
+    assert text_of(amount, unicode={"_": "\x03"}) == "\u22120.9393"
+
+
+def test_what_a_cell_cuts_off_is_not_read_into_the_cells_beside_it() -> None:
+    cut = b"q 20 90 60 30 re W n BT /F1 10 Tf 20 100 Td (Bill 141, 142, 143, 144) Tj ET Q "
+    assert text_of(cut + b"BT /F1 10 Tf 82 100 Td (26406576) Tj ET") == "Bill 141, 142, 26406576"
+
+
 @pytest.mark.parametrize("font", ["Helvetica", "Times-Italic", "Times-BoldItalic"])
 def test_letters_drawn_one_by_one_make_words_without_a_loss(font: str) -> None:
     text = "all 1100 staff differ off the official www"

@@ -213,19 +213,41 @@ def test_what_stands_around_a_raised_character_tells_what_it_is(written: str, re
     assert clean(read) == read
 
 
-def test_equations_of_word_keep_powers_and_fractions_apart() -> None:
+def _equation(body: str) -> str:
+    """How an equation of Word reads; `<r>` is a run."""
     math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
-
-    def run(text: str) -> str:
-        return f"<m:r><m:t>{text}</m:t></m:r>"
-
-    half = f"<m:f><m:num>{run('1')}</m:num><m:den>{run('2')}</m:den></m:f>"
-    power = f"<m:sSup><m:e>{run('10')}</m:e><m:sup>{run('6')}</m:sup></m:sSup>"
-    body = run("x = 3") + half + run(" · ") + power
+    body = re.sub(r"<(/?)r>", lambda run: "</m:t></m:r>" if run[1] else "<m:r><m:t>", body)
     document = docx.Document()
-    element = docx.oxml.parse_xml(f'<m:oMath xmlns:m="{math}">{body}</m:oMath>')
-    document.add_paragraph()._p.append(element)
-    assert parse(saved(document), file_name="a.docx").text.strip() == "x = 3 1/2 · 10⁶"
+    document.add_paragraph()._p.append(docx.oxml.parse_xml(f'<m:oMath xmlns:m="{math}">{body}</m:oMath>'))
+    return parse(saved(document), file_name="a.docx").text.strip()
+
+
+def test_equations_of_word_keep_powers_and_fractions_apart() -> None:
+    half = "<m:f><m:num><r>1</r></m:num><m:den><r>2</r></m:den></m:f>"
+    power = "<m:sSup><m:e><r>10</r></m:e><m:sup><r>6</r></m:sup></m:sSup>"
+    assert _equation(f"<r>x = 3</r>{half}<r> · </r>{power}") == "x = 3 1/2 · 10⁶"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<m:d><m:e><r>1</r></m:e></m:d><m:d><m:e><r>550</r></m:e></m:d>", "(1)(550)"),
+        (
+            '<m:d><m:dPr><m:begChr m:val="["/></m:dPr><m:e><r>0</r></m:e><m:e><r>1</r></m:e></m:d>',
+            "[0|1)",
+        ),
+        (
+            '<m:nary><m:naryPr><m:chr m:val="∑"/></m:naryPr><m:sub><r>k=0</r></m:sub><m:sup><r>9</r></m:sup>'
+            "<m:e><r>2</r></m:e></m:nary>",
+            "∑_(k=0)^9 2",
+        ),
+        ("<m:rad><m:deg><r>3</r></m:deg><m:e><r>27</r></m:e></m:rad>", "³√27"),
+        ("<m:func><m:fName><r>log</r></m:fName><m:e><r>2</r></m:e></m:func>", "log 2"),
+        ("<m:m><m:mr><m:e><r>1</r></m:e><m:e><r>0</r></m:e></m:mr><m:mr><m:e><r>5</r></m:e></m:mr></m:m>", "1, 0; 5"),
+    ],
+)
+def test_figures_of_an_equation_stay_apart(body: str, text: str) -> None:
+    assert _equation(body) == text
 
 
 def test_a_struck_out_cell_has_no_value() -> None:

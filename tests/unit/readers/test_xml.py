@@ -27,6 +27,33 @@ def test_sections_of_an_article_are_sections() -> None:
     assert "<" not in document.text
 
 
+@pytest.mark.parametrize(
+    "subset", ["[ ]", '[<!ENTITY D0.TIF SYSTEM "D0.TIF" NDATA TIF>\n<!ENTITY D1 PUBLIC "p" "D1" NDATA TIF>]']
+)
+def test_a_document_type_may_name_pictures_beside_the_file(subset: str) -> None:
+    source = f'<!DOCTYPE grant SYSTEM "grant-v44.dtd" {subset}>\n<grant><p>A bolt &amp; a nut.</p></grant>'
+    assert parse(source.encode(), file_name="a.xml").text.strip() == "A bolt & a nut."
+
+
+def test_a_table_of_docbook_has_rows_with_the_names_of_their_columns() -> None:
+    source = """<article><table frame="none"><title>Loads</title><tgroup cols="3" colsep="0">
+    <colspec colname="a"/><colspec colname="b"/><colspec colname="c"/>
+    <thead><row><entry>Bolt</entry><entry>Load</entry><entry>Price</entry></row></thead><tbody valign="top">
+    <row><entry>M8</entry><entry>12 m<sup>2</sup></entry><entry morerows="1">5 €</entry></row>
+    <row><entry>M9</entry><entry/></row>
+    <row><entry>M10</entry><entry namest="b" nameend="c">on demand</entry></row></tbody></tgroup></table></article>"""
+    document = parse(source.encode(), file_name="a.xml")
+    assert document.text.split("\n") == [
+        "Loads",
+        "",
+        "Bolt: M8 | Load: 12 m² | Price: 5 €",
+        "Bolt: M9 | Price: 5 €",
+        "Bolt: M10 | Load / Price: on demand",
+        "",
+        "",
+    ]
+
+
 def test_short_values_have_the_name_of_their_element() -> None:
     source = """<catalog><product sku="A-17"><name>Bolt</name><price currency="EUR">0.35</price>
     <size><l>10</l></size></product>
@@ -53,6 +80,7 @@ def test_items_of_a_feed_are_sections() -> None:
     [
         ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "declarations"),
         ('<!DOCTYPE a SYSTEM "x.dtd" [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>', "declarations"),
+        ('<!DOCTYPE a [<!ENTITY p SYSTEM "p" NDATA n><!ENTITY x "y">]><a>&x;</a>', "declarations"),
         ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a>&x;</a>', "damaged"),
         ("<a><b></a>", "damaged"),
         ("<a>" * 300 + "x" + "</a>" * 300, "nested too deeply"),

@@ -1,0 +1,29 @@
+"""RTF as programs write it: what is open at the end, stray marks, page headers."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_service.readers.parse import parse
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (rb"Before.\par\trowd Valve\cell 12\cell", ["Before.", "Valve | 12"]),
+        (rb"\pard\intbl Valve", ["Valve"]),
+        (rb"{\f0\*\cs7 The quick fox}\par", ["The quick fox"]),
+        (rb"Seen.{\*\unknown not seen}\par", ["Seen."]),
+    ],
+)
+def test_text_is_read_though_its_row_is_open_or_a_mark_stands_in_its_midst(body: bytes, lines: list[str]) -> None:
+    document = parse(rb"{\rtf1\ansi " + body + b"}", file_name="a.rtf")
+    assert [line for line in document.text.splitlines() if line] == lines
+
+
+def test_a_page_header_that_is_not_read_is_told() -> None:
+    told = parse(rb"{\rtf1\ansi {\header Confidential\par}Body.\par}", file_name="a.rtf")
+    assert told.warnings == ("Page headers and footers were not read.",)
+    assert not parse(
+        rb"{\rtf1\ansi {\footer - {\field{\*\fldinst PAGE}} 2 -\par}Body.\par}", file_name="a.rtf"
+    ).warnings
