@@ -134,8 +134,8 @@ class _Writer:
         for block in _descend(parent, _PARAGRAPH, _TABLE):
             if block.tag == _PARAGRAPH:
                 self._write_paragraph(block)
-            elif rows := list(_rows(block)):
-                self.blocks.write_table(rows)
+            else:
+                self._write_table(block)
             self._write_notes(block)
             for part, text in self._pictures.read(block, related, place=self.blocks.where):
                 self.blocks.write_paragraph(text, part=part)
@@ -150,7 +150,7 @@ class _Writer:
                 continue
             self._edges.add(text)
             if block.tag == _TABLE:
-                self.blocks.write_table(_rows(block), part=part)
+                self._write_table(block, part=part)
             else:
                 self.blocks.write_paragraph(text, part=part)
         for _, text in self._pictures.read(edge, related, place=part):
@@ -163,6 +163,14 @@ class _Writer:
             self.blocks.write_paragraph(text)
         else:
             self.blocks.write_heading(text, level)
+
+    def _write_table(self, table: Element, *, part: str | None = None) -> None:
+        """Write a table, then those in its cells, whose rows stay rows."""
+        self.blocks.write_table(_rows(table), part=part)
+        for row in _descend(table, _ROW):
+            for cell in _descend(row, _CELL):
+                for inner in _descend(cell, _TABLE):
+                    self._write_table(inner, part=part)
 
     def _write_notes(self, block: Element) -> None:
         for mark in block.iter(*_NOTE_MARKS):
@@ -250,13 +258,13 @@ def _fraction(fraction: Element) -> str:
 
 
 def _rows(table: Element) -> Iterator[Row]:
-    """Rows with text; vertically merged cells are repeated, nested tables flattened into their cell."""
+    """Rows with text; vertically merged cells are repeated, and nested tables are left out."""
     above: dict[int, str] = {}
     for number, row in enumerate(_descend(table, _ROW), start=1):
         cells, column = [], 1
         for cell in _descend(row, _CELL):
             width, continues = _merging(cell)
-            text = above.get(column, "") if continues else one_line("".join(_pieces(cell)))
+            text = above.get(column, "") if continues else _cell_text(cell)
             above[column] = text
             if text:
                 is_text, is_strong = not is_number_like(text), _is_bold(cell)
@@ -268,6 +276,10 @@ def _rows(table: Element) -> Iterator[Row]:
         if cells:
             header = row.find(f"{_W}trPr/{_W}tblHeader")
             yield Row(number, cells, is_header=header is not None and is_on(header))
+
+
+def _cell_text(cell: Element) -> str:
+    return one_line("\n".join("".join(_pieces(paragraph)) for paragraph in _descend(cell, _PARAGRAPH)))
 
 
 def _is_bold(cell: Element) -> bool:

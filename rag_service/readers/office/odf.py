@@ -14,6 +14,7 @@ from rag_service.readers.common.names import choose_title, language_of
 from rag_service.readers.common.raised import lower_run, raise_run
 from rag_service.readers.common.tables import places_on, write_table
 from rag_service.readers.common.xml import Element, local_name, read_xml
+from rag_service.readers.office.odf_numbering import MARK, Numbering
 
 _ODF = "urn:oasis:names:tc:opendocument:xmlns:"
 _OFFICE, _TEXT, _TABLE, _DRAW, _PRESENTATION, _STYLE = (
@@ -46,8 +47,10 @@ def parse_odf(data: bytes, *, name: str) -> ParsedDocument:
         raise damaged(name)
     kind = local_name(body[0])
     builder = TextBuilder(name)
-    for warning in _settle_characters(body, _looks_of_styles(content, read_xml(archive, "styles.xml", name))):
+    styles = read_xml(archive, "styles.xml", name)
+    for warning in _settle_characters(body, _looks_of_styles(content, styles)):
         builder.warn(warning)
+    Numbering(content, styles).settle(body)
     writer = BlockWriter(builder)
     if kind == "spreadsheet":
         _write_sheets(builder, body[0])
@@ -81,9 +84,9 @@ class _Writer:
                 self._writer.write_heading(_text(block), int(level) if level.isdecimal() else 1)
                 self._write_notes(block)
             elif tag in ("p", "h"):
-                text = _text(block)
+                text, mark = _text(block), block.get(MARK)
                 self._writer.write_paragraph(
-                    f"- {text}" if is_list and text else text, part=part, ending="\n" if is_list else "\n\n"
+                    f"{mark} {text}" if mark and text else text, part=part, ending="\n" if is_list else "\n\n"
                 )
                 for box in block.iter(_DRAW + "text-box"):
                     self.write_blocks(box, part=part)
