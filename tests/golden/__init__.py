@@ -1,7 +1,8 @@
 """Golden texts: small files of every format, and beside each what the readers make of it (`prices.csv.txt`).
 
-The expected file is written for people: first title, metadata and warnings, then the stored text line by line. Behind `⟵`
-stand the places of what begins in the line; `‹` and `›` mark what a place covers unless it is the whole line or a row.
+The expected file is written for people: first title, metadata and warnings, then the stored text line by line.
+Behind `⟵` stand the places of what begins in the line; `‹` and `›` mark what a place covers unless it is the whole
+line or a row.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from rag_service.domain import Location, ParsedDocument, Span
 from rag_service.errors import RagError
+from rag_service.readers.ocr.recognition import HOW_TO_INSTALL
 from rag_service.readers.parse import parse
 
 FOLDER = Path(__file__).parent
@@ -43,7 +45,7 @@ def describe(document: ParsedDocument) -> str:
     if document.language:
         head.append(f"language: {document.language}")
     head += [f"{key}: {_value(value)}" for key, value in sorted(document.metadata.items())]
-    head += [f"warning: {warning}" for warning in document.warnings]
+    head += [f"warning: {warning.removesuffix(HOW_TO_INSTALL).strip()}" for warning in document.warnings]
     return "\n".join([*head, "", *_lines(document)]).rstrip("\n") + "\n"
 
 
@@ -61,9 +63,9 @@ def _lines(document: ParsedDocument) -> Iterator[str]:
 
 
 def _marked(line: str, start: int, spans: Sequence[Span]) -> str:
-    """The line with marks at the ends of its spans, unless they are those of the line."""
+    """The line with marks at the ends of its spans, unless they are those of the line, or labels of a row."""
     end = start + len(line)
-    spans = [span for span in spans if ":" not in (span.location.cell or "")]
+    spans = [span for span in spans if not (span.location.cell and line[: span.end - start].endswith(": "))]
     if any((span.start, span.end) in ((start, end), (start, end + 1)) for span in spans):
         return line
     marks = sorted(

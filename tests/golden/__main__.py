@@ -38,7 +38,7 @@ def main() -> int:
         )
         if options.write:
             expected.write_text(now, encoding="utf-8")
-    print(f"{changed} {'rewritten: review the changes' if options.write else 'differ'}")
+    sys.stdout.write(f"{changed} {'rewritten: review the changes' if options.write else 'differ'}\n")
     return 0 if options.write else min(changed, 1)
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 
 import docx
 from fpdf import FPDF
 from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.comments import Comment
+from openpyxl.styles import Font
+from PIL import Image
 
 from tests.unit.readers import office_samples as office
 from tests.unit.readers.corpus import messy_word as word
@@ -220,7 +225,7 @@ def _deck_chart() -> bytes:
 # -- Books, archives, PDF
 
 
-def _book() -> bytes:
+def _epub() -> bytes:
     return office.epub(
         ["<h1>One</h1><p>It was late.</p>", "<h1>Two</h1><ol><li>Wait.</li><li>Go.</li></ol>"], title="Nights"
     )
@@ -268,11 +273,394 @@ def _pdf_footer() -> bytes:
     def write(file: FPDF) -> None:
         for number, text in enumerate(("The gate is closed.", "The gate is open.", "The gate is gone."), start=1):
             file.add_page()
-            file.multi_cell(0, 6, f"{text} Nobody may pass. The guard has the key, and the office knows why.\n\nAsk there on day {number}.")
+            file.multi_cell(
+                0,
+                6,
+                f"{text} Nobody may pass. The guard has the key, and the office knows why.\n\nAsk there on day {number}.",
+            )
             file.set_xy(10, 270)
             file.cell(0, 6, f"City line, page {number}")
 
     return _pdf(write)
+
+
+# -- More of Word
+
+
+def _numbering() -> bytes:
+    def level(at: int, text: str, kind: str = "decimal") -> str:
+        return f'<w:lvl w:ilvl="{at}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{text}"/></w:lvl>'
+
+    def item(text: str, at: int, outline: int | None = None) -> str:
+        heading = "" if outline is None else f'<w:outlineLvl w:val="{outline}"/>'
+        return f'<w:p><w:pPr><w:numPr><w:ilvl w:val="{at}"/><w:numId w:val="1"/></w:numPr>{heading}</w:pPr>{word.run(text)}</w:p>'
+
+    levels = level(0, "%1.") + level(1, "%1.%2") + level(2, "(%3)", "lowerLetter")
+    return word.document(
+        item("Terms", 0, 0), item("Fees", 1, 1), item("Rent is due on the first day.", 2), item("A deposit is paid.", 2), item("Notice", 1, 1),
+        word.par("Three months."),
+        numbering=f'<w:abstractNum w:abstractNumId="1">{levels}</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num>',
+    )  # fmt: skip
+
+
+def _page_edges() -> bytes:
+    document = _document()
+    document.add_paragraph("Gate 4 is closed.")
+    section = document.sections[0]
+    section.different_first_page_header_footer = True
+    section.header.paragraphs[0].text = "City line, rules of May"
+    section.first_page_header.paragraphs[0].text = "Draft"
+    section.footer.paragraphs[0].text = "For staff only"
+    return saved(document)
+
+
+def _boxes_and_comments() -> bytes:
+    mark = '<w:r><w:commentReference w:id="1"/></w:r>'
+    control = f"<w:sdt><w:sdtContent>{word.run('Gate 4')}</w:sdtContent></w:sdt>"
+    return word.document(
+        word.par(word.run("Ask "), control, word.run(" first."), mark),
+        word.par(word.run("Plan."), word.box("The hall has two doors.")),
+        comments=word.note("comment", 1, "Which gate?"),
+    )
+
+
+def _looks() -> bytes:
+    equation = (
+        "<m:oMath><m:sSup><m:e><m:r><m:t>10</m:t></m:r></m:e><m:sup><m:r><m:t>6</m:t></m:r></m:sup></m:sSup></m:oMath>"
+    )
+    return word.document(
+        word.par(word.run("Notice is "), word.run("six weeks ", "<w:strike/>"), word.run("three months.")),
+        word.par(word.run("Seen."), word.run(" Not seen.", "<w:vanish/>")),
+        word.par(word.run("It costs 500"), word.run("1", '<w:vertAlign w:val="superscript"/>'), word.run(" euros for 12 m"), word.run("2", '<w:vertAlign w:val="superscript"/>'), word.run(".")),
+        f"<w:p>{word.run('A million is ')}{equation}</w:p>",
+    )  # fmt: skip
+
+
+def _picture_only() -> bytes:
+    document = _document()
+    document.add_paragraph("Plan of the hall:")
+    document.add_picture(io.BytesIO(_png()))
+    return saved(document)
+
+
+def _png() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", (120, 60), 200).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _webp() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", (120, 60), 200).save(buffer, "WEBP")
+    return buffer.getvalue()
+
+
+def _two_columns() -> bytes:
+    document = _document()
+    add_word_table(document, [["Country", "Limit"], ["France", "120 EUR"], ["Spain", "96% or more"], ["Italy", "none"]])
+    return saved(document)
+
+
+def _strict(data: bytes) -> bytes:
+    """The package in the namespaces of Strict Office Open XML, as Office saves it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    usual = re.compile(rb"http://schemas\.openxmlformats\.org/(\w+)/2006/(?!metadata|content-types)")
+    for name, content in members.items():
+        if name.endswith((".xml", ".rels")) and name != "[Content_Types].xml":
+            kept = content.replace(b"openxmlformats.org/package/2006", b"openxmlformats.org/package!2006")
+            kept = usual.sub(rb"http://purl.oclc.org/ooxml/\1/", kept)
+            members[name] = kept.replace(b"openxmlformats.org/package!2006", b"openxmlformats.org/package/2006")
+    return office.zipped(members)
+
+
+def _with_macros(data: bytes, kind: bytes, usual: bytes, folder: str) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        types = archive.read("[Content_Types].xml")
+    main = b"application/vnd.openxmlformats-officedocument." + usual
+    changed = types.replace(main, b"application/vnd.ms-" + kind + b".macroEnabled.main+xml")
+    return with_members(data, {"[Content_Types].xml": changed, f"{folder}/vbaProject.bin": b"Sub AutoOpen()"})
+
+
+def _docm() -> bytes:
+    return _with_macros(_footnote(), b"word.document", b"wordprocessingml.document.main+xml", "word")
+
+
+def _xlsm() -> bytes:
+    return _with_macros(_title_block(), b"excel.sheet", b"spreadsheetml.sheet.main+xml", "xl")
+
+
+def _pptm() -> bytes:
+    return _with_macros(_deck(), b"powerpoint.presentation", b"presentationml.presentation.main+xml", "ppt")
+
+
+def _word_bomb() -> bytes:
+    bomb = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><l>&b;</l>'
+    return with_members(word.document(word.par("x")), {"word/document.xml": bomb})
+
+
+# -- More of sheets
+
+
+def _strict_sheet() -> bytes:
+    """Strict workbooks store dates as text."""
+    book = Workbook()
+    book.active.title = "May"
+    book.active.append(["Day", "Fare"])
+    book.active.append(["x", 3.2])
+    book.properties.created = book.properties.modified = _DAY
+    data = saved(book)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    dated = re.sub(r'<c r="A2".*?</c>', '<c r="A2" t="d"><v>2026-03-02</v></c>', sheet)
+    return _strict(with_members(data, {"xl/worksheets/sheet1.xml": dated.encode()}))
+
+
+def _book(write: Callable[[Workbook], None]) -> bytes:
+    book = Workbook()
+    write(book)
+    book.properties.created = book.properties.modified = _DAY
+    return saved(book)
+
+
+def _merged_sheet() -> bytes:
+    def write(book: Workbook) -> None:
+        sheet = book.active
+        sheet.title = "Rooms"
+        for row in (
+            ["Grade", "Hotel", None],
+            [None, "Madrid", "Paris"],
+            ["B", 160, 190],
+            ["C", 100, None],
+            [None, 90, 95],
+        ):
+            sheet.append(row)
+        for merge in ("A1:A2", "B1:C1", "B4:C4", "A4:A5"):
+            sheet.merge_cells(merge)
+
+    return _book(write)
+
+
+def _hidden_sheet() -> bytes:
+    def write(book: Workbook) -> None:
+        book.active.title = "Shown"
+        book.active.append(["Gate", "State"])
+        book.active.append([4, "closed"])
+        book.active.append([5, "open"])
+        book.active.row_dimensions[3].hidden = True
+        other = book.create_sheet("Kept")
+        other.sheet_state = "hidden"
+        other.append(["Code", 4711])
+
+    return _book(write)
+
+
+def _values() -> bytes:
+    def write(book: Workbook) -> None:
+        sheet = book.active
+        sheet.title = "Values"
+        sheet.append(["Name", "Value"])
+        rows = (
+            ("true", True),
+            ("whole", 12.0),
+            ("noise", 0.1 + 0.2),
+            ("formula", "=1+1"),
+            ("error", "#N/A"),
+            ("big", 12345678901),
+            ("share", 0.155),
+            ("time", datetime.time(9, 30)),
+            ("moment", datetime.datetime(2026, 3, 2, 10, 30)),
+        )
+        for row in rows:
+            sheet.append(row)
+        sheet["B8"].number_format = "0.0%"
+
+    return _book(write)
+
+
+def _money() -> bytes:
+    def write(book: Workbook) -> None:
+        sheet = book.active
+        sheet.title = "Money"
+        sheet.append(["Item", "Euro", "Dollar", "Franc"])
+        sheet.append(["Chair", 349.5, -12, 1200])
+        for cell, form in (("B2", '#,##0.00\\ "€"'), ("C2", "[$$-409]#,##0"), ("D2", '#,##0 "CHF"')):
+            sheet[cell].number_format = form
+
+    return _book(write)
+
+
+def _sheet_looks() -> bytes:
+    def write(book: Workbook) -> None:
+        sheet = book.active
+        sheet.title = "Looks"
+        sheet.append(["Item", "Note", "Price"])
+        sheet.append(["Chair", "old", 40])
+        sheet["B2"].font = Font(strike=True)
+        sheet["A3"] = CellRichText("Water H", TextBlock(InlineFont(vertAlign="subscript"), "2"), "O")
+        sheet["C3"] = 2
+
+    return _book(write)
+
+
+# -- More of slides
+
+
+def _slide_shapes() -> bytes:
+    merged = office.slide_table(["Grade", "Hotel", "<"], ["^", "Madrid", "Paris"], ["B", "160", "190"])
+    looks = (
+        '<p:sp><p:nvSpPr><p:nvPr/></p:nvSpPr><p:txBody><a:p><a:r><a:t>Notice: </a:t></a:r><a:r><a:rPr strike="sngStrike"/><a:t>six weeks </a:t></a:r>'
+        '<a:r><a:t>12 m</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>2</a:t></a:r></a:p></p:txBody></p:sp>'
+    )
+    group = f"<p:grpSp>{office.shape('Inside a group')}</p:grpSp>"
+    return office.pptx([office.shape("Rooms", kind="title"), merged, looks, group, office.shape("3", kind="sldNum")])
+
+
+# -- More of OpenDocument
+
+
+def _odt_formats() -> bytes:
+    def style(name: str, kind: str, more: str = "") -> str:
+        return f'<text:list-style style:name="{name}"><text:list-level-style-number text:level="1" style:num-format="{kind}" {more}/></text:list-style>'
+
+    styles = (
+        style("R", "I", 'style:num-suffix="."')
+        + style(
+            "A", "a", 'style:num-prefix="(" style:num-suffix=")" text:start-value="26" style:num-letter-sync="true"'
+        )
+        + style("N", "", 'style:num-suffix="."')
+    )
+    return _odt(
+        _list(_item("First"), _item("Second"), style="R")
+        + "<text:p>Then:</text:p>"
+        + _list(_item("Last letter", "It goes on."), _item("After it"), style="A", more=' xml:id="list1"')
+        + "<text:p>Later:</text:p>"
+        + _list(_item("Goes on"), style="A", more=' text:continue-list="list1"')
+        + _list(_item("No number"), style="N"),
+        styles=styles,
+    )
+
+
+def _odt_headings_in_lists() -> bytes:
+    return _odt(
+        _list(_item(_heading("Scope")))
+        + "<text:p>For all staff.</text:p>"
+        + _list(
+            _item(_heading("Leave"), _list(_item(_heading("Annual leave", 2)), style="")),
+            more=' text:continue-numbering="true"',
+        )
+        + "<text:p>23 days.</text:p>"
+        + _list(_item(_list(_item(_heading("Sick leave", 2)), style="")), more=' text:continue-numbering="true"')
+    )
+
+
+def _odt_table() -> bytes:
+    numbered = f"<table:table-cell>{_list(_item('<text:p/>'))}</table:table-cell>"
+    on = ' text:continue-numbering="true"'
+    again = f"<table:table-cell>{_list(_item('<text:p/>'), more=on)}</table:table-cell>"
+    cell = office.odf_cell
+    return _odt(
+        "<text:p>Gates</text:p>"
+        + office.odf_table(
+            [cell("No."), cell("Gate"), cell("State")],
+            [numbered, cell("North"), cell("closed")],
+            [again, cell("South"), cell("open")],
+        )
+    )
+
+
+def _odt_changes() -> bytes:
+    deletion = '<text:tracked-changes><text:changed-region><text:deletion><text:h text:outline-level="1">Old heading</text:h></text:deletion></text:changed-region></text:tracked-changes>'
+    return _odt(
+        deletion
+        + _heading("Scope")
+        + "<text:p>All staff.</text:p>"
+        + _heading("Leave", more=' text:restart-numbering="true" text:start-value="4"'),
+        outline=_OUTLINE,
+    )
+
+
+def _odt_edges() -> bytes:
+    data = _odt("<text:p>Gate 4 is closed.</text:p><text:p><draw:frame><draw:image/></draw:frame></text:p>")
+    page = "<style:header><text:p>City line</text:p></style:header><style:footer><text:p>3</text:p><text:p>For staff only</text:p></style:footer>"
+    sheet = f'<office:document-styles {office._ODF_NAMES}><office:master-styles><style:master-page style:name="Standard">{page}</style:master-page></office:master-styles></office:document-styles>'
+    return with_members(data, {"styles.xml": sheet.encode()})
+
+
+def _ods_repeated() -> bytes:
+    cell = office.odf_cell
+    comment = "<table:table-cell><office:annotation><text:p>With tax.</text:p></office:annotation><text:p>40</text:p></table:table-cell>"
+    empty = '<table:table-cell table:number-columns-repeated="1000"/>'
+    rows = f'<table:table-row table:number-rows-repeated="1048000">{empty}</table:table-row>'
+    table = office.odf_table([cell("Item"), cell("Price")], [cell("Chair"), comment, empty], name="May")
+    return office.odf("spreadsheet", table.replace("</table:table>", f"{rows}</table:table>"))
+
+
+def _odp() -> bytes:
+    title = '<draw:frame presentation:class="title"><draw:text-box><text:p>Rates</text:p></draw:text-box></draw:frame>'
+    text = f"<draw:frame><draw:text-box>{_list(_item('Up by two percent'), _item('Hold until May'))}</draw:text-box></draw:frame>"
+    notes = "<presentation:notes><draw:frame><draw:text-box><text:p>Ask Ana.</text:p></draw:text-box></draw:frame></presentation:notes>"
+    lists = f'<text:list-style style:name="L1">{_LEVELS}</text:list-style>'
+    return office.odf("presentation", f"<draw:page>{title}{text}{notes}</draw:page>", styles=lists)
+
+
+# -- More of books, archives, messages, PDF
+
+
+def _book_notes() -> bytes:
+    return office.epub(
+        ["<h1>Part one</h1><h2>Night</h2><p>It was late<sup>1</sup>.</p><aside><p>1 Very late.</p></aside>", "<p>No heading here.</p>"],
+        title="Nights",
+    )  # fmt: skip
+
+
+def _nested_archive() -> bytes:
+    inner = office.zipped({"deep.txt": "Gate 4 is closed."})
+    return office.zipped(
+        {"inner.zip": inner, "../outside.txt": "Gate 5 is open.", "__MACOSX/._x": b"x", "año.md": "# Año\n\nTexto."}
+    )
+
+
+def _outlook() -> bytes:
+    tags = {"0037": "Gate", "0C1A": "Ana Ruiz", "0E04": "Luis Gil", "1000": "Gate 4 is closed.\r\n"}
+    return office.msg(tags, attachments=[("list.csv", b"Name,Age\nAna,3\n")])
+
+
+def _pdf_columns() -> bytes:
+    def write(file: FPDF) -> None:
+        file.add_page()
+        left = "The gate was closed in March because the guard had lost the key. Nobody knew where it was. " * 4
+        right = "In April a new key was made. The gate has been open since then, and the guard keeps it. " * 4
+        for x, text in ((10, left), (110, right)):
+            file.set_xy(x, 30)
+            file.multi_cell(85, 6, text)
+
+    return _pdf(write)
+
+
+def _pdf_list() -> bytes:
+    def write(file: FPDF) -> None:
+        file.add_page()
+        for line in ("Steps:", "1. Fill in the form.", "2. Send it to the office.", "3. Wait for the answer."):
+            file.cell(0, 8, line, new_x="LMARGIN", new_y="NEXT")
+
+    return _pdf(write)
+
+
+def _pdf_raised() -> bytes:
+    def write(file: FPDF) -> None:
+        file.add_page()
+        file.write(6, "The fee is 500")
+        file.char_vpos = "SUP"
+        file.write(6, "1")
+        file.char_vpos = "LINE"
+        file.write(6, " euros for each of the members of the club who uses the gate.")
+
+    return _pdf(write)
+
+
+def _pdf_empty() -> bytes:
+    return _pdf(lambda file: file.add_page())
 
 
 MAKERS: Mapping[str, Callable[[], bytes]] = {
@@ -289,15 +677,52 @@ MAKERS: Mapping[str, Callable[[], bytes]] = {
     "odt/footnote.odt": _odt_note,
     "pptx/deck.pptx": _deck,
     "pptx/chart.pptx": _deck_chart,
-    "epub/book.epub": _book,
+    "epub/book.epub": _epub,
     "zip/archive.zip": _archive,
     "pdf/headings.pdf": _pdf_headings,
     "pdf/table.pdf": _pdf_table,
     "pdf/footer.pdf": _pdf_footer,
+    "docx/numbering.docx": _numbering,
+    "docx/page_edges.docx": _page_edges,
+    "docx/boxes_and_comments.docx": _boxes_and_comments,
+    "docx/looks.docx": _looks,
+    "docx/picture.docx": _picture_only,
+    "docx/two_columns.docx": _two_columns,
+    "docx/strict.docx": lambda: _strict(_footnote()),
+    "docx/macros.docm": _docm,
+    "docx/macros_hidden.docx": _docm,
+    "docx/bomb.docx": _word_bomb,
+    "docx/cut_off.docx": lambda: _footnote()[:-200],
+    "xlsx/strict.xlsx": _strict_sheet,
+    "xlsx/macros.xlsm": _xlsm,
+    "xlsx/merged.xlsx": _merged_sheet,
+    "xlsx/hidden.xlsx": _hidden_sheet,
+    "xlsx/values.xlsx": _values,
+    "xlsx/money.xlsx": _money,
+    "xlsx/looks.xlsx": _sheet_looks,
+    "pptx/shapes.pptx": _slide_shapes,
+    "pptx/strict.pptx": lambda: _strict(_slide_shapes()),
+    "pptx/macros.pptm": _pptm,
+    "odt/formats.odt": _odt_formats,
+    "odt/headings_in_lists.odt": _odt_headings_in_lists,
+    "odt/numbered_rows.odt": _odt_table,
+    "odt/changes.odt": _odt_changes,
+    "odt/page_edges.odt": _odt_edges,
+    "ods/repeated.ods": _ods_repeated,
+    "odp/deck.odp": _odp,
+    "epub/notes.epub": _book_notes,
+    "zip/nested.zip": _nested_archive,
+    "mail/outlook.msg": _outlook,
+    "pdf/columns.pdf": _pdf_columns,
+    "pdf/list.pdf": _pdf_list,
+    "pdf/raised.pdf": _pdf_raised,
+    "pdf/empty.pdf": _pdf_empty,
+    "image/picture.png": _png,
+    "image/picture.webp": _webp,
 }
 
 
 def made(name: str) -> bytes:
     """An input's bytes."""
     data = MAKERS[name]()
-    return _fixed(data) if data.startswith(b"PK") else data
+    return _fixed(data) if zipfile.is_zipfile(io.BytesIO(data)) else data

@@ -31,6 +31,7 @@ _SKIPPED = frozenset(
     {_W + tag for tag in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr", "tblPr", "trPr", "tcPr", "sectPr")}
     | {"{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
 )
+_BOX = _W + "txbxContent"
 _BREAKS = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-"}
 _NOTE_MARKS = {_W + f"{kind}Reference": kind for kind in ("footnote", "endnote", "comment")}
 _EDGES = {_W + f"{kind}Reference": f"page {kind}" for kind in ("header", "footer")}
@@ -244,6 +245,8 @@ def _pieces(element: Element) -> Iterator[str]:
         elif child.tag == _M + "f":
             yield _fraction(child)
         else:
+            if child.tag == _BOX:
+                yield "\n"
             yield from _pieces(child)
             if child.tag in (_PARAGRAPH, _CELL):
                 yield "\n"  # a paragraph of a text box or cell ends its line

@@ -121,9 +121,9 @@ def _count(style: _Style, values: dict[int, int], level: int, *, start: int) -> 
     if own is None or own.format is None:
         return ""
     parts = [
-        write_number(values[at], style[at].format, repeats_letters=style[at].repeats_letters)
+        write_number(values[at], number_format, repeats_letters=style[at].repeats_letters)
         for at in range(max(level - own.shown, 0) + 1, level + 1)
-        if at in style and style[at].format is not None
+        if at in style and (number_format := style[at].format) is not None
     ]
     return f"{own.prefix}{'.'.join(parts)}{own.suffix}".strip()
 

@@ -144,7 +144,7 @@ class _Page:
         self._has_main = has_main
         self._pieces: list[str] = []  # of the block that is open
         self._heading: int | None = None
-        self._mark = ""  # of the list item that has begun and has no text yet
+        self._mark: str | None = None  # of the list item that has begun and has no text yet
         self._keeps_lines = 0
         self._skip: Element | None = None  # a table that was written, or something left out: only its tail remains
 
@@ -215,7 +215,7 @@ class _Page:
             if tag == "pre":
                 self._keeps_lines -= 1
             if tag == "li":
-                self._mark = ""
+                self._mark = None
         if not is_root:
             self._add(element.tail)
 
@@ -232,20 +232,22 @@ class _Page:
         heading, self._heading = self._heading, None
         if not text:
             return
-        if heading is not None:
-            self._writer.write_heading(text if self._mark == _BULLET else self._mark + text, heading)
+        mark = self._mark or ""
+        if heading is None:
+            self._writer.write_paragraph(mark + text, ending="\n\n" if self._mark is None else "\n")
         else:
-            self._writer.write_paragraph(self._mark + text, ending="\n" if self._mark else "\n\n")
-        if heading is None or self._mark != _BULLET:
-            self._mark = ""
+            self._writer.write_heading(text if mark == _BULLET else mark + text, heading)
+        if heading is None or mark != _BULLET:
+            self._mark = None
 
 
-def _mark(item: Element, *, within: str) -> str:
-    """What stands before an item: its number, after that of the item `within` which it is the first text, or a dash."""
+def _mark(item: Element, *, within: str | None) -> str:
+    """What stands before an item: a dash or its number, after that of the item `within` which it is the first text."""
     number = item.get(NUMBER)
     if number is None:
         return _BULLET
-    return f"{within if within != _BULLET else ''}{number} "
+    above = "" if within in (None, _BULLET) else within
+    return f"{above}{number} " if number else f"{above}"
 
 
 def _is_hidden(element: Element) -> bool:

@@ -29,13 +29,15 @@ _WITHOUT_NUMBER = frozenset({"none", "disc", "circle", "square"})
 
 
 def settle_numbers(root: Element) -> None:
-    """Set `NUMBER` on each item of an ordered list that shows one."""
+    """Set `NUMBER` on each item of an ordered list that shows one; it is empty on items with a number of their own."""
     for item in root.iter("li"):
         item.attrib.pop(NUMBER, None)
     for found in root.iter("ol"):
         for item, value in _count(found):
             number_format = _format(item, found)
-            if number_format is not None and not _OWN_NUMBER.match(_first_text(item)):
+            if _OWN_NUMBER.match(_first_text(item)):
+                item.set(NUMBER, "")
+            elif number_format is not None:
                 item.set(NUMBER, f"{write_number(value, number_format)}.")
 
 

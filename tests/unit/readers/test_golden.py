@@ -19,4 +19,5 @@ def test_a_file_is_read_as_the_text_beside_it_says(path: Path) -> None:
 def test_every_expectation_has_its_input_and_all_are_small() -> None:
     files = {path for path in FOLDER.glob("*/*") if path.is_file() and "__pycache__" not in path.parts}
     assert files == {*_INPUTS, *map(expectation, _INPUTS)}
+    assert len(_INPUTS) >= 120
     assert sum(path.stat().st_size for path in files) < 1_500_000
