@@ -60,6 +60,7 @@ _OLD_OFFICE = (  # a stream of a compound file → what it is, what to save it a
     ("PowerPoint Document", "an old PowerPoint presentation (.ppt)", ".pptx"),
     ("Book", "an old Excel workbook (.xls)", ".xlsx"),
 )
+_NOT_OLD_OFFICE = ("__properties_version1.0", "EncryptedPackage")  # streams of an Outlook message, of a protected file
 
 
 class Format(StrEnum):
@@ -239,18 +240,14 @@ def _office_format(types: bytes, members: Iterable[str], name: str) -> Format:
 
 def _compound_file(data: bytes, name: str) -> Format:
     """An Outlook message; everything else of the old formats is refused with the way out."""
-
-    def holds(stream: str) -> bool:
-        return stream.encode("utf-16-le") in data
-
-    if holds("__properties_version1.0"):
+    if _holds(data, "__properties_version1.0"):
         return Format.MSG
-    if holds("EncryptedPackage"):
+    if _holds(data, "EncryptedPackage"):
         raise DocumentError(
             f'"{name}" is protected by a password. Remove the password in your Office program and upload it again.'
         )
     for stream, what, ending in _OLD_OFFICE:
-        if holds(stream):
+        if _holds(data, stream):
             raise UnsupportedMediaError(
                 f'"{name}" is {what}. Open it in Microsoft Office or LibreOffice, choose "Save as" {ending}, '
                 "and upload the new file."
@@ -258,6 +255,17 @@ def _compound_file(data: bytes, name: str) -> Format:
     raise UnsupportedMediaError(
         f'"{name}" is in an old Office format (.doc, .xls, .ppt). Save it as .docx, .xlsx or .pptx and upload that.'
     )
+
+
+def old_office_ending(data: bytes) -> str | None:
+    """The ending of today's format of an old Office file, such as "docx"; None for any other file."""
+    if not data.startswith(_OLE_MARK) or any(_holds(data, mark) for mark in _NOT_OLD_OFFICE):
+        return None
+    return next((ending[1:] for stream, _, ending in _OLD_OFFICE if _holds(data, stream)), None)
+
+
+def _holds(data: bytes, stream: str) -> bool:
+    return stream.encode("utf-16-le") in data
 
 
 def _unknown_binary(data: bytes, name: str) -> UnsupportedMediaError:

@@ -12,10 +12,11 @@ SUFFIXES = (
     ".yaml", ".yml", ".ics", ".vtt", ".srt", ".csv", ".tsv", ".md", ".markdown", ".txt", ".zip", ".docm", ".xlsm",
     ".pptm",
 )  # fmt: skip
+OLD_OFFICE_SUFFIXES = (".doc", ".xls", ".ppt")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
-# Extensions of formats that are refused, or read with an extra, with words that say what to do.
+# Extensions of formats that are refused, or read with an extra or with LibreOffice, with words that say what to do.
 REFUSED_SUFFIXES = (
-    ".doc", ".xls", ".ppt", ".xlsb", ".pages", ".numbers", ".key",
+    *OLD_OFFICE_SUFFIXES, ".xlsb", ".pages", ".numbers", ".key",
     *IMAGE_SUFFIXES,
 )  # fmt: skip
 FORMATS = (
